@@ -1,0 +1,246 @@
+"""The one rule of configuration: a float is a number, everything else is structure.
+
+A *component* is a frozen dataclass and a pytree. Its `float` fields and its fields
+that hold components are data: they may be traced, mapped over a population and
+changed during a run. All other fields are static: they are part of the tree's
+structure, for which a program is compiled.
+"""
+
+import copy
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import typeguard
+
+from ppo_jax.types import Array, PyTree
+
+T = TypeVar("T")
+
+
+def host(default: Any) -> Any:
+    """A field that only the host reads: budgets, intervals, paths, search ranges.
+
+    It is static, and `program` blanks it, so that it never causes a compilation.
+    """
+    return dataclasses.field(default=default, metadata={"host": True})
+
+
+def converted(converter: Callable[[Any], Any]) -> Any:
+    """A field without a default that also accepts what `converter` understands."""
+    return dataclasses.field(metadata={"converter": converter})
+
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(dataclasses.field, host, converted)
+)
+def component(cls: type[T]) -> type[T]:
+    """Makes a class a frozen dataclass and a pytree whose floats are its data.
+
+    Arguments are checked when a component is constructed, and not when JAX rebuilds
+    one from traced leaves. A class checks its ranges in `validate`. A subclass of a
+    component is decorated too.
+
+    Raises:
+        TypeError: At construction, if a value does not have its field's type, or if
+            the class is an undecorated subclass of a component; at decoration, if the
+            class has a `__post_init__`.
+
+    >>> @component
+    ... class Clip:
+    ...     eps: float = 0.2
+    ...     passes: int = 4
+    >>> jax.tree.leaves(Clip())
+    [0.2]
+    >>> Clip(passes="4")
+    Traceback (most recent call last):
+    TypeError: Clip.passes: expected int, got '4' (str)
+    """
+    if "__post_init__" in cls.__dict__:
+        raise TypeError(f"{cls.__name__}: call it `validate` instead of __post_init__")
+    kind: Any = cls
+    kind.__post_init__ = _check
+    dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
+    kind.__component_hints__ = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    data = [name for name in names if _is_data(kind.__component_hints__[name])]
+    static = [name for name in names if name not in data]
+
+    def flatten_with_keys(node):
+        keys = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
+        return keys, tuple(getattr(node, name) for name in static)
+
+    def flatten(node):
+        leaves = tuple(getattr(node, name) for name in data)
+        return leaves, tuple(getattr(node, name) for name in static)
+
+    def unflatten(metadata, leaves):
+        node = object.__new__(cls)
+        for name, value in zip(data + static, (*leaves, *metadata), strict=True):
+            object.__setattr__(node, name, value)
+        return node
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
+
+
+def is_component(value: Any) -> bool:
+    """Whether a value or a class is a component."""
+    cls = value if isinstance(value, type) else type(value)
+    return "__component_hints__" in cls.__dict__
+
+
+def concrete(value: Any) -> bool:
+    """Whether a number is known now, so that its range can be checked."""
+    return isinstance(value, float)
+
+
+def require(ok: bool, field: str, value: Any, expected: str) -> None:
+    """Raises a `ValueError` that names the field, unless `ok`."""
+    if not ok:
+        raise ValueError(f"{field}: expected {expected}, got {value!r}")
+
+
+def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
+    """Checks one number of a component, unless it is traced or absent."""
+    value = getattr(owner, field)
+    if concrete(value):
+        require(bool(test(value)), f"{type(owner).__name__}.{field}", value, expected)
+
+
+def numbers(tree: PyTree) -> dict[str, Any]:
+    """The numbers of a component by path, for example `optimizer.learning_rate`.
+
+    >>> @component
+    ... class Clip:
+    ...     eps: float = 0.2
+    >>> @component
+    ... class Loss:
+    ...     clip: Clip = Clip()
+    >>> numbers(Loss())
+    {'clip.eps': 0.2}
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_join(path): leaf for path, leaf in leaves}
+
+
+def replace_at(tree: T, path: str, value: Any) -> T:
+    """The same component with another number at `path`; its range is not checked.
+
+    Raises:
+        KeyError: If no number has that path; the message names the closest one.
+    """
+    known = numbers(tree)
+    if path not in known:
+        close = difflib.get_close_matches(path, known, n=1, cutoff=0.0)
+        hint = f"; the closest is {close[0]!r}" if close else ""
+        raise KeyError(f"no number is called {path!r}{hint}")
+    return jax.tree_util.tree_map_with_path(
+        lambda key, leaf: value if _join(key) == path else leaf, tree
+    )
+
+
+def as_arrays(tree: T) -> T:
+    """The same component with strong float32 arrays for numbers, as programs need it.
+
+    Weak types would be a second signature, and so a second compilation.
+    """
+    return jax.tree.map(_strong_float32, tree)
+
+
+def program(tree: T) -> T:
+    """The same component without what only the host reads, at any depth.
+
+    Ranges are not checked again: the defaults need not fit the other fields.
+
+    >>> @component
+    ... class Search:
+    ...     interval: int = host(10)
+    ...     size: int = 4
+    >>> program(Search(interval=3, size=8))
+    Search(interval=10, size=8)
+    """
+
+    def blank(node):
+        if not is_component(node):
+            return node
+        blanked = copy.copy(node)
+        for field in dataclasses.fields(node):
+            if field.metadata.get("host"):
+                object.__setattr__(blanked, field.name, field.default)
+            elif _is_data(node.__component_hints__[field.name]):
+                value = getattr(node, field.name)
+                value = jax.tree.map(blank, value, is_leaf=is_component)
+                object.__setattr__(blanked, field.name, value)
+        return blanked
+
+    return jax.tree.map(blank, tree, is_leaf=is_component)
+
+
+def _strong_float32(x: Any) -> Array:
+    return jax.lax.convert_element_type(jnp.asarray(x), jnp.dtype("float32"))
+
+
+def _join(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _is_data(hint: Any) -> bool:
+    """Whether values of this annotation are pytree data."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        return hint is float or is_component(hint)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
+        return any(_is_data(arg) for arg in typing.get_args(hint))
+    return False
+
+
+def _check(self: Any) -> None:
+    """Checks types field by field, then the ranges that the class knows."""
+    if not is_component(self):
+        name = type(self).__name__
+        raise TypeError(f"{name}: a subclass of a component needs @component as well")
+    for field in dataclasses.fields(self):
+        convert = field.metadata.get("converter", lambda value: value)
+        value = convert(getattr(self, field.name))
+        hint = self.__component_hints__[field.name]
+        object.__setattr__(self, field.name, _coerce(self, field.name, hint, value))
+    if validate := getattr(self, "validate", None):
+        validate()
+
+
+def _coerce(owner: Any, name: str, hint: Any, value: Any) -> Any:
+    """The value if it has the annotated type; whole numbers become floats."""
+    stand_in = value
+    if _is_data(hint):
+        value = jax.tree.map(_as_float, value)
+        stand_in = jax.tree.map(_stand_in, value)
+    try:
+        typeguard.check_type(
+            stand_in,
+            hint,
+            collection_check_strategy=typeguard.CollectionCheckStrategy.ALL_ITEMS,
+        )
+    except typeguard.TypeCheckError:
+        expected = hint.__name__ if isinstance(hint, type) else str(hint)
+        raise TypeError(
+            f"{type(owner).__name__}.{name}: expected {expected}, "
+            f"got {value!r} ({type(value).__name__})"
+        ) from None
+    return value
+
+
+def _as_float(leaf: Any) -> Any:
+    whole = isinstance(leaf, int) and not isinstance(leaf, bool)
+    return float(leaf) if whole else leaf
+
+
+def _stand_in(leaf: Any) -> Any:
+    """What a leaf is checked as: an array is a number, a truth value is not."""
+    if hasattr(leaf, "dtype"):
+        return 0.0
+    return ... if isinstance(leaf, bool) else leaf

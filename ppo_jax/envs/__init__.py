@@ -1,0 +1,39 @@
+"""Environments behind one protocol, and `check` for a test of yours.
+
+`api` has the protocol, `wrappers` change an environment, `probes` are environments with
+known answers, and `faults` break one on purpose.
+"""
+
+from ppo_jax.envs.api import (
+    NEVER,
+    ActionSpace,
+    Box,
+    Discrete,
+    Env,
+    Gymnax,
+    MultiDiscrete,
+    Timestep,
+    make,
+    outcome,
+)
+from ppo_jax.envs.check import check
+from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
+
+__all__ = [
+    "NEVER",
+    "ActionSpace",
+    "Box",
+    "Discrete",
+    "Env",
+    "Faulty",
+    "Gymnax",
+    "MaskObservation",
+    "MultiDiscrete",
+    "TimeLimit",
+    "Timestep",
+    "Wrapper",
+    "check",
+    "make",
+    "outcome",
+]

@@ -1,0 +1,94 @@
+"""Faults on purpose: what must survive an environment that breaks."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require, require_range
+from ppo_jax.envs.api import NEVER, Timestep
+from ppo_jax.envs.wrappers import Wrapper
+from ppo_jax.types import Array, Key, PyTree
+
+
+class FaultyState(NamedTuple):
+    """State of `Faulty`; traced, so that one environment of many can be struck."""
+
+    env: PyTree
+    clock: Array
+    """Steps since the reset from outside, int32 scalar; episodes do not restart it."""
+    start: Array
+    """The clock's time at which the fault begins, int32 scalar; `NEVER`: no fault."""
+
+
+@component
+class Faulty(Wrapper):
+    """Adds NaN, ∞ or any number to what another environment says.
+
+    While the fault lasts, `reward` is added to the reward, `obs` to every float of the
+    observation and `state` to every float of the state. A NaN state stays NaN until
+    somebody resets the environment, unless its episodes end all the same.
+
+    Which environments are struck is data. At every reset from outside `rate` decides,
+    a number that may differ between members. For exactly one environment set `rate` to
+    0 and name it in the state: `s._replace(start=s.start.at[member, env].set(5))`;
+    once reset it is healthy.
+
+    Known answer: everybody else's results are the same, bit for bit, as without it.
+
+    >>> from ppo_jax.envs.probes import TimeLimitChain
+    >>> env = Faulty(TimeLimitChain(), reward=jnp.nan, after=0)
+    >>> key = jax.random.key(0)
+    >>> step, _ = env.step(key, env.reset(key)[1], jnp.array(0))
+    >>> step.reward.item()
+    nan
+    """
+
+    reward: float = 0.0
+    obs: float = 0.0
+    state: float = 0.0
+    rate: float = 1.0
+    """Share of resets after which the fault occurs."""
+    after: int = 3
+    """Healthy steps before the fault."""
+    steps: int = 1
+    """How many steps it lasts; `NEVER`: it never stops."""
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a share or a time that cannot be."""
+        require_range(self, "rate", "a share in [0, 1]", lambda x: 0 <= x <= 1)
+        require(self.after >= 0, "Faulty.after", self.after, "at least 0")
+        require(self.steps >= 1, "Faulty.steps", self.steps, "at least 1")
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        key_env, key_struck = jax.random.split(key)
+        obs, state = self.env.reset(key_env)
+        struck = jax.random.uniform(key_struck) < self.rate
+        start = jnp.where(struck, self.after, NEVER).astype(jnp.int32)
+        return obs, FaultyState(state, jnp.zeros((), jnp.int32), start)
+
+    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+        timestep, inner = self.env.step(key, state.env, action)
+        age = state.clock - state.start
+        ill = (age >= 0) & (age < self.steps)
+
+        def hurt(values, amount):
+            return jax.tree.map(lambda x: _add(x, amount, ill), values)
+
+        timestep = timestep._replace(
+            obs=hurt(timestep.obs, self.obs),
+            final_obs=hurt(timestep.final_obs, self.obs),
+            reward=hurt(timestep.reward, self.reward),
+        )
+        inner = hurt(inner, self.state)
+        return timestep, FaultyState(inner, state.clock + 1, state.start)
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return self.env.action_mask(state.env)
+
+
+def _add(x: Array, amount: Array | float, ill: Array) -> Array:
+    """Adds to floats where `ill`; integers, truth values and keys stay as they are."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    return jnp.where(ill, x + jnp.asarray(amount, x.dtype), x)

@@ -1,0 +1,43 @@
+"""Tiny environments with known answers, one for each kind of defect.
+
+Each docstring says what a correct agent reaches, and what a broken one does instead.
+Everything is small: a probe compiles in no time.
+"""
+
+from ppo_jax.envs.probes.bandits import (
+    GridCue,
+    HiddenSteps,
+    IdenticalRewards,
+    MaskedBandit,
+    NestedObservation,
+    NoisyReturns,
+    OneStep,
+    RiskyBandit,
+    Target,
+    TwoDigits,
+)
+from ppo_jax.envs.probes.episodes import (
+    Accumulator,
+    Costs,
+    RecallCue,
+    TimeLimitChain,
+    TimeLimited,
+)
+
+__all__ = [
+    "Accumulator",
+    "Costs",
+    "GridCue",
+    "HiddenSteps",
+    "IdenticalRewards",
+    "MaskedBandit",
+    "NestedObservation",
+    "NoisyReturns",
+    "OneStep",
+    "RecallCue",
+    "RiskyBandit",
+    "Target",
+    "TimeLimitChain",
+    "TimeLimited",
+    "TwoDigits",
+]

@@ -1,0 +1,146 @@
+"""Environments around environments.
+
+A wrapper sees its environment through `reset` and `step`, which resets by itself. So it
+can be put around anything, other wrappers included.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import component, converted, require
+from ppo_jax.envs.api import ActionSpace, Env, Timestep, make
+from ppo_jax.types import Array, Key, PyTree
+
+
+@component
+class Wrapper(Env):
+    """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
+
+    A subclass with a state of its own overrides `action_mask` too.
+    """
+
+    env: Env = converted(make)
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self.env.action_space
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self.env.min_steps_to_truncation
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return self.env.max_episode_steps
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        return self.env.reset(key)
+
+    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+        return self.env.step(key, state, action)
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return self.env.action_mask(state)
+
+
+class TimeLimitState(NamedTuple):
+    """State of `TimeLimit`."""
+
+    env: PyTree
+    steps: Array
+    """Steps of this episode so far, int32 scalar."""
+
+
+@component
+class TimeLimit(Wrapper):
+    """Truncates an episode after `limit` steps, which it counts itself.
+
+    An episode that ends by itself at its last step is terminated and truncated; one
+    that `env` truncates earlier is truncated then.
+
+    Raises:
+        ValueError: At construction, if the limit is below 1.
+
+    >>> from ppo_jax.envs.probes import RecallCue
+    >>> TimeLimit(RecallCue(), 3).max_episode_steps
+    3
+    """
+
+    limit: int
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a limit below 1."""
+        require(self.limit >= 1, "TimeLimit.limit", self.limit, "at least 1")
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return min(self.limit, self.env.min_steps_to_truncation)
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return min(self.limit, self.env.max_episode_steps or self.limit)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        obs, state = self.env.reset(key)
+        return obs, TimeLimitState(state, jnp.zeros((), jnp.int32))
+
+    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+        key_step, key_reset = jax.random.split(key)
+        timestep, inner = self.env.step(key_step, state.env, action)
+        steps = state.steps + 1
+        ended = timestep.terminated | timestep.truncated  # And `env` has started anew.
+        over = steps >= self.limit
+        obs, inner = tree.where(
+            over & ~ended, self.env.reset(key_reset), (timestep.obs, inner)
+        )
+        timestep = timestep._replace(obs=obs, truncated=timestep.truncated | over)
+        return timestep, TimeLimitState(inner, jnp.where(ended | over, 0, steps))
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return self.env.action_mask(state.env)
+
+
+@component
+class MaskObservation(Wrapper):
+    """Keeps the named components of a flat observation, in the order given.
+
+    CartPole without its velocities, `MaskObservation("CartPole-v1", (0, 2))`, and
+    Pendulum without its own, `MaskObservation("Pendulum-v1", (0, 1))`, need a memory.
+
+    Raises:
+        ValueError: At construction, unless observations are `[D]` and `keep` names
+            some of their D components, each at most once.
+
+    >>> from ppo_jax.envs.probes import RecallCue
+    >>> obs, _ = MaskObservation(RecallCue(num_cues=3), (3,)).reset(jax.random.key(0))
+    >>> obs.tolist()
+    [0.0]
+    """
+
+    keep: tuple[int, ...]
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for components that the observation does not have."""
+        obs, _ = jax.eval_shape(self.env.reset, jax.random.key(0))
+        flat = hasattr(obs, "shape") and len(obs.shape) == 1
+        require(flat, "MaskObservation.env", self.env, "observations of one axis")
+        size = obs.shape[0]
+        expected = f"distinct components from 0 to {size - 1}, at least one"
+        distinct = 0 < len(self.keep) == len(set(self.keep))
+        ok = distinct and all(0 <= i < size for i in self.keep)
+        require(ok, "MaskObservation.keep", self.keep, expected)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        obs, state = self.env.reset(key)
+        return self._kept(obs), state
+
+    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+        timestep, state = self.env.step(key, state, action)
+        obs, final_obs = self._kept(timestep.obs), self._kept(timestep.final_obs)
+        return timestep._replace(obs=obs, final_obs=final_obs), state
+
+    def _kept(self, obs: Array) -> Array:
+        return obs[jnp.array(self.keep)]

@@ -1,0 +1,99 @@
+"""Losses of a critic that predicts quantiles of the return."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
+
+from ppo_jax.component import require
+from ppo_jax.losses.value import clip_around
+from ppo_jax.types import Array
+
+
+def quantile_midpoints(num_quantiles: int) -> Array:
+    """Levels τᵢ = (i + ½) / N of the quantiles, float32 `[N]`.
+
+    Raises:
+        ValueError: If there is not at least one quantile.
+
+    References:
+        Dabney et al., `Distributional Reinforcement Learning with Quantile Regression
+        <https://arxiv.org/abs/1710.10044>`_, 2018, lemma 2.
+
+    >>> quantile_midpoints(4).tolist()
+    [0.125, 0.375, 0.625, 0.875]
+    """
+    require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
+    return (jnp.arange(num_quantiles, dtype=jnp.float32) + 0.5) / num_quantiles
+
+
+def quantile_huber_loss(
+    quantiles: Array, target: Array, kappa: ArrayLike = 1.0
+) -> Array:
+    """Quantile regression with a Huber kernel.
+
+    ρᵢ(u) = |τᵢ − 1{u < 0}| · L_κ(u),   u = target − quantileᵢ,   τᵢ = (i + ½) / N,
+    L_κ(u) = ½ u² where |u| ≤ κ, else κ (|u| − ½ κ).
+
+    As in QR-DQN the kernel is not divided by κ (IQN divides): far from the target the
+    gradient grows with κ. An underestimate (u > 0) costs τᵢ, an overestimate 1 − τᵢ.
+
+    Args:
+        quantiles: Predicted quantiles `[..., N]`, in any order of values.
+        target: Sampled returns `[...]` or `[..., 1]`; no gradient flows into them.
+        kappa: Huber threshold κ > 0; may be traced.
+
+    Returns:
+        Loss per example, averaged over quantiles, float32 `[...]`.
+
+    Raises:
+        AssertionError: If the target has another shape.
+        ValueError: If κ is known and not a positive number.
+
+    References:
+        Dabney et al., `Distributional Reinforcement Learning with Quantile Regression
+        <https://arxiv.org/abs/1710.10044>`_, 2018, equation 10.
+
+    >>> f"{quantile_huber_loss(jnp.arange(4.0), jnp.array(1.5)):.7f}"
+    '0.0859375'
+    """
+    if not isinstance(kappa, Tracer):
+        valid = bool(np.all(np.isfinite(kappa) & np.greater(kappa, 0)))
+        require(valid, "kappa", kappa, "a positive number")
+    *batch, num_quantiles = quantiles.shape
+    if target.shape == (*batch, 1):
+        target = target[..., 0]
+    chex.assert_shape(target, tuple(batch))
+    target = jax.lax.stop_gradient(jnp.asarray(target, jnp.float32))
+    error = target[..., None] - jnp.asarray(quantiles, jnp.float32)
+    size = jnp.abs(error)
+    near = jnp.minimum(size, kappa)
+    huber = near * (size - 0.5 * near)  # Both branches, and no square of a huge error.
+    tau = jnp.broadcast_to(quantile_midpoints(num_quantiles), error.shape)
+    weight = jnp.where(error < 0, 1 - tau, tau)
+    return jnp.mean(weight * huber, axis=-1)
+
+
+def clip_each(new: Array, old: Array, eps: ArrayLike) -> Array:
+    """Keeps every quantile within ±ε of the same quantile before the update.
+
+    The strictest way to clip a distribution: its mean, its spread and each of its
+    quantiles stay close to the old ones.
+
+    Args:
+        new: Predicted quantiles `[..., N]`.
+        old: Quantiles before the update `[..., N]`.
+        eps: Half-width ε > 0 in the units of the quantiles; may be traced.
+
+    Returns:
+        Clipped quantiles, float32 `[..., N]`; see `clip_around`.
+
+    Raises:
+        AssertionError: If the shapes differ.
+
+    >>> clip_each(jnp.array([0.0, 2.0, 4.0]), jnp.array([-1.0, 0.0, 1.0]), 0.5).tolist()
+    [-0.5, 0.5, 1.5]
+    """
+    return clip_around(new, old, eps)

@@ -1,0 +1,1 @@
+"""Population-based training."""

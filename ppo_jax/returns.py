@@ -1,0 +1,197 @@
+"""Returns, advantages, and how well values explain them.
+
+Sequences are time-major, `[T, ...]`; every trailing axis is independent.
+"""
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.moments import TINY, centre
+from ppo_jax.tree import require_finite
+from ppo_jax.types import Array
+
+LIMIT = 1e6
+"""Largest magnitude of an error δ and of an advantage."""
+
+
+def gae(
+    r_t: Array, discount_t: Array, lambda_t: Array, v_tm1: Array, v_t: Array
+) -> tuple[Array, Array]:
+    """Generalised advantage estimation.
+
+        δ_t = r_t + discount_t v_t − v_{t−1},   A_{t−1} = δ_t + lambda_t A_t.
+
+    Two masks, since a time limit ends the trace but not the value:
+    `discount_t = γ (1 − terminated)` and `lambda_t = γ λ (1 − done)`, where done is
+    terminated or truncated. A zero stops exactly: what lies behind it does not matter,
+    not even if it is NaN. Any other non-finite number reaches the result.
+
+    Args:
+        r_t: Rewards `[T, ...]`.
+        discount_t: Weight of the next value `[T, ...]`.
+        lambda_t: Weight of the next advantage `[T, ...]`.
+        v_tm1: Value of the observation that was acted on `[T, ...]`.
+        v_t: Value of the observation that the action led to `[T, ...]`: that of the
+            next step or, where done, of the episode's final observation.
+
+    Returns:
+        Advantages `[T, ...]`, float32, and where δ or A had to be clipped to ±`LIMIT`,
+        bool `[T, ...]`. The target of the value is advantage + `v_tm1`.
+
+    Raises:
+        ValueError: If called eagerly with a non-finite number.
+
+    References:
+        Schulman et al., `High-Dimensional Continuous Control Using Generalized
+        Advantage Estimation <https://arxiv.org/abs/1506.02438>`_, 2016.
+
+    >>> r_t, v_tm1, v_t = jnp.ones(2), jnp.full(2, 0.5), jnp.array([0.5, 2.0])
+    >>> truncated = jnp.array([0.9405, 0.0])
+    >>> adv_tm1, clipped = gae(r_t, jnp.full(2, 0.99), truncated, v_tm1, v_t)
+    >>> [round(float(adv), 5) for adv in adv_tm1]
+    [3.32744, 2.48]
+    """
+    chex.assert_equal_shape([r_t, discount_t, lambda_t, v_tm1, v_t])
+    require_finite(
+        r_t=r_t, discount_t=discount_t, lambda_t=lambda_t, v_tm1=v_tm1, v_t=v_t
+    )
+    r_t, discount_t, lambda_t, v_tm1, v_t = (
+        jnp.asarray(x, jnp.float32) for x in (r_t, discount_t, lambda_t, v_tm1, v_t)
+    )
+    delta_t, delta_clipped = _clip(r_t + _weighted(discount_t, v_t) - v_tm1)
+
+    def step(adv_t, inputs):
+        delta_t, lambda_t = inputs
+        adv_tm1, clipped = _clip(delta_t + _weighted(lambda_t, adv_t))
+        return adv_tm1, (adv_tm1, clipped)
+
+    _, (adv_tm1, sum_clipped) = jax.lax.scan(
+        step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t), reverse=True
+    )
+    return adv_tm1, delta_clipped | sum_clipped
+
+
+def discounted_returns(r_t: Array, discount_t: Array, v_end: Array) -> Array:
+    """Sums of discounted rewards, G_{t−1} = r_t + discount_t G_t.
+
+    Args:
+        r_t: Rewards `[T, ...]`.
+        discount_t: Discounts γ (1 − done) `[T, ...]`; a zero stops exactly.
+        v_end: Value of what follows the last step `[...]`.
+
+    Returns:
+        Returns `[T, ...]`, float32.
+
+    Raises:
+        ValueError: If called eagerly with a non-finite number.
+
+    >>> discounted_returns(jnp.ones(3), jnp.full(3, 0.5), jnp.array(8.0)).tolist()
+    [2.75, 3.5, 5.0]
+    """
+    chex.assert_equal_shape([r_t, discount_t])
+    chex.assert_equal_shape([r_t[0], v_end])
+    require_finite(r_t=r_t, discount_t=discount_t, v_end=v_end)
+    r_t, discount_t, v_end = (
+        jnp.asarray(x, jnp.float32) for x in (r_t, discount_t, v_end)
+    )
+
+    def step(return_t, inputs):
+        r_t, discount_t = inputs
+        return_tm1 = r_t + _weighted(discount_t, return_t)
+        return return_tm1, return_tm1
+
+    return jax.lax.scan(step, v_end, (r_t, discount_t), reverse=True)[1]
+
+
+def standardize(
+    adv: Array, weight: Array, axis: int | None = None
+) -> tuple[Array, Array]:
+    """Brings advantages to mean 0 and deviation 1.
+
+    The deviation is the unbiased one, Σ w (A − mean)² / (Σ w − Σ w² / Σ w), whose
+    divisor is n − 1 for n samples of weight 1. Advantages that do not vary beyond
+    rounding, std ≤ max(1e-8, 8 ε max |A|) with float32's ε, carry no signal: they
+    become exactly 0 instead of amplified rounding errors.
+
+    Args:
+        adv: Advantages, any shape.
+        weight: Their weights ≥ 0, of the same shape; without weight anything goes.
+        axis: None for one mean and deviation over everything; 0 for one per trailing
+            index, for `[T, B]` per environment.
+
+    Returns:
+        Standardised advantages, 0 where there is no weight, and whether they were set
+        to 0 because they do not vary or are fewer than two: bool, `[]` or `[...]`.
+
+    Raises:
+        ValueError: If `axis` is neither None nor 0, or if called eagerly with a
+            non-finite advantage that has weight.
+
+    >>> adv, flat = standardize(jnp.array([1.0, 2.0, 3.0]), jnp.ones(3))
+    >>> adv.round(4).tolist(), bool(flat)
+    ([-1.0, 0.0, 1.0], False)
+    >>> adv, flat = standardize(jnp.full(3, 0.1), jnp.ones(3))
+    >>> adv.tolist(), bool(flat)
+    ([0.0, 0.0, 0.0], True)
+    """
+    chex.assert_equal_shape([adv, weight])
+    if axis is None:
+        columns, zero = standardize(adv.reshape(-1), weight.reshape(-1), axis=0)
+        return columns.reshape(adv.shape), zero
+    if axis != 0:
+        raise ValueError(f"axis: expected None or 0, got {axis!r}")
+    valid, weight = weight > 0, weight.astype(jnp.float32)
+    adv = jnp.where(valid, adv, 0.0).astype(jnp.float32)
+    require_finite(adv=adv)
+    centred, _ = centre(adv, weight)
+    total = jnp.maximum(weight.sum(axis=0), TINY)
+    freedom = total - (weight**2).sum(axis=0) / total
+    square = jnp.sum(weight * centred**2, axis=0)
+    std = jnp.sqrt(square / jnp.maximum(freedom, TINY))
+    rounding = 8 * jnp.finfo(jnp.float32).eps * jnp.abs(adv).max(axis=0)
+    zero = (std <= jnp.maximum(1e-8, rounding)) | (valid.sum(axis=0) < 2)
+    scale, still = (jnp.expand_dims(x, 0) for x in (std + 1e-8, zero))
+    return jnp.where(still, 0.0, centred / scale), zero
+
+
+def explained_variance(target: Array, prediction: Array, weight: Array) -> Array:
+    """Share of the targets' variance that predictions explain, 1 − Var[y − p] / Var[y].
+
+    Args:
+        target: Targets y, any shape; no gradient flows into any argument.
+        prediction: Predictions p, of the same shape.
+        weight: Their weights ≥ 0, of the same shape; without weight anything goes.
+
+    Returns:
+        A number `[]` in [−∞, 1]. NaN, which means unavailable, for fewer than two
+        samples, for targets that are all equal, and for non-finite samples.
+
+    >>> y = jnp.array([1.0, 2.0, 3.0, 4.0])
+    >>> round(float(explained_variance(y, y.at[3].set(5.0), jnp.ones(4))), 4)
+    0.85
+    """
+    chex.assert_equal_shape([target, prediction, weight])
+    target, prediction, weight = (
+        jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
+        for x in (target, prediction, weight)
+    )
+
+    def square(x):
+        return jnp.sum(weight * centre(x, weight)[0] ** 2)
+
+    variance = square(target)
+    available = (variance > 0) & ((weight > 0).sum() >= 2)
+    error = square(target - prediction) / jnp.where(available, variance, 1.0)
+    return jnp.where(available, 1 - error, jnp.nan)
+
+
+def _weighted(weight: Array, x: Array) -> Array:
+    """`weight · x`, where a weight of 0 stops even NaN."""
+    return jnp.where(weight == 0, 0.0, weight * x)
+
+
+def _clip(x: Array) -> tuple[Array, Array]:
+    """Clips to ±LIMIT and says where; what is not finite is left for all to see."""
+    clipped = jnp.isfinite(x) & (jnp.abs(x) > LIMIT)
+    return jnp.where(clipped, jnp.sign(x) * LIMIT, x), clipped

@@ -1,0 +1,1 @@
+"""Gradient transformations in the manner of optax."""

@@ -1,0 +1,96 @@
+"""Operations on every leaf of a pytree."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ppo_jax.types import Array, PyTree
+
+
+def where(mask: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
+    """Selects between two trees; `mask` `[B...]` covers each leaf's leading axes.
+
+    >>> mask, h = jnp.array([True, False]), jnp.ones((2, 3))
+    >>> where(mask, {"h": h}, {"h": jnp.zeros_like(h)})["h"].sum(axis=1).tolist()
+    [3.0, 0.0]
+    """
+
+    def select(a, b):
+        a, b = jnp.asarray(a), jnp.asarray(b)
+        spread = mask.reshape(mask.shape + (1,) * (max(a.ndim, b.ndim) - mask.ndim))
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            data = jnp.where(
+                spread[..., None], jax.random.key_data(a), jax.random.key_data(b)
+            )
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(a))
+        return jnp.where(spread, a, b)
+
+    return jax.tree.map(select, on_true, on_false)
+
+
+def take(tree: PyTree, indices: Array, axis: int = 0) -> PyTree:
+    """Gathers `indices` along `axis` of every leaf.
+
+    >>> take({"a": jnp.array([10, 20, 30])}, jnp.array([2, 0]))["a"].tolist()
+    [30, 10]
+    """
+    return jax.tree.map(lambda x: jnp.take(x, indices, axis=axis), tree)
+
+
+def stack(trees: list[PyTree]) -> PyTree:
+    """Stacks trees of one structure along a new leading axis.
+
+    >>> stack([{"a": 1}, {"a": 2}])["a"].tolist()
+    [1, 2]
+    """
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def merge_leading(tree: PyTree, count: int = 2) -> PyTree:
+    """Merges the first `count` axes of every leaf into one.
+
+    >>> merge_leading(jnp.zeros((2, 3, 4))).shape
+    (6, 4)
+    """
+
+    def merge(x):
+        return x.reshape((math.prod(x.shape[:count]), *x.shape[count:]))
+
+    return jax.tree.map(merge, tree)
+
+
+def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
+    """Whether every float is finite, per index of the first `batch_axes` axes.
+
+    Integer leaves and keys count as finite; a tree without floats gives `True`.
+
+    >>> batch = {"a": jnp.array([[1.0, jnp.nan], [1.0, 2.0]])}
+    >>> all_finite(batch, batch_axes=1).tolist()
+    [False, True]
+    """
+    finite = [
+        jnp.isfinite(x).all(axis=tuple(range(batch_axes, jnp.ndim(x))))
+        for x in jax.tree.leaves(tree)
+        if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
+    ]
+    return functools.reduce(jnp.logical_and, finite, jnp.array(True))
+
+
+def require_finite(**trees: PyTree) -> None:
+    """Checks arguments that are known now; traced ones pass.
+
+    Raises:
+        ValueError: If a float is NaN or infinite; the message names the argument.
+
+    >>> require_finite(r_t=jnp.ones(3), v_t=jnp.array([0.0, jnp.nan]))
+    Traceback (most recent call last):
+    ValueError: v_t: expected finite numbers
+    """
+    for name, tree in trees.items():
+        traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+        with jax.ensure_compile_time_eval():
+            if not traced and not all_finite(tree):
+                raise ValueError(f"{name}: expected finite numbers")

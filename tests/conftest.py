@@ -1,0 +1,44 @@
+"""Strict numerics, a compilation cache, and the fixtures that all tests share."""
+
+import os
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+# `[B] - [B, 1]` is an error, not a `[B, B]` array.
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Compilations outlive the session; the repository ignores the folder.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    cache = Path(__file__).parent.parent / ".cache" / "jax"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+@pytest.fixture
+def key():
+    """A typed key, the same in every test."""
+    return jax.random.key(0)
+
+
+@pytest.fixture(params=["eager", "jit", "vmap"])
+def variant(request):
+    """A transformation of a function of arrays that must not change its results.
+
+    Under `vmap` the arguments are the first of two members; the other one's are zeros.
+    """
+    return {"eager": lambda f: f, "jit": jax.jit, "vmap": _as_first_member}[
+        request.param
+    ]
+
+
+def _as_first_member(f):
+    mapped = jax.jit(jax.vmap(f))
+
+    def call(*args):
+        pairs = jax.tree.map(lambda x: jnp.stack([x, jnp.zeros_like(x)]), args)
+        return jax.tree.map(lambda x: x[0], mapped(*pairs))
+
+    return call

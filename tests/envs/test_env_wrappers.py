@@ -1,0 +1,155 @@
+"""Wrappers around environments of every kind."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import envs
+from ppo_jax.component import numbers
+from ppo_jax.envs import probes
+from ppo_jax.envs.wrappers import TimeLimitState
+
+
+def record(env, steps, key, num_envs=1, action=0):
+    """Runs under a constant action, leaves `[T, B, ...]`, as NumPy arrays."""
+
+    @jax.jit
+    def run(env, key):
+        key_reset, key_steps = jax.random.split(key)
+
+        def step(state, keys):
+            actions = jnp.full(num_envs, action)
+            timestep, state = jax.vmap(env.step)(keys, state, actions)
+            return state, (timestep, state)
+
+        _, state = jax.vmap(env.reset)(jax.random.split(key_reset, num_envs))
+        keys = jax.random.split(key_steps, (steps, num_envs))
+        return jax.lax.scan(step, state, keys)[1]
+
+    return jax.device_get(run(env, key))
+
+
+def test_a_time_limit_truncates_and_starts_anew(key):
+    """R-A23: the episode begins again right after the step that says it ended."""
+    env = envs.TimeLimit(probes.Accumulator(limit=100), 3)
+    timestep, state = record(env, 7, key)
+    assert np.flatnonzero(timestep.truncated).tolist() == [2, 5]
+    assert not timestep.terminated.any()
+    assert timestep.final_obs.ravel().tolist() == [2, 3, 4, 2, 3, 4, 2]
+    assert timestep.obs.ravel().tolist() == [2, 3, 1, 2, 3, 1, 2]
+    assert state.steps.ravel().tolist() == [1, 2, 0, 1, 2, 0, 1]
+
+
+def test_a_time_limit_counts_again_when_the_environment_ends_first(key):
+    env = envs.TimeLimit(probes.Accumulator(limit=2), 3)
+    timestep, state = record(env, 6, key)
+    assert np.flatnonzero(timestep.truncated).tolist() == [1, 3, 5]
+    assert state.steps.ravel().tolist() == [1, 0, 1, 0, 1, 0]
+
+
+def test_an_end_at_the_time_limit_is_terminated_and_truncated(key):
+    env = envs.TimeLimit(probes.RecallCue(delay=0), 2)  # Its episodes have 2 steps.
+    timestep, state = record(env, 4, key)
+    assert timestep.terminated.ravel().tolist() == [False, True, False, True]
+    assert (timestep.truncated == timestep.terminated).all()
+    assert (state.env.time == state.steps).all()
+
+
+def test_episodes_of_any_length_meet_the_same_limit(key):
+    env = envs.TimeLimit(probes.RecallCue(delay=4), 4)
+    timestep, state = record(env, 64, key, num_envs=4)
+    done = timestep.terminated | timestep.truncated
+    assert (
+        timestep.terminated.any() and (timestep.truncated & ~timestep.terminated).any()
+    )
+    assert (state.env.time == state.steps).all()  # Both clocks restart together.
+    assert (state.steps[done] == 0).all() and state.steps.max() == 3
+    assert (timestep.obs[done][:, :2].sum(axis=1) == 1).all()  # A cue, seen first.
+
+
+def test_the_shortest_of_nested_limits_holds(key):
+    env = envs.TimeLimit(envs.TimeLimit(probes.Accumulator(limit=9), 2), 5)
+    timestep, _ = record(env, 4, key)
+    assert np.flatnonzero(timestep.truncated).tolist() == [1, 3]
+    assert env.min_steps_to_truncation == env.max_episode_steps == 2
+
+
+@pytest.mark.parametrize(
+    ("env", "least", "most"),
+    [
+        (envs.TimeLimit(probes.RecallCue(delay=1), 2), 2, 2),
+        (envs.TimeLimit(probes.RecallCue(delay=1), 9), 9, 3),
+        (envs.TimeLimit(probes.Accumulator(limit=5), 9), 5, 5),
+    ],
+)
+def test_a_time_limit_knows_what_it_promises(env, least, most):
+    assert (env.min_steps_to_truncation, env.max_episode_steps) == (least, most)
+
+
+def test_a_time_limit_around_gymnax(key):
+    env = envs.TimeLimit("Pendulum-v1", 5)
+    assert (env.min_steps_to_truncation, env.max_episode_steps) == (5, 5)
+    envs.check(env, steps=64)
+
+
+def test_a_limit_is_at_least_one():
+    with pytest.raises(ValueError, match=r"TimeLimit\.limit: expected at least 1"):
+        envs.TimeLimit(probes.RecallCue(), 0)
+
+
+def test_masked_observations_keep_their_components(key):
+    cue = probes.RecallCue(delay=0, num_cues=3)
+    env = envs.MaskObservation(cue, (3, 0))
+    timestep, state = record(env, 8, key, num_envs=2)
+    whole, same = record(cue, 8, key, num_envs=2)
+    jax.tree.map(np.testing.assert_array_equal, state, same)
+    np.testing.assert_array_equal(timestep.obs, whole.obs[..., [3, 0]])
+    np.testing.assert_array_equal(timestep.final_obs, whole.final_obs[..., [3, 0]])
+    np.testing.assert_array_equal(timestep.reward, whole.reward)
+    first, _ = env.reset(key)
+    assert first.tolist() == cue.reset(key)[0][jnp.array([3, 0])].tolist()
+
+
+def test_cartpole_without_velocities(key):
+    env = envs.MaskObservation("CartPole-v1", (0, 2))
+    obs, _ = jax.eval_shape(env.reset, key)
+    assert obs.shape == (2,)
+    assert env.max_episode_steps == 500
+
+
+@pytest.mark.parametrize("keep", [(), (0, 0), (4,), (-1,)])
+def test_masks_name_components_that_exist(keep):
+    with pytest.raises(ValueError, match="distinct components from 0 to 2"):
+        envs.MaskObservation(probes.RecallCue(), keep)
+
+
+@pytest.mark.parametrize("env", [probes.NestedObservation(), probes.GridCue()])
+def test_masks_need_flat_observations(env):
+    with pytest.raises(ValueError, match="observations of one axis"):
+        envs.MaskObservation(env, (0,))
+
+
+def test_wrappers_pass_on_numbers_and_masks(key):
+    inner = probes.MaskedBandit()
+    env = envs.TimeLimit(inner, 1)
+    _, state = env.reset(key)
+    assert isinstance(state, TimeLimitState)
+    assert (env.action_mask(state) == inner.action_mask(state.env)).all()
+    assert env.action_space == inner.action_space
+    assert numbers(envs.TimeLimit(probes.TimeLimitChain(), 3)) == {
+        "env.negative": 0.0,
+        "env.reward": 1.0,
+    }
+
+
+def test_a_wrapper_that_does_nothing_changes_nothing(key):
+    inner = probes.RecallCue()
+    given, _ = record(envs.Wrapper(inner), 8, key)
+    expected, _ = record(inner, 8, key)
+    jax.tree.map(np.testing.assert_array_equal, given, expected)
+
+
+def test_wrapped_environments_keep_the_protocol():
+    inner = envs.MaskObservation(probes.RecallCue(num_cues=3), (3, 0))
+    envs.check(envs.TimeLimit(inner, 3), steps=64)

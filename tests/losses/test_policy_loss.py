@@ -1,0 +1,159 @@
+"""Policy losses against hand-worked numbers and the published gradient rules."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.losses import (
+    LOG_RATIO_LIMIT,
+    approx_kl,
+    approx_kl_k1,
+    clipped_surrogate_loss,
+)
+
+EPS = 0.2
+
+
+def gradient(log_ratio, advantage, clip_eps=EPS):
+    """Per-example derivative with respect to the log-ratio."""
+    return jax.grad(lambda x: clipped_surrogate_loss(x, advantage, clip_eps).sum())(
+        log_ratio
+    )
+
+
+def test_surrogate_by_hand():
+    """PROP-5.1: surrogate (1.2, −.8, 1, −3), loss .4."""
+    advantage = jnp.array([1.0, -1.0, 2.0, -2.0])
+    log_ratio = jnp.log(jnp.array([1.5, 0.5, 0.5, 1.5]))
+    loss = clipped_surrogate_loss(log_ratio, advantage, EPS)
+    np.testing.assert_allclose(-loss, [1.2, -0.8, 1.0, -3.0], rtol=1e-6)
+    np.testing.assert_allclose(loss.mean(), 0.4, rtol=1e-6)
+
+
+def test_surrogate_against_cases():
+    """PROP-5.1: the pessimistic choice, case by case, over a grid."""
+    ratio, advantage = np.meshgrid(np.linspace(0.3, 2.0, 18), [-2.0, -0.5, 0.0, 1.0])
+    want = np.empty_like(ratio)
+    for index in np.ndindex(ratio.shape):
+        r, a = ratio[index], advantage[index]
+        usable = min(r, 1 + EPS) if a > 0 else max(r, 1 - EPS)
+        want[index] = -a * usable
+    got = clipped_surrogate_loss(jnp.log(ratio), jnp.asarray(advantage), EPS)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_vanishes_exactly_where_the_ratio_went_too_far():
+    """PROP-5.2: zero iff (A > 0, r > 1 + ε) or (A < 0, r < 1 − ε); else −A r."""
+    ratio, advantage = np.meshgrid(np.linspace(0.31, 2.01, 18), [-2.0, -0.5, 1.0])
+    got = gradient(jnp.log(ratio), jnp.asarray(advantage))
+    too_far = ((advantage > 0) & (ratio > 1 + EPS)) | (
+        (advantage < 0) & (ratio < 1 - EPS)
+    )
+    assert 0 < too_far.sum() < too_far.size
+    np.testing.assert_array_equal(got == 0, too_far)
+    np.testing.assert_allclose(
+        got, np.where(too_far, 0.0, -advantage * ratio), rtol=1e-5
+    )
+
+
+def test_at_the_old_policy_the_gradient_is_the_policy_gradient():
+    """PROP-5.3: x = 0 gives loss −A and gradient −A."""
+    advantage = jnp.array([1.5, -0.5, 0.0, 3.0])
+    log_ratio = jnp.zeros(4)
+    loss = clipped_surrogate_loss(log_ratio, advantage, EPS)
+    np.testing.assert_array_equal(loss, -advantage)
+    np.testing.assert_array_equal(gradient(log_ratio, advantage), -advantage)
+
+
+def test_extreme_log_ratios_stay_finite():
+    """PROP-5.4: exp(20) = 4.85165e8 bounds the loss; only a NaN stays visible."""
+    log_ratio = jnp.array([1e4, -1e4, jnp.inf, -jnp.inf])
+    loss = clipped_surrogate_loss(log_ratio, -jnp.ones(4), EPS)
+    np.testing.assert_allclose(loss, [4.85165e8, 0.8, 4.85165e8, 0.8], rtol=1e-5)
+    np.testing.assert_array_equal(gradient(log_ratio, -jnp.ones(4)), 0.0)
+    np.testing.assert_array_equal(gradient(log_ratio, jnp.ones(4)), 0.0)
+    nan = clipped_surrogate_loss(jnp.array([jnp.nan]), jnp.ones(1), EPS)
+    assert jnp.isnan(nan).all()
+
+
+def test_the_clamp_begins_at_twenty():
+    """PROP-5.4, R-E6: below 20 the corrective gradient of A < 0 is whole."""
+    assert LOG_RATIO_LIMIT == 20.0
+    log_ratio = jnp.array([19.9, 20.1, -19.9, -20.1])
+    got = gradient(log_ratio, jnp.array([-1.0, -1.0, 1.0, 1.0]))
+    want = [np.exp(19.9), 0.0, -np.exp(-19.9), 0.0]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_clip_range_may_differ_per_member():
+    """A population maps over the clip range in one program."""
+    eps = jnp.array([0.1, 0.3])
+    loss = jax.vmap(clipped_surrogate_loss, (None, None, 0))
+    got = jax.jit(loss)(jnp.log(jnp.array([1.5])), jnp.ones(1), eps)
+    np.testing.assert_allclose(got, [[-1.1], [-1.3]], rtol=1e-6)
+
+
+def test_any_leading_axes_in_float32():
+    log_ratio, advantage = jnp.zeros((2, 3), jnp.bfloat16), jnp.ones((2, 3))
+    for result in (
+        clipped_surrogate_loss(log_ratio, advantage, EPS),
+        approx_kl(log_ratio),
+        approx_kl_k1(log_ratio),
+    ):
+        assert result.shape == (2, 3)
+        assert result.dtype == jnp.float32
+    assert clipped_surrogate_loss(jnp.zeros(()), jnp.ones(()), EPS).shape == ()
+
+
+def test_shapes_must_agree():
+    with pytest.raises(AssertionError):
+        clipped_surrogate_loss(jnp.zeros((4, 1)), jnp.zeros(4), EPS)
+
+
+def test_kl_estimators_are_unbiased():
+    """PROP-7.1, R-E5: E_p[k1] = E_p[k3] = KL(p ‖ q) = .0226012, p the old policy."""
+    p, q = np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.35, 0.15])
+    log_ratio = jnp.log(q / p)
+    for estimate in (approx_kl, approx_kl_k1):
+        mean = (p * np.asarray(estimate(log_ratio), np.float64)).sum()
+        np.testing.assert_allclose(mean, 0.0226012, atol=2e-7)
+
+
+def test_kl_estimators_by_hand():
+    """PROP-7.2, R-D12: k1 = .0125, k3 = .00629319."""
+    log_ratio = jnp.array([0.1, -0.2, 0.05, 0.0])
+    np.testing.assert_allclose(approx_kl_k1(log_ratio).mean(), 0.0125, rtol=1e-5)
+    np.testing.assert_allclose(approx_kl(log_ratio).mean(), 0.00629319, rtol=1e-5)
+
+
+def test_k3_is_never_negative():
+    """PROP-7.3: also where exp(x) − 1 − x rounds below zero."""
+    size = np.logspace(-12, 1.5, 2_000)
+    assert (approx_kl(jnp.asarray(np.concatenate([-size, size]))) >= 0).all()
+
+
+def test_k3_keeps_its_digits_for_small_steps():
+    """PROP-7.3: against float64; one step's KL is often below 1e-5."""
+    x = np.array([1e-3, -1e-3, 1e-2, -1e-2, 1.0, -5.0], np.float32).astype(np.float64)
+    np.testing.assert_allclose(
+        approx_kl(jnp.asarray(x)), np.expm1(x) - x, rtol=1e-3, atol=0
+    )
+
+
+def test_kl_estimators_clamp():
+    """PROP-5.4: no estimate overflows; a NaN stays visible."""
+    log_ratio = jnp.array([jnp.inf, -jnp.inf, 1e4, -1e4])
+    k1, k3 = approx_kl_k1(log_ratio), approx_kl(log_ratio)
+    np.testing.assert_array_equal(k1, [-20.0, 20.0, -20.0, 20.0])
+    np.testing.assert_allclose(k3, [4.85165e8, 19.0, 4.85165e8, 19.0], rtol=1e-5)
+    assert jnp.isnan(approx_kl(jnp.array([jnp.nan]))).all()
+
+
+def test_k1_and_k3_have_the_right_gradients():
+    """R-D12: d k1 = −1 and d k3 = r − 1, which is 0 at the old policy."""
+    log_ratio = jnp.array([0.0, 0.5, -0.5])
+    k1 = jax.grad(lambda x: approx_kl_k1(x).sum())(log_ratio)
+    k3 = jax.grad(lambda x: approx_kl(x).sum())(log_ratio)
+    np.testing.assert_array_equal(k1, -1.0)
+    np.testing.assert_allclose(k3, np.exp([0.0, 0.5, -0.5]) - 1, rtol=1e-5)

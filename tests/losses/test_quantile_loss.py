@@ -1,0 +1,211 @@
+"""Quantile regression against hand-worked numbers and order statistics."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.losses import clip_each, quantile_huber_loss, quantile_midpoints
+
+STAIRS = jnp.arange(4.0)
+
+
+def oracle(quantiles, target, kappa):
+    """One example in plain Python."""
+    n, terms = len(quantiles), []
+    for i, q in enumerate(quantiles):
+        u = target - q
+        huber = u * u / 2 if abs(u) <= kappa else kappa * (abs(u) - kappa / 2)
+        tau = (i + 0.5) / n
+        terms.append((1 - tau if u < 0 else tau) * huber)
+    return terms
+
+
+def terms(quantiles, target, kappa=1.0):
+    """Each quantile's own loss: that of N critics which differ in one quantile.
+
+    Replacing every other prediction by the target leaves N times its mean.
+    """
+    n = quantiles.shape[0]
+    alone = jnp.where(jnp.eye(n, dtype=bool), jnp.tile(quantiles, (n, 1)), target)
+    return n * quantile_huber_loss(alone, jnp.full(n, target), kappa)
+
+
+def test_midpoints():
+    np.testing.assert_allclose(quantile_midpoints(5), [0.1, 0.3, 0.5, 0.7, 0.9])
+    assert quantile_midpoints(5).dtype == jnp.float32
+    with pytest.raises(ValueError, match="num_quantiles"):
+        quantile_midpoints(0)
+
+
+@pytest.mark.parametrize(
+    ("target", "kappa", "each", "mean"),
+    [
+        (1.5, 1.0, [0.125, 0.046875, 0.046875, 0.125], 0.0859375),
+        (5.0, 1.0, [0.5625, 1.3125, 1.5625, 1.3125], 1.1875),
+        (-2.0, 1.0, [1.3125, 1.5625, 1.3125, 0.5625], 1.1875),
+        (5.0, 2.0, [1.0, 2.25, 2.5, 1.75], 1.875),
+    ],
+)
+def test_loss_by_hand(target, kappa, each, mean):
+    """PROP-9.1, R-D15: predictions 0, 1, 2, 3; the kernel is not divided by κ."""
+    got = quantile_huber_loss(STAIRS, jnp.array(target), kappa)
+    np.testing.assert_allclose(got, mean, rtol=1e-6)
+    np.testing.assert_allclose(terms(STAIRS, target, kappa), each, rtol=1e-6)
+
+
+def test_the_asymmetry_is_the_right_way_round():
+    """PROP-9.2, R-D15: an underestimate costs τ, more for upper quantiles."""
+    low, high = terms(jnp.zeros(2), 0.5), terms(jnp.zeros(2), -0.5)
+    np.testing.assert_allclose(low, [0.03125, 0.09375])
+    np.testing.assert_allclose(high, [0.09375, 0.03125])
+
+
+def test_zero_only_for_a_perfect_prediction():
+    """PROP-9.3."""
+    perfect = jnp.full((1, 4), 2.0)
+    assert quantile_huber_loss(perfect, jnp.array([2.0]))[0] == 0
+    for i in range(4):
+        for miss in (1e-3, -1e-3):
+            assert quantile_huber_loss(perfect.at[0, i].add(miss), jnp.array([2.0])) > 0
+
+
+@pytest.mark.parametrize("kappa", [0.5, 1.0, 3.0])
+def test_gradient_by_formula(kappa):
+    """PROP-9.4: −|τᵢ − 1{u < 0}| · clip(u, −κ, κ) / N."""
+    rng = np.random.default_rng(0)
+    q, y = rng.normal(size=(6, 5)) * 3, rng.normal(size=6)
+    u = y[:, None] - q
+    weight = np.abs((np.arange(5) + 0.5) / 5 - (u < 0))
+    want = -weight * np.clip(u, -kappa, kappa) / 5
+    gradient = jax.grad(lambda q: quantile_huber_loss(q, jnp.asarray(y), kappa).sum())
+    got = gradient(jnp.asarray(q))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_the_target_gets_no_gradient():
+    gradient = jax.grad(lambda y: quantile_huber_loss(STAIRS, y))(jnp.array(1.3))
+    assert gradient == 0
+
+
+def test_minimiser_is_the_sample_quantile():
+    """PROP-9.5, R-D15: κ → 0; the loss falls towards np.quantile from both sides."""
+    samples = np.sort(np.random.default_rng(0).normal(size=201))
+    levels = np.array([0.125, 0.375, 0.625, 0.875])
+    quantiles = np.quantile(samples, levels)
+
+    def mean_loss(q):
+        rows = jnp.tile(q, (samples.size, 1))
+        return quantile_huber_loss(rows, jnp.asarray(samples), kappa=1e-4).mean()
+
+    assert (jax.grad(mean_loss)(jnp.asarray(quantiles - 0.1)) < 0).all()
+    assert (jax.grad(mean_loss)(jnp.asarray(quantiles + 0.1)) > 0).all()
+
+
+def test_reduction_is_left_to_the_caller():
+    """PROP-9.6, PROP-9.8: per example, each from its own row; any leading axes."""
+    rng = np.random.default_rng(1)
+    q, y = rng.normal(size=(2, 3, 4)) * 2, rng.normal(size=(2, 3))
+    got = quantile_huber_loss(jnp.asarray(q), jnp.asarray(y), 0.7)
+    want = [[np.mean(oracle(q[i, j], y[i, j], 0.7)) for j in range(3)] for i in (0, 1)]
+    assert got.shape == (2, 3)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(got.sum(), 6 * np.mean(want), rtol=1e-5)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_kernel_is_continuous_and_smooth_at_kappa(side):
+    """PROP-9.7: value κ²/2 and slope κ from either side of |u| = κ."""
+    kappa = 0.75
+    loss = jax.value_and_grad(lambda q: quantile_huber_loss(q, jnp.zeros(()), kappa))
+    for miss in (-1e-4, 0.0, 1e-4):  # One quantile, τ = ½.
+        value, slope = loss(jnp.array([side * (kappa + miss)]))
+        np.testing.assert_allclose(value, kappa**2 / 4, atol=1e-4)
+        np.testing.assert_allclose(slope, [side * kappa / 2], atol=1e-4)
+
+
+def test_examples_do_not_see_each_other():
+    """PROP-9.8: the gradient of example 0 is zero in every other row."""
+    q, y = (
+        jnp.array(np.random.default_rng(0).normal(size=(3, 4))),
+        jnp.array([0.1, 2, 3]),
+    )
+    gradient = jax.grad(lambda q: quantile_huber_loss(q, y)[0])(q)
+    assert (gradient[0] != 0).all()
+    np.testing.assert_array_equal(gradient[1:], 0.0)
+
+
+def test_target_column_equals_target_vector():
+    """PROP-9.8: `[B, 1]` and `[B]`."""
+    q, y = jnp.ones((3, 4)), jnp.array([0.0, 1.0, 2.0])
+    column = quantile_huber_loss(q, y[:, None])
+    np.testing.assert_array_equal(column, quantile_huber_loss(q, y))
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (3, 3), (3, 4), (2,), (), (1, 3, 1)])
+def test_targets_of_another_shape_are_rejected(shape):
+    """PROP-9.8: none of these may broadcast to `[B, B, N]`."""
+    with pytest.raises(AssertionError):
+        quantile_huber_loss(jnp.zeros((3, 4)), jnp.zeros(shape))
+
+
+@pytest.mark.parametrize(("target", "want"), [(0.6, 0.09), (3.0, 1.25), (-3.0, 1.25)])
+def test_one_quantile_is_half_a_huber_loss(target, want):
+    """PROP-9.9: τ = ½; ½ · ½ · .36 and ½ · (3 − ½)."""
+    got = quantile_huber_loss(jnp.zeros(1), jnp.array(target))
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_predictions_are_not_sorted():
+    """A crossing pair costs what its own levels say."""
+    crossed = jnp.array([3.0, 0.0])
+    got = quantile_huber_loss(crossed, jnp.array(1.0))
+    np.testing.assert_allclose(got, np.mean(oracle([3, 0], 1.0, 1.0)), rtol=1e-6)
+    assert got > quantile_huber_loss(crossed[::-1], jnp.array(1.0))
+
+
+def test_kappa_may_be_traced():
+    """A population tunes κ in one program."""
+    loss = jax.jit(jax.vmap(quantile_huber_loss, (None, None, 0)))
+    got = loss(STAIRS, jnp.array(5.0), jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(got, [1.1875, 1.875], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kappa", [0, 0.0, -1.0, jnp.nan, jnp.inf, jnp.zeros(())])
+def test_kappa_must_be_positive(kappa):
+    with pytest.raises(ValueError, match="kappa"):
+        quantile_huber_loss(STAIRS, jnp.array(1.0), kappa)
+
+
+def test_huge_errors_neither_overflow_nor_spoil_the_gradient():
+    q = jnp.array([0.0, 1e30])
+    value, slope = jax.value_and_grad(quantile_huber_loss)(q, jnp.array(0.0))
+    assert jnp.isfinite(value)
+    np.testing.assert_allclose(slope, [0.0, 0.125])
+
+
+def test_low_precision_predictions_give_a_float32_loss():
+    got = quantile_huber_loss(STAIRS.astype(jnp.bfloat16), jnp.array(1.5))
+    assert got.dtype == jnp.float32
+    np.testing.assert_allclose(got, 0.0859375, rtol=1e-6)
+
+
+def test_clip_each_by_hand():
+    """PROP-12.1: per quantile, and the loss of the clipped ones for target 3."""
+    old, new = jnp.array([-1.0, 0.0, 1.0]), jnp.array([0.0, 2.0, 4.0])
+    clipped = clip_each(new, old, 0.5)
+    np.testing.assert_array_equal(clipped, [-0.5, 0.5, 1.5])
+    target = jnp.array(3.0)
+    np.testing.assert_allclose(quantile_huber_loss(new, target), 0.25, rtol=1e-6)
+    np.testing.assert_allclose(quantile_huber_loss(clipped, target), 0.7778, atol=5e-5)
+
+
+def test_clip_each_bounds_every_quantile_and_the_mean():
+    """PROP-12.3."""
+    rng = np.random.default_rng(0)
+    new, old = jnp.asarray(rng.normal(size=(2, 50, 8)) * 3, jnp.float32)
+    moved = clip_each(new, old, 0.25) - old
+    assert jnp.abs(moved).max() <= 0.25 + 1e-6
+    assert jnp.abs(moved.mean(axis=-1)).max() <= 0.25 + 1e-6
+    with pytest.raises(AssertionError):
+        clip_each(new, old[:1], 0.25)

@@ -1,0 +1,261 @@
+"""The one rule of configuration: floats are numbers, everything else is structure."""
+
+import dataclasses
+import math
+import pickle
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.component import (
+    as_arrays,
+    component,
+    converted,
+    host,
+    is_component,
+    numbers,
+    program,
+    replace_at,
+    require_range,
+)
+
+
+@component
+class Part:
+    """A base with one number and one integer."""
+
+    rate: float = 0.5
+    passes: int = 4
+
+    def validate(self):
+        require_range(self, "rate", "a number ≥ 0", lambda x: x >= 0)
+
+
+@component
+class Other(Part):
+    """A subclass with a further number."""
+
+    extra: float = 2.0
+
+
+@component
+class Whole:
+    """Every kind of field."""
+
+    name: str
+    part: Part = Part()
+    parts: tuple[Part, ...] = (Part(), Other())
+    clip: float | None = None
+    limits: tuple[float, ...] = (1.0, 2.0)
+    sizes: tuple[int, ...] = (64, 64)
+    spare: Part | None = None
+    seed: int = host(0)
+
+
+@component
+class Search:
+    """Fields for the host, and a check that its default does not pass."""
+
+    interval: int = host(1)
+    ranges: dict | None = host(None)
+    part: Part = Part()
+
+    def validate(self):
+        if self.interval < 2:
+            raise ValueError("interval too short")
+
+
+@component
+class Experiment:
+    """A component with a component that has fields for the host."""
+
+    search: Search = Search(interval=2)
+    searches: tuple[Search, ...] = ()
+    budget: int = host(1000)
+
+
+def test_floats_are_leaves_and_the_rest_is_structure():
+    assert numbers(Whole("a")) == {
+        "part.rate": 0.5,
+        "parts.0.rate": 0.5,
+        "parts.1.extra": 2.0,
+        "parts.1.rate": 0.5,
+        "limits.0": 1.0,
+        "limits.1": 2.0,
+    }
+    assert "clip" in numbers(Whole("a", clip=0.2))
+    structure = jax.tree.structure
+    assert structure(Whole("a")) == structure(Whole("a", part=Part(rate=0.1)))
+    for changed in (
+        Whole("b"),
+        Whole("a", clip=0.2),
+        Whole("a", sizes=(64,)),
+        Whole("a", part=Part(passes=1)),
+        Whole("a", part=Other()),
+        Whole("a", spare=Part()),
+    ):
+        assert structure(changed) != structure(Whole("a"))
+
+
+def test_components_are_values():
+    assert Whole("a") == Whole("a")
+    assert hash(Whole("a")) == hash(Whole("a"))
+    assert Whole("a") != Whole("a", part=Part(rate=0.1))
+    assert Part() != Other()
+    assert pickle.loads(pickle.dumps(Whole("a"))) == Whole("a")
+    assert eval(repr(Whole("a"))) == Whole("a")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Part().rate = 1.0
+
+
+def test_trees_of_components_round_trip():
+    leaves, structure = jax.tree.flatten(Whole("a", clip=0.2))
+    assert jax.tree.unflatten(structure, leaves) == Whole("a", clip=0.2)
+    doubled = jax.tree.map(lambda x: 2 * x, Whole("a"))
+    assert doubled.part == Part(rate=1.0)
+    assert doubled.sizes == (64, 64)
+
+
+def test_is_component():
+    assert is_component(Part) and is_component(Part())
+    assert not is_component(0.5)
+
+    class Plain(Part):
+        pass
+
+    assert not is_component(Plain)
+    with pytest.raises(TypeError, match="Plain: a subclass of a component needs"):
+        Plain()
+
+
+def test_a_post_init_is_refused():
+    with pytest.raises(TypeError, match="call it `validate`"):
+
+        @component
+        class Late:
+            def __post_init__(self):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Part(passes=1.5), "Part.passes: expected int, got 1.5 (float)"),
+        (lambda: Part(rate="1"), "Part.rate: expected float, got '1' (str)"),
+        (lambda: Part(rate=True), "Part.rate: expected float, got True (bool)"),
+        (lambda: Part(rate=None), "Part.rate: expected float, got None (NoneType)"),
+        (lambda: Whole(1), "Whole.name: expected str, got 1 (int)"),
+        (lambda: Whole("a", clip=True), "Whole.clip: expected float | None"),
+        (lambda: Whole("a", part=Search(2)), "Whole.part: expected Part, got Search"),
+        (lambda: Whole("a", part=Part), "Whole.part: expected Part, got <class"),
+        (lambda: Whole("a", parts=(0.5,)), "Whole.parts: expected tuple"),
+        (lambda: Whole("a", limits=3.0), "Whole.limits: expected tuple[float, ...]"),
+        (lambda: Whole("a", limits=(1, "2")), "Whole.limits: expected tuple"),
+        (lambda: Whole("a", sizes=(1, 2.0)), "Whole.sizes: expected tuple[int, ...]"),
+    ],
+)
+def test_a_wrong_type_is_named(make, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        make()
+
+
+def test_whole_numbers_become_floats():
+    rate, clip, limits = (
+        Part(rate=1).rate,
+        Whole("a", clip=2).clip,
+        Whole("a", limits=(1, 2)).limits,
+    )
+    assert [type(x) for x in (rate, clip, *limits)] == [float] * 4
+
+
+def test_a_range_is_checked_on_numbers_that_are_known():
+    with pytest.raises(ValueError, match=r"Part\.rate: expected a number ≥ 0, got -1"):
+        Part(rate=-1.0)
+    with pytest.raises(ValueError, match=r"Other\.rate: .*, got nan"):
+        Other(rate=math.nan)
+    assert jax.jit(lambda x: Part(rate=x).rate)(-1.0) == -1.0
+
+
+@pytest.mark.parametrize("asarray", [jnp.asarray, np.asarray], ids=["jax", "numpy"])
+def test_fields_can_be_replaced_whatever_the_leaves_are(asarray):
+    whole = jax.tree.map(lambda x: asarray(x, np.float32), Whole("a", clip=0.2))
+    changed = dataclasses.replace(whole, sizes=(8,))
+    assert changed.sizes == (8,)
+    assert changed.limits == whole.limits
+    traced = jax.jit(lambda w: dataclasses.replace(w, clip=2 * w.clip))(whole)
+    np.testing.assert_allclose(traced.clip, 0.4)
+
+
+def test_a_converter_is_applied_at_construction():
+    @component
+    class Holder:
+        part: Part = converted(lambda x: Part(passes=x) if isinstance(x, int) else x)
+
+    assert Holder(3) == Holder(Part(passes=3))
+    assert numbers(Holder(3)) == {"part.rate": 0.5}
+    with pytest.raises(TypeError, match=r"Holder\.part: expected Part"):
+        Holder("3")
+
+
+def test_replace_at_changes_one_number():
+    changed = replace_at(Whole("a"), "parts.1.rate", 0.25)
+    assert changed == Whole("a", parts=(Part(), Other(rate=0.25)))
+    with pytest.raises(KeyError, match=r"'parts.1.rat'; the closest is 'parts.1.rate'"):
+        replace_at(Whole("a"), "parts.1.rat", 0.25)
+    with pytest.raises(KeyError, match="no number is called 'clip'"):
+        replace_at(Whole("a"), "clip", 0.25)
+    with pytest.raises(KeyError, match=r"no number is called 'x'\"$"):
+        replace_at((), "x", 0.25)
+
+
+def test_program_blanks_what_only_the_host_reads():
+    """At any depth, and without checking what the host alone has to keep."""
+    search = Search(interval=9, ranges={"a": [1]}, part=Part(rate=0.1))
+    experiment = Experiment(search, (search, search), budget=7)
+    blanked = program(experiment)
+    assert blanked.budget == 1000
+    for part in (blanked.search, *blanked.searches):
+        assert (part.interval, part.ranges, part.part) == (1, None, Part(rate=0.1))
+    assert experiment.search.ranges == {"a": [1]}
+    same = Experiment(Search(5, None, Part(rate=0.1)), (Search(6), Search(7)), 8)
+    assert jax.tree.structure(program(same)) == jax.tree.structure(blanked)
+    hash(jax.tree.structure(blanked))
+
+
+def test_a_changed_number_does_not_retrace():
+    """A changed structure does; a number as a float or as an array does not."""
+    traces = []
+
+    @jax.jit
+    def run(whole):
+        traces.append(whole.name)
+        return whole.part.rate * whole.limits[0] * len(whole.sizes)
+
+    for rate in (0.5, 0.25, 3.0):
+        whole = replace_at(
+            as_arrays(program(Whole("a"))), "part.rate", jnp.float32(rate)
+        )
+        assert run(whole) == 2 * rate
+    run(as_arrays(program(Whole("a", limits=(2.0, 2.0), seed=3))))
+    assert traces == ["a"]
+    run(as_arrays(program(Whole("a", sizes=(64,)))))
+    assert traces == ["a", "a"]
+
+
+def test_as_arrays_gives_strong_float32():
+    leaves = [0.5, np.float64(0.5), jnp.asarray(0.5), np.ones(2), jnp.float16(1)]
+    for leaf in jax.tree.leaves(as_arrays([*leaves, Part()])):
+        assert leaf.dtype == jnp.float32
+        assert not leaf.weak_type
+
+
+def test_members_have_numbers_of_their_own():
+    members = as_arrays(Whole("a", part=Part(rate=jnp.array([1.0, 2.0, 3.0]))))
+    axes = jax.tree.map(lambda x: 0 if x.ndim else None, members)
+    product = jax.vmap(lambda w: w.part.rate * w.limits[1], in_axes=(axes,))(members)
+    assert product.tolist() == [2.0, 4.0, 6.0]
+    run = jax.vmap(lambda rate: replace_at(Whole("a"), "part.rate", rate))
+    assert run(jnp.arange(3.0)).part.rate.tolist() == [0.0, 1.0, 2.0]

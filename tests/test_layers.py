@@ -1,0 +1,163 @@
+"""Imports point down: a module imports only from strictly lower layers."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ppo_jax"
+
+# From low to high; a new file is placed here. Within `losses`, files may import each
+# other.
+LAYERS = (
+    ("types",),
+    ("component", "tree"),
+    (
+        "attacks",
+        "distributions",
+        "losses.categorical",
+        "losses.policy",
+        "losses.quantile",
+        "losses.risk",
+        "losses.robust",
+        "losses.value",
+        "moments",
+        "schedules",
+        "transforms.upgd",
+        "transforms.vgs",
+    ),
+    ("critics", "envs.api", "returns", "space"),
+    (
+        "controllers",
+        "diagnostics",
+        "envs.behaviour",
+        "envs.probes.bandits",
+        "envs.probes.episodes",
+        "envs.traces",
+        "envs.trading",
+        "envs.wrappers",
+        "networks",
+        "optimizers",
+        "pbt.explore",
+        "pbt.select",
+        "state",
+    ),
+    ("envs.check", "envs.faults", "objective", "terms"),
+    ("config",),
+    ("rollout",),
+    ("episodes", "learner"),
+    ("pbt.mesh", "pbt.population"),
+    ("checkpoint", "console", "figures", "logger", "pbt.lineage"),
+    (
+        "evaluate",
+        "export",
+        "replay",
+        "report",
+        "robustness",
+        "selfcheck",
+        "sweep",
+        "train",
+        "walkforward",
+    ),
+)
+LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+
+HOMES = {
+    "flax.linen": "networks",
+    "gymnax": "envs.api",
+    "orbax": "checkpoint",
+    "rich": "console",
+    "tensorboardX": "logger",
+}
+
+
+def dotted(path):
+    """`ppo_jax/envs/api.py` is `envs.api`; `ppo_jax/envs/__init__.py` is `envs`."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported(path):
+    """Everything that a file imports anywhere, as `package.module.name`."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            names += [f"{start}.{alias.name}" for alias in node.names]
+    return names
+
+
+FILES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+PACKAGES = {name for name, path in FILES.items() if path.name == "__init__.py"}
+MODULES = sorted(FILES.keys() - PACKAGES)
+
+
+def resolve(name):
+    """The modules that `ppo_jax.….name` comes from; a package's are those it imports.
+
+    >>> resolve("ppo_jax.types.Array")
+    ['types']
+    """
+    parts = name.split(".")[1:]
+    for end in range(len(parts), 0, -1):
+        module = ".".join(parts[:end])
+        if module in PACKAGES:
+            return dependencies(module)
+        if module in FILES:
+            return [module]
+    raise AssertionError(f"{name} is no module: import it from where it is defined")
+
+
+def dependencies(module):
+    """The modules of this package that a file imports."""
+    names = imported(FILES[module])
+    assert not any(name.startswith(".") for name in names), "use absolute imports"
+    ours = [name for name in names if name.split(".")[0] == "ppo_jax"]
+    return [found for name in ours for found in resolve(name)]
+
+
+def test_every_file_has_one_layer():
+    assert set(MODULES) <= set(LEVEL), "place the new file in LAYERS"
+    assert len(LEVEL) == sum(len(layer) for layer in LAYERS)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down(module):
+    for other in dependencies(module):
+        if not (module.startswith("losses.") and other.startswith("losses.")):
+            assert LEVEL[other] < LEVEL[module], f"{module} imports {other}"
+
+
+def test_losses_import_each_other_without_a_cycle():
+    waiting = {
+        module: {other for other in dependencies(module) if other.startswith("losses.")}
+        for module in MODULES
+        if module.startswith("losses.")
+    }
+    while waiting:
+        free = [
+            module for module, others in waiting.items() if not others & set(waiting)
+        ]
+        assert free, f"a cycle among {sorted(waiting)}"
+        for module in free:
+            del waiting[module]
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_packages_export_names_of_their_own_folder(package):
+    for name in imported(FILES[package]):
+        own = f"ppo_jax.{package}." if package else "ppo_jax."
+        assert name.startswith(own) or not package, f"{package} imports {name}"
+
+
+@pytest.mark.parametrize("dependency", sorted(HOMES))
+def test_a_heavy_dependency_is_imported_in_one_file(dependency):
+    importers = {
+        module
+        for module, path in FILES.items()
+        if any(f"{name}.".startswith(f"{dependency}.") for name in imported(path))
+    }
+    home = HOMES[dependency]
+    assert importers == ({home} if home in FILES else set())

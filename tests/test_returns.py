@@ -1,0 +1,375 @@
+"""Advantages and explained variance against float64 oracles and worked numbers."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.returns import (
+    LIMIT,
+    discounted_returns,
+    explained_variance,
+    gae,
+    standardize,
+)
+
+GAMMA, LAMBDA = 0.99, 0.95
+FLAT = [(5.0, 7), (0.1, 3), (1234.567, 100_003), (1e6, 1024), (-3e-7, 11), (3e38, 9)]
+
+
+def masks(terminated, truncated, gamma=GAMMA, lambda_=LAMBDA):
+    """The two masks of `gae`."""
+    done = np.logical_or(terminated, truncated)
+    return (
+        np.asarray(gamma * (1 - np.asarray(terminated, float)), np.float32),
+        np.asarray(gamma * lambda_ * (1 - done), np.float32),
+    )
+
+
+def rollout(seed, shape=(9, 4)):
+    """Random arguments of `gae`, with both kinds of episode ends."""
+    rng = np.random.default_rng(seed)
+    terminated = rng.random(shape) < 0.2
+    truncated = (rng.random(shape) < 0.2) & ~terminated
+    r_t, v_tm1, v_t = rng.normal(size=(3, *shape)).astype(np.float32)
+    v_t[:-1] = np.where(terminated | truncated, v_t, np.roll(v_tm1, -1, axis=0))[:-1]
+    return r_t, *masks(terminated, truncated), v_tm1, v_t
+
+
+def gae_oracle(r_t, discount_t, lambda_t, v_tm1, v_t):
+    """A_t = Σ_k (Π_{t ≤ j < k} λ_j) δ_k, as a double loop in float64."""
+    r_t, discount_t, lambda_t, v_tm1, v_t = (
+        np.asarray(x, np.float64) for x in (r_t, discount_t, lambda_t, v_tm1, v_t)
+    )
+    delta = r_t + discount_t * v_t - v_tm1
+    adv = np.zeros_like(delta)
+    for t in range(len(delta)):
+        trace = np.ones_like(delta[0])
+        for k in range(t, len(delta)):
+            adv[t] += trace * delta[k]
+            trace = trace * lambda_t[k]
+    return adv
+
+
+def arrays(args):
+    return tuple(jnp.asarray(x, jnp.float32) for x in args)
+
+
+def test_gae_bootstraps_a_truncation_without_leaking_the_next_episode(variant):
+    """PROP-2.1, R-D14: the worked example, truncated and terminated."""
+    r_t, v_tm1 = jnp.ones(3), jnp.full(3, 0.5)
+    done = [False, True, False]
+    truncated = arrays((*masks([False] * 3, done), v_tm1, [0.5, 2.0, 0.5]))
+    terminated = arrays((*masks(done, [False] * 3), v_tm1, [0.5, 2.0, 0.5]))
+    adv, clipped = variant(gae)(r_t, *truncated)
+    np.testing.assert_allclose(adv, [3.32744, 2.48, 0.995], rtol=1e-6)
+    assert not clipped.any()
+    adv, _ = variant(gae)(r_t, *terminated)
+    np.testing.assert_allclose(adv, [1.46525, 0.5, 0.995], rtol=1e-6)
+
+
+def test_gae_of_one_truncated_step():
+    """PROP-2.2, R-D14: the target is the advantage plus the value."""
+    args = arrays(([1.0], *masks([False], [True]), [0.5], [2.0]))
+    adv, _ = gae(*args)
+    np.testing.assert_allclose(adv, [2.48], rtol=1e-6)
+    np.testing.assert_allclose(adv + args[3], [2.98], rtol=1e-6)
+
+
+def test_gae_at_both_ends_of_lambda():
+    """PROP-2.3, R-D14: λ = 0 gives δ, λ = 1 gives the return less the value."""
+    r_t, discount_t, _, v_tm1, v_t = arrays(rollout(0))
+    adv, _ = gae(r_t, discount_t, jnp.zeros_like(r_t), v_tm1, v_t)
+    np.testing.assert_allclose(adv, r_t + discount_t * v_t - v_tm1, atol=1e-6)
+
+    gamma = jnp.full_like(r_t, GAMMA)
+    v_t = jnp.concatenate([v_tm1[1:], v_t[-1:]])
+    adv, _ = gae(r_t, gamma, gamma, v_tm1, v_t)
+    powers = GAMMA ** np.arange(10)
+    for t in range(9):
+        tail = np.concatenate([r_t[t:], v_t[-1:]])
+        expected = np.tensordot(powers[: len(tail)], tail, axes=1) - v_tm1[t]
+        np.testing.assert_allclose(adv[t], expected, atol=1e-5)
+    returns = discounted_returns(r_t, gamma, v_t[-1])
+    np.testing.assert_allclose(adv, returns - v_tm1, atol=1e-5)
+
+
+@pytest.mark.parametrize("other", [7.0, np.nan])
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_gae_before_the_end_of_an_episode_ignores_what_follows(end, other):
+    """PROP-2.4, R-D14: not even NaN crosses the end of an episode."""
+    r_t, _, _, v_tm1, v_t = rollout(1)
+    done, never = np.zeros((2, *r_t.shape), bool)
+    done[4] = True
+    ends = (done, never) if end == "terminated" else (never, done)
+    args = arrays((r_t, *masks(*ends), v_tm1, v_t))
+    changed = [x.at[5:].set(other) for x in args]
+    run = jax.jit(gae)
+    np.testing.assert_array_equal(run(*args)[0][:5], run(*changed)[0][:5])
+
+
+def test_gae_without_bootstrap_ignores_the_next_value():
+    """R-D14: after a termination, the value of the final observation is irrelevant."""
+    r_t, discount_t, lambda_t, v_tm1, v_t = arrays(rollout(2))
+    garbage = jnp.where(discount_t == 0, jnp.nan, v_t)
+    expected = gae(r_t, discount_t, lambda_t, v_tm1, v_t)[0]
+    adv = jax.jit(gae)(r_t, discount_t, lambda_t, v_tm1, garbage)[0]
+    np.testing.assert_allclose(adv, expected, atol=1e-6)
+
+
+def test_gae_is_linear_in_rewards_and_values():
+    """PROP-2.5, R-D14."""
+    a, b = arrays(rollout(3)), arrays(rollout(4))
+    masks_a = a[1:3]
+
+    def of(r_t, v_tm1, v_t):
+        return gae(r_t, *masks_a, v_tm1, v_t)[0]
+
+    first, second = (a[0], *a[3:]), (b[0], *b[3:])
+    mixed = [2.0 * x - 0.5 * y for x, y in zip(first, second, strict=True)]
+    np.testing.assert_allclose(
+        of(*mixed), 2.0 * of(*first) - 0.5 * of(*second), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (6,), (5, 2, 3), (1, 3)])
+def test_gae_equals_a_double_loop(variant, shape):
+    """PROP-2.6, R-D14: random masks, any trailing axes."""
+    args = arrays(rollout(5, shape))
+    adv, clipped = variant(gae)(*args)
+    np.testing.assert_allclose(adv, gae_oracle(*args), atol=1e-5)
+    assert adv.shape == clipped.shape == shape
+    assert adv.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["r_t", "discount_t", "lambda_t", "v_tm1", "v_t"])
+def test_gae_names_a_non_finite_argument(name, bad):
+    """PROP-2.7, R-A20, X7: an error when eager; inside jit it reaches the result."""
+    names = ["r_t", "discount_t", "lambda_t", "v_tm1", "v_t"]
+    args = dict(zip(names, arrays(rollout(6)), strict=True))
+    args["discount_t"] = jnp.full_like(args["r_t"], GAMMA)
+    args["lambda_t"] = jnp.full_like(args["r_t"], GAMMA * LAMBDA)
+    args[name] = args[name].at[3, 1].set(bad)
+    with pytest.raises(ValueError, match=f"^{name}: expected finite"):
+        gae(**args)
+    adv, clipped = jax.jit(gae)(**args)
+    assert not np.isfinite(adv[3, 1])
+    assert np.isfinite(adv[:, 0]).all()
+    assert not clipped.any()
+
+
+def test_gae_reports_what_it_clips():
+    """Both δ and the running sum stay within ±LIMIT, and the mask says where."""
+    zeros = jnp.zeros(4)
+    r_t = jnp.array([0.9e6, 0.9e6, 1.0, -3e6])
+    adv, clipped = gae(r_t, zeros, jnp.array([1.0, 0.0, 0.0, 0.0]), zeros, zeros)
+    np.testing.assert_array_equal(adv, [LIMIT, np.float32(0.9e6), 1.0, -LIMIT])
+    assert clipped.tolist() == [True, False, False, True]
+
+
+def test_gae_rejects_different_shapes():
+    ones = jnp.ones((3, 2))
+    with pytest.raises(AssertionError):
+        gae(ones, ones, ones, ones, jnp.ones((3, 1)))
+
+
+def test_gae_takes_low_precision_and_answers_in_float32():
+    args = [jnp.asarray(x, jnp.bfloat16) for x in rollout(7)]
+    adv, _ = gae(*args)
+    assert adv.dtype == jnp.float32
+    np.testing.assert_allclose(adv, gae_oracle(*args), atol=1e-5)
+
+
+def test_discounted_returns_equals_a_loop(variant):
+    r_t, discount_t, _, _, v_t = arrays(rollout(8))
+    returns = variant(discounted_returns)(r_t, discount_t, v_t[-1])
+    expected, following = np.zeros(r_t.shape), np.asarray(v_t[-1], np.float64)
+    for t in reversed(range(len(r_t))):
+        following = expected[t] = r_t[t] + discount_t[t] * following
+    np.testing.assert_allclose(returns, expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"^v_end: expected finite"):
+        discounted_returns(r_t, discount_t, v_t[-1].at[0].set(jnp.nan))
+
+
+@pytest.mark.parametrize(("value", "size"), FLAT)
+def test_standardize_of_constants_is_exactly_zero(value, size):
+    """PROP-4.1, R-D2: whatever their magnitude and number."""
+    adv, zero = jax.jit(standardize)(jnp.full(size, value), jnp.ones(size))
+    assert zero
+    assert not np.asarray(adv).any()
+
+
+def test_standardize_does_not_cancel():
+    """PROP-4.3: a large mean costs no accuracy, and neither does one large sample."""
+    noise = np.random.default_rng(3).normal(size=5001)
+    for samples in (1e6 + noise, np.append(noise, 1e6), -1e6 - noise):
+        samples = samples.astype(np.float32)
+        adv, _ = jax.jit(standardize)(samples, jnp.ones(samples.size))
+        samples = samples.astype(np.float64)
+        expected = (samples - samples.mean()) / samples.std(ddof=1)
+        np.testing.assert_allclose(adv, expected, atol=1e-5)
+
+
+def test_standardize_of_worked_numbers(variant):
+    """PROP-4.2."""
+    adv, zero = variant(standardize)(
+        jnp.array([0.1, 0.5, -0.3, 0.7, -0.1]), jnp.ones(5)
+    )
+    expected = [-0.192897, 0.771588, -1.157383, 1.253831, -0.67514]
+    np.testing.assert_allclose(adv, expected, atol=1e-6)
+    assert not zero
+
+
+def test_standardize_keeps_order_and_ignores_shift_and_scale():
+    """PROP-4.3."""
+    adv = jnp.asarray(np.random.default_rng(0).normal(size=64), jnp.float32)
+    ones = jnp.ones(64)
+    expected, _ = standardize(adv, ones)
+    np.testing.assert_array_equal(np.argsort(expected), np.argsort(adv))
+    moved, _ = standardize(7.0 * adv + 3.0, ones)
+    np.testing.assert_allclose(moved, expected, atol=1e-5)
+
+
+def test_standardize_jointly_keeps_the_differences_between_groups():
+    """PROP-4.4, R-E3: normalised alone, all microbatches would look alike."""
+    groups = [[100, 120, 110], [10, 12, 11], [1, 1.2, 1.1], [-5, -6, -5.5]]
+    adv, _ = standardize(jnp.array(groups, jnp.float32), jnp.ones((4, 3)))
+    population = np.asarray(adv) * np.sqrt(12 / 11)  # The numbers divide by n.
+    expected = [1.712, -0.3843, -0.5940, -0.7337]
+    np.testing.assert_allclose(population.mean(axis=1), expected, atol=2e-4)
+
+
+def test_standardize_per_environment_or_over_all():
+    """PROP-4.5, R-D9: over everything by default, per column with `axis=0`."""
+    adv, weight = jnp.array([[1.0, 10.0], [2, 20], [3, 30]]), jnp.ones((3, 2))
+    columns, zero = standardize(adv, weight, axis=0)
+    np.testing.assert_allclose(columns, [[-1, -1], [0, 0], [1, 1]], atol=1e-6)
+    assert zero.tolist() == [False, False]
+    total, zero = standardize(adv, weight)
+    expected = [[-0.8525, -0.0852], [-0.7672, 0.7672], [-0.6820, 1.6197]]
+    np.testing.assert_allclose(total, expected, atol=1e-4)
+    assert zero.shape == ()
+    _, zero = standardize(adv.at[:, 0].set(4.0), weight, axis=0)
+    assert zero.tolist() == [True, False]
+    with pytest.raises(ValueError, match="axis: expected None or 0, got 1"):
+        standardize(adv, weight, axis=1)
+
+
+@pytest.mark.parametrize("garbage", [1e6, np.nan])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_standardize_ignores_what_has_no_weight(variant, axis, garbage):
+    """PROP-4.6: masked entries are 0 and influence nothing, not even as NaN."""
+    rng = np.random.default_rng(1)
+    adv = rng.normal(size=(6, 3)).astype(np.float32)
+    weight = np.ones((6, 3), np.float32)
+    weight[[0, 3]] = 0
+    adv[weight == 0] = garbage
+    args = jnp.asarray(adv), jnp.asarray(weight)
+    out, zero = variant(functools.partial(standardize, axis=axis))(*args)
+    valid = adv[[1, 2, 4, 5]].astype(np.float64)
+    expected = (valid - valid.mean(axis)) / valid.std(axis, ddof=1)
+    np.testing.assert_allclose(out[np.array([1, 2, 4, 5])], expected, atol=1e-5)
+    np.testing.assert_array_equal(out[np.array([0, 3])], 0)
+    assert not zero.any()
+
+
+def test_standardize_keeps_tiny_signals_and_drops_rounding_noise():
+    """PROP-4.7, R-D2: the rule for zero variance is relative."""
+    adv, zero = standardize(jnp.array([1e-7, 2e-7, 3e-7]), jnp.ones(3))
+    np.testing.assert_allclose(adv, [-0.9091, 0, 0.9091], atol=1e-4)
+    assert not zero
+    noise = jnp.array([1, 1 + 1e-7, 1 - 1e-7, 1 + 5e-8])
+    adv, zero = standardize(noise, jnp.ones(4))
+    assert zero
+    assert not adv.any()
+
+
+@pytest.mark.parametrize("valid", [0, 1])
+def test_standardize_of_fewer_than_two_samples_is_zero(valid):
+    weight = (jnp.arange(4) < valid).astype(jnp.float32)
+    adv, zero = standardize(jnp.arange(4.0), weight)
+    assert not adv.any()
+    assert zero
+
+
+def test_standardize_with_weights_has_weighted_mean_zero():
+    """Weights count as shares: their scale is irrelevant."""
+    rng = np.random.default_rng(2)
+    adv, weight = jnp.asarray(rng.random((2, 40)), jnp.float32)
+    out, _ = standardize(adv, weight)
+    mean = np.average(adv, weights=weight)
+    freedom = weight.sum() - (weight**2).sum() / weight.sum()
+    std = np.sqrt((weight * (adv - mean) ** 2).sum() / freedom)
+    np.testing.assert_allclose(out, (adv - mean) / std, atol=1e-5)
+    np.testing.assert_allclose(standardize(adv, 8 * weight)[0], out, atol=1e-6)
+
+
+def test_standardize_shows_non_finite_advantages():
+    """An error when eager; inside jit nothing finite comes out."""
+    adv = jnp.array([1.0, jnp.nan, 3.0])
+    with pytest.raises(ValueError, match=r"^adv: expected finite"):
+        standardize(adv, jnp.ones(3))
+    assert not np.isfinite(jax.jit(standardize)(adv, jnp.ones(3))[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("prediction", "weight", "expected"),
+    [
+        ([1, 2, 3, 5], [1, 1, 1, 1], 0.85),
+        ([11, 12, 13, 14], [1, 1, 1, 1], 1.0),
+        ([2.5, 2.5, 2.5, 2.5], [1, 1, 1, 1], 0.0),
+        ([-1, -2, -3, -4], [1, 1, 1, 1], -3.0),
+        ([1, 2, 3, 5], [1, 1, 1, 0.5], 0.884615),
+    ],
+)
+def test_explained_variance_of_worked_numbers(variant, prediction, weight, expected):
+    """PROP-14.1."""
+    target = jnp.array([1.0, 2.0, 3.0, 4.0])
+    args = target, jnp.array(prediction, jnp.float32), jnp.array(weight, jnp.float32)
+    result = variant(explained_variance)(*args)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+def test_explained_variance_ignores_what_has_no_weight(variant):
+    """PROP-14.2: garbage is masked; too few samples give NaN."""
+    target = jnp.array([[1.0, 2.0, jnp.nan], [3.0, 4.0, 1e30]])
+    prediction = jnp.array([[1.0, 2.0, 5.0], [3.0, 5.0, jnp.inf]])
+    weight = jnp.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    run = variant(explained_variance)
+    np.testing.assert_allclose(run(target, prediction, weight), 0.85, atol=1e-6)
+    assert np.isnan(run(target, prediction, jnp.zeros_like(weight)))
+    assert np.isnan(run(target, prediction, weight.at[:, 1:].set(0).at[0, 0].set(0)))
+
+
+def test_explained_variance_has_no_gradient():
+    """PROP-14.3: adding it to a loss changes no gradient."""
+    target = jnp.array([1.0, 2.0, 3.0])
+
+    def loss(prediction, with_ev):
+        ev = explained_variance(target, prediction, jnp.ones(3))
+        return jnp.sum((target - prediction) ** 2) + with_ev * ev
+
+    prediction = jnp.array([0.5, 2.5, 2.0])
+    without, with_it = jax.vmap(jax.grad(loss), (None, 0))(prediction, jnp.arange(2.0))
+    np.testing.assert_array_equal(without, with_it)
+
+
+@pytest.mark.parametrize(("value", "size"), FLAT)
+def test_explained_variance_of_constants_is_unavailable(value, size):
+    """PROP-14.4: exactly, not up to rounding, and whatever the weights."""
+    target = jnp.full(size, value)
+    prediction = target + jnp.arange(size) % 3
+    weight = jnp.asarray(np.random.default_rng(4).random(size), jnp.float32)
+    run = jax.jit(explained_variance)
+    assert np.isnan(run(target, prediction, jnp.ones(size)))
+    assert np.isnan(run(target, prediction, weight))
+
+
+def test_explained_variance_is_unavailable_for_non_finite_samples():
+    y = jnp.array([1.0, 2.0, 3.0])
+    for bad in (jnp.nan, jnp.inf):
+        assert np.isnan(explained_variance(y, y.at[0].set(bad), jnp.ones(3)))
+        assert np.isnan(explained_variance(y.at[0].set(bad), y, jnp.ones(3)))
