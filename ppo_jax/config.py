@@ -1,0 +1,133 @@
+"""The experiment: one component that says everything."""
+
+import jax
+
+from ppo_jax import networks
+from ppo_jax.component import component, converted, host, require, require_range
+from ppo_jax.critics import Critic, Scalar
+from ppo_jax.envs.api import Env, make
+from ppo_jax.networks import ActorCritic, Network
+from ppo_jax.optimizers import Adam, Optimizer
+from ppo_jax.terms import Entropy, Surrogate, Term, Value
+
+
+@component
+class Config:
+    """What to train, on what, and for how long.
+
+    The defaults are those of CleanRL and purejaxrl. Floats may change during a run and
+    differ over a population; everything else is what the program is compiled for.
+
+    Attributes:
+        env: An environment, or the id of one of gymnax.
+        num_envs: B, environments that run in parallel.
+        num_steps: T, steps of a rollout in each of them.
+        num_epochs: Passes over a rollout.
+        num_minibatches: Optimiser steps in a pass.
+        num_microbatches: Parts of a minibatch whose gradients are added up.
+        chunk_length: L, consecutive steps that stay together when a rollout is
+            shuffled; None: T with a memory, else 1.
+        gamma: Discount γ in (0, 1].
+        gae_lambda: λ in [0, 1] of generalised advantage estimation.
+        obs_clip: Bound of normalised observations; None: not normalised.
+        network: Architecture.
+        critic: Kind of critic.
+        num_critics: C, how many of them; the least of their means counts.
+        terms: Summands of the objective.
+        optimizer: Optimiser with its learning rate.
+        total_timesteps: Environment steps to train for.
+        seed: Seed of everything.
+        phase_updates: Updates between two visits to the host; 0: about 1 % of the run.
+        eval_phases: Phases between two evaluations.
+        eval_episodes: Episodes of an evaluation.
+        max_failures: Updates in a row without one finite step before a run stops.
+
+    Raises:
+        ValueError: At construction, for impossible numbers or combinations.
+        TypeError: At construction, for a value of another type.
+    """
+
+    env: Env = converted(make)
+    num_envs: int = 4
+    num_steps: int = 128
+    num_epochs: int = 4
+    num_minibatches: int = 4
+    num_microbatches: int = 1
+    chunk_length: int | None = None
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    obs_clip: float | None = None
+    network: ActorCritic = ActorCritic()
+    critic: Critic = Scalar()
+    num_critics: int = 1
+    terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
+    optimizer: Optimizer = Adam()
+    total_timesteps: int = host(500_000)
+    seed: int = host(0)
+    phase_updates: int = host(0)
+    eval_phases: int = host(10)
+    eval_episodes: int = host(128)
+    max_failures: int = host(10)
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers or combinations."""
+        for name in (
+            *("num_envs", "num_steps", "num_epochs", "num_minibatches"),
+            *("num_microbatches", "num_critics", "eval_phases", "eval_episodes"),
+        ):
+            value = getattr(self, name)
+            require(value >= 1, f"Config.{name}", value, "at least 1")
+        require_range(self, "gamma", "a number in (0, 1]", lambda x: 0 < x <= 1)
+        require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+        require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
+        self._validate_shapes()
+
+    def _validate_shapes(self) -> None:
+        chunk = self.chunk
+        require(
+            chunk >= 1 and self.num_steps % chunk == 0,
+            *("Config.chunk_length", chunk),
+            f"a divisor of num_steps = {self.num_steps}",
+        )
+        chunks = self.num_envs * self.num_steps // chunk
+        parts = self.num_minibatches * self.num_microbatches
+        require(
+            chunks % parts == 0,
+            *("Config.num_minibatches", self.num_minibatches),
+            f"num_minibatches · num_microbatches = {parts} to divide the {chunks} "
+            f"chunks of num_envs · num_steps / chunk_length = "
+            f"{self.num_envs} · {self.num_steps} / {chunk}",
+        )
+        require(
+            self.total_timesteps >= self.steps_per_update,
+            *("Config.total_timesteps", self.total_timesteps),
+            f"at least one rollout of num_envs · num_steps = {self.steps_per_update}",
+        )
+
+    @property
+    def chunk(self) -> int:
+        """L, with its default resolved."""
+        if self.chunk_length is not None:
+            return self.chunk_length
+        return 1 if self.network.memory is None else self.num_steps
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of one rollout."""
+        return self.num_envs * self.num_steps
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of the whole run."""
+        return self.total_timesteps // self.steps_per_update
+
+    def build(self) -> Network:
+        """The network's functions for this environment."""
+        obs_spec, _ = jax.eval_shape(self.env.reset, jax.random.key(0))
+        return networks.build(
+            self.network,
+            self.env.action_space,
+            obs_spec,
+            self.critic,
+            self.num_critics,
+        )

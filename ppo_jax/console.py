@@ -1,0 +1,53 @@
+"""What a run shows: a progress bar on a terminal, plain lines elsewhere."""
+
+from rich.console import Console as Terminal
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+
+class Console:
+    """Progress over environment steps.
+
+    Args:
+        total: Environment steps of the whole run.
+        done: Those done before.
+    """
+
+    def __init__(self, total: int, done: int = 0):
+        self._terminal = Terminal()
+        self._total = total
+        self._bar = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=self._terminal,
+            disable=not self._terminal.is_terminal,
+        )
+        self._task = self._bar.add_task("compiling", total=total, completed=done)
+        self._bar.start()
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._terminal.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def update(self, step: int, metrics: dict[str, float]) -> None:
+        """Shows how far the run is and how it does."""
+        text = (
+            f"{metrics['time/fps']:,.0f} steps/s"
+            f"  return {metrics['rollout/ep_rew_mean']:.1f}"
+        )
+        if "eval/mean" in metrics:
+            self.say(f"{step:>12,} steps  evaluation {metrics['eval/mean']:.1f}")
+        self._bar.update(self._task, completed=step, description=text)
+        if not self._terminal.is_terminal:
+            self.say(f"{step:>12,} / {self._total:,} steps  {text}")
+
+    def close(self) -> None:
+        """Ends the bar."""
+        self._bar.stop()

@@ -1,0 +1,90 @@
+"""Whole episodes with a frozen learner, and what they say about it."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax import rollout, tree
+from ppo_jax.state import Learner
+from ppo_jax.types import Array, Key
+
+DEFAULT_LIMIT = 10_000
+"""Steps after which an episode is given up, where the environment knows no limit."""
+
+
+def run_episodes(
+    learner: Learner, key: Key, num_episodes: int, deterministic: bool = True
+) -> tuple[Array, Array]:
+    """Plays one episode in each of `num_episodes` environments.
+
+    The learner's statistics are frozen; a memory starts empty.
+
+    Args:
+        learner: One member.
+        key: A key of its own, so that evaluating never changes the training.
+        num_episodes: How many episodes.
+        deterministic: Whether the most likely action is taken instead of a sample.
+
+    Returns:
+        Returns of the episodes `[num_episodes]`, and whether each came to its end.
+    """
+    config = learner.config
+    network = config.build()
+    limit = config.env.max_episode_steps or DEFAULT_LIMIT
+    key, key_start = jax.random.split(key)
+    actor = rollout.start(config.env, network, num_episodes, key_start)
+
+    def going(loop):
+        return (loop[1] < limit) & ~loop[3].all()
+
+    def step(loop):
+        actor, time, total, ended = loop
+        key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
+        mask = jax.vmap(config.env.action_mask)(actor.env_state)
+        obs = rollout.observe(learner, actor.obs)
+        policy, _, carry = rollout.evaluate(
+            network, learner.params, actor.carry, obs, actor.reset, mask
+        )
+        action = policy.mode() if deterministic else policy.sample(key_action)
+        timestep, env_state = jax.vmap(config.env.step)(
+            jax.random.split(key_env, num_episodes),
+            actor.env_state,
+            policy.to_action(action),
+        )
+        total += jnp.where(ended, 0.0, timestep.reward)
+        last = timestep.terminated | timestep.truncated
+        actor = actor.replace(
+            env_state=env_state, obs=timestep.obs, reset=last, carry=carry
+        )
+        return actor, time + 1, total, ended | last
+
+    nothing = jnp.zeros(num_episodes)
+    loop = (actor, jnp.int32(0), nothing, nothing > 0)
+    _, _, total, ended = jax.lax.while_loop(going, step, loop)
+    return total, ended
+
+
+def summarize(returns: Any) -> dict[str, float]:
+    """Statistics of the returns of episodes, on the host.
+
+    >>> {k: float(v) for k, v in summarize([1.0, 2.0, 3.0, 4.0]).items()}["cvar_5"]
+    1.0
+    """
+    x = np.sort(np.asarray(returns, np.float64))
+    tail = x[: max(1, int(np.ceil(0.05 * x.size)))]
+    return {
+        "mean": float(x.mean()),
+        "std": float(x.std(ddof=1)) if x.size > 1 else 0.0,
+        "median": float(np.median(x)),
+        "q25": float(np.quantile(x, 0.25)),
+        "q75": float(np.quantile(x, 0.75)),
+        "cvar_5": float(tail.mean()),
+        "episodes": int(x.size),
+    }
+
+
+def member(population: Any, index: int = 0) -> Any:
+    """One member's run."""
+    return tree.take(population.runs, jnp.int32(index))

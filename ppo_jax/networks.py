@@ -1,0 +1,380 @@
+"""Networks: torsos, memories, policy heads and value heads.
+
+`build` turns an architecture into a pair of functions over time-major batches. The
+parameters are `{"actor": …, "critic": …}`; with separate trunks, the default, nothing
+is shared between the two. Everything that comes after the memory exists once per
+critic; without a memory that is everything.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import component, require, require_range
+from ppo_jax.critics import Critic, ValueDist
+from ppo_jax.distributions import (
+    Categorical,
+    DiagGaussian,
+    Distribution,
+    MultiCategorical,
+    SigmoidGaussian,
+    TanhGaussian,
+    mask_logits,
+)
+from ppo_jax.envs.api import ActionSpace, Box, Discrete
+from ppo_jax.types import Array, Carry, Key, Params, PyTree
+
+Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
+
+
+def _require_sizes(name: str, sizes: tuple[int, ...]) -> None:
+    require(all(size >= 1 for size in sizes), name, sizes, "sizes of at least 1")
+
+
+@component
+class Torso:
+    """Turns an observation into features."""
+
+
+@component
+class Mlp(Torso):
+    """Dense layers over the flattened observation."""
+
+    hidden: tuple[int, ...] = (64, 64)
+    activation: Activation = "tanh"
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a layer without units."""
+        _require_sizes("Mlp.hidden", self.hidden)
+
+
+@component
+class Cnn(Torso):
+    """3×3 convolutions over grids `[H, W, features]`, then dense layers."""
+
+    channels: tuple[int, ...] = (16,)
+    hidden: tuple[int, ...] = (128,)
+    activation: Activation = "relu"
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a layer without units."""
+        _require_sizes("Cnn.channels", self.channels)
+        _require_sizes("Cnn.hidden", self.hidden)
+
+
+@component
+class Memory:
+    """Recurrent layers between the torso and the heads."""
+
+    size: int = 64
+    layers: int = 1
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a memory without units."""
+        _require_sizes(f"{type(self).__name__}.size", (self.size,))
+        _require_sizes(f"{type(self).__name__}.layers", (self.layers,))
+
+
+@component
+class Lstm(Memory):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
+
+
+@component
+class Gru(Memory):
+    """Gated recurrent units (Cho et al., 2014)."""
+
+
+@component
+class GaussianHead:
+    """For real actions: a Gaussian with a state-independent deviation, then a clip."""
+
+    init_std: float = 1.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a deviation out of range."""
+        require_range(self, "init_std", "a number > 0", lambda std: std > 0)
+
+
+@component
+class SquashedHead(GaussianHead):
+    """For actions within bounds; σ = min_std + (max_std − min_std) · sigmoid(ρ)."""
+
+    min_std: float = 0.2
+    max_std: float = 1.5
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for deviations that are not ordered."""
+        require_range(self, "min_std", "a number > 0", lambda std: std > 0)
+        if isinstance(self.min_std, float):
+            expected = f"more than min_std = {self.min_std}"
+            require_range(self, "max_std", expected, lambda std: std > self.min_std)
+
+
+@component
+class TanhHead(SquashedHead):
+    """A Gaussian squashed by tanh into the bounds of the actions."""
+
+
+@component
+class SigmoidHead(SquashedHead):
+    """A Gaussian squashed by a sigmoid into the bounds of the actions."""
+
+
+@component
+class ActorCritic:
+    """An architecture.
+
+    Attributes:
+        torso: Features of the observation.
+        memory: Recurrent layers after the torso; None: feed-forward.
+        head: Policy head for real actions; discrete ones are categorical.
+        critic_hidden: Dense layers of each critic after the memory.
+    """
+
+    torso: Torso = Mlp()
+    memory: Memory | None = None
+    head: GaussianHead = GaussianHead()
+    critic_hidden: tuple[int, ...] = ()
+
+
+class Output(NamedTuple):
+    """What a network says about observations `[T, B]`."""
+
+    policy: Distribution
+    value: ValueDist
+    carry: Carry
+
+
+class Network(NamedTuple):
+    """Pure functions of an architecture, an action space and a kind of critic."""
+
+    init: Callable[[Key], Params]
+    initial_carry: Callable[[int], Carry]
+    """The carry of that many environments at the start of an episode."""
+    apply: Callable[..., Output]
+    """`apply(params, carry, obs, reset, action_mask=None)`, time-major: the carry is
+    cleared where `reset`, before each observation, which is consumed once."""
+
+
+def build(
+    architecture: ActorCritic,
+    action_space: ActionSpace,
+    obs_spec: PyTree,
+    critic: Critic,
+    num_critics: int,
+) -> Network:
+    """Makes the functions of a network.
+
+    Args:
+        architecture: What to build.
+        action_space: What the policy chooses from.
+        obs_spec: Shapes of one observation.
+        critic: The kind of critic.
+        num_critics: C, how many of them.
+    """
+    actor = _Actor(architecture, action_space)
+    critics = _Critics(architecture, critic.num_outputs, num_critics)
+
+    def initial_carry(num_envs: int) -> Carry:
+        memory = architecture.memory
+        one = () if memory is None else _zero_carry(memory, num_envs)
+        return {"actor": one, "critic": one} if one else ()
+
+    # Not batched: on a CPU, jax 0.10's batched QR waits for threads that it holds.
+    @jax.custom_batching.sequential_vmap
+    def init(key: Key) -> Params:
+        obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)
+        carry, reset = initial_carry(1) or _NO_CARRY, jnp.ones((1, 1), bool)
+        keys = dict(zip(("actor", "critic"), jax.random.split(key), strict=True))
+        return {
+            name: module.init(keys[name], carry[name], obs, reset)["params"]
+            for name, module in (("actor", actor), ("critic", critics))
+        }
+
+    def apply(params, carry, obs, reset, action_mask=None) -> Output:
+        carry = carry or _NO_CARRY
+        actor_carry, outputs = actor.apply(
+            {"params": params["actor"]}, carry["actor"], obs, reset
+        )
+        critic_carry, values = critics.apply(
+            {"params": params["critic"]}, carry["critic"], obs, reset
+        )
+        policy = _policy(architecture.head, action_space, outputs, action_mask)
+        carry = {"actor": actor_carry, "critic": critic_carry} if actor_carry else ()
+        return Output(policy, ValueDist(values, critic), carry)
+
+    return Network(init, initial_carry, apply)
+
+
+_NO_CARRY = {"actor": (), "critic": ()}
+_dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
+
+
+class _Layers(nn.Module):
+    """Dense layers with an activation after each."""
+
+    hidden: tuple[int, ...]
+    activation: str
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        for size in self.hidden:
+            init = nn.initializers.orthogonal(2**0.5)
+            x = getattr(nn, self.activation)(_dense(size, kernel_init=init)(x))
+        return x
+
+
+class _Features(nn.Module):
+    """A torso: grids through convolutions, everything else flat, then dense layers."""
+
+    torso: Torso
+
+    @nn.compact
+    def __call__(self, obs: PyTree) -> Array:
+        leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
+        if isinstance(self.torso, Cnn):
+            leaves = [self._convolve(x) if x.ndim == 5 else x for x in leaves]
+        flat = [x.reshape(*x.shape[:2], -1) for x in leaves]
+        return _Layers(self.torso.hidden, self.torso.activation)(
+            jnp.concatenate(flat, axis=-1)
+        )
+
+    def _convolve(self, x: Array) -> Array:
+        grids = tree.merge_leading(x)
+        for channels in self.torso.channels:
+            init = nn.initializers.orthogonal(2**0.5)
+            layer = nn.Conv(channels, (3, 3), padding="VALID", kernel_init=init)
+            grids = getattr(nn, self.torso.activation)(layer(grids))
+        return grids.reshape(*x.shape[:2], *grids.shape[1:])
+
+
+class _Cells(nn.Module):
+    """One step of all recurrent layers; cleared where an episode begins."""
+
+    memory: Memory
+
+    @nn.compact
+    def __call__(self, carry, inputs):
+        x, reset = inputs
+        carry = tree.where(reset, jax.tree.map(jnp.zeros_like, carry), carry)
+        new = []
+        for layer, state in enumerate(carry):
+            state, x = _cell(self.memory, layer)(state, x)
+            new.append(state)
+        return tuple(new), x
+
+
+class _Trunk(nn.Module):
+    """A torso and, if there is one, a memory over time."""
+
+    architecture: ActorCritic
+
+    @nn.compact
+    def __call__(self, carry, obs, reset):
+        x = _Features(self.architecture.torso, name="torso")(obs)
+        if self.architecture.memory is None:
+            return carry, x
+        over_time = nn.scan(
+            _Cells, variable_broadcast="params", split_rngs={"params": False}
+        )
+        return over_time(self.architecture.memory, name="memory")(carry, (x, reset))
+
+
+class _Actor(nn.Module):
+    architecture: ActorCritic
+    action_space: Any
+
+    @nn.compact
+    def __call__(self, carry, obs, reset):
+        carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
+        sizes, is_box = _policy_sizes(self.action_space)
+        init = nn.initializers.orthogonal(0.01)
+        outputs = {"head": _dense(sum(sizes), kernel_init=init, name="head")(x)}
+        if is_box:
+            rho = self.param("log_std", nn.initializers.zeros, (sum(sizes),))
+            outputs["log_std"] = rho
+        return carry, outputs
+
+
+class _Critics(nn.Module):
+    architecture: ActorCritic
+    num_outputs: int
+    num_critics: int
+
+    @nn.compact
+    def __call__(self, carry, obs, reset):
+        if self.architecture.memory is not None:
+            carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
+        else:
+            x = obs
+        each = nn.vmap(
+            _CriticHead,
+            variable_axes={"params": 0},
+            split_rngs={"params": True},
+            in_axes=None,
+            out_axes=-2,
+            axis_size=self.num_critics,
+        )
+        return carry, each(self.architecture, self.num_outputs, name="heads")(x)
+
+
+class _CriticHead(nn.Module):
+    architecture: ActorCritic
+    num_outputs: int
+
+    @nn.compact
+    def __call__(self, x):
+        if self.architecture.memory is None:
+            x = _Features(self.architecture.torso, name="torso")(x)
+        hidden = self.architecture.critic_hidden
+        x = _Layers(hidden, self.architecture.torso.activation, name="layers")(x)
+        init = nn.initializers.orthogonal(1.0)
+        return _dense(self.num_outputs, kernel_init=init, name="head")(x)
+
+
+def _cell(memory: Memory, layer: int) -> nn.Module:
+    cell = nn.OptimizedLSTMCell if isinstance(memory, Lstm) else nn.GRUCell
+    return cell(memory.size, name=f"layer_{layer}")
+
+
+def _zero_carry(memory: Memory, num_envs: int) -> Carry:
+    hidden = jnp.zeros((num_envs, memory.size))
+    one = (hidden, hidden) if isinstance(memory, Lstm) else hidden
+    return tuple(one for _ in range(memory.layers))
+
+
+def _policy_sizes(space: ActionSpace) -> tuple[tuple[int, ...], bool]:
+    """Numbers per component of an action, and whether actions are real."""
+    if isinstance(space, Box):
+        return (1,) * len(space.low), True
+    return ((space.n,) if isinstance(space, Discrete) else space.nvec), False
+
+
+def _policy(
+    head: GaussianHead, space: ActionSpace, outputs: PyTree, mask: Array | None
+) -> Distribution:
+    """The distribution that an actor's outputs stand for."""
+    x = outputs["head"]
+    if isinstance(space, Box):
+        return _gaussian(head, space, x, outputs["log_std"])
+    if mask is not None:
+        x = mask_logits(x, mask)
+    if isinstance(space, Discrete):
+        return Categorical(x)
+    ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
+    return MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
+
+
+def _gaussian(head: GaussianHead, space: Box, loc: Array, rho: Array) -> Distribution:
+    if isinstance(head, SquashedHead):
+        scale = head.min_std + (head.max_std - head.min_std) * jax.nn.sigmoid(rho)
+        kind = TanhGaussian if isinstance(head, TanhHead) else SigmoidGaussian
+    else:
+        scale, kind = head.init_std * jnp.exp(rho), DiagGaussian
+    return kind(loc, jnp.broadcast_to(scale, loc.shape), space.low, space.high)

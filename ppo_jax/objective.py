@@ -1,0 +1,50 @@
+"""The objective: Σ over terms and examples of weight · loss, divided by the weight.
+
+Sums and weights are kept apart, so that microbatches add up to the same objective.
+"""
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.networks import Network
+from ppo_jax.state import Batch
+from ppo_jax.terms import Forward, Term
+from ppo_jax.types import Array, Metrics, Params
+
+
+def forward(network: Network, params: Params, batch: Batch) -> Forward:
+    """Replays chunks from their stored carries; see `Batch` for shapes."""
+    mask = None if isinstance(batch.action_mask, tuple) else batch.action_mask
+    out = network.apply(params, batch.carry, batch.obs, batch.reset, mask)
+    log_ratio = out.policy.log_prob(batch.action) - batch.log_prob
+    return Forward(out.policy, out.value, log_ratio)
+
+
+def objective(
+    params: Params, network: Network, terms: tuple[Term, ...], batch: Batch
+) -> tuple[Array, Metrics]:
+    """Sums of weighted losses and metrics over a minibatch.
+
+    Returns:
+        The weighted sum of losses `[]` and weighted sums of metrics `[]`, with counts
+        of log-ratios that are not finite.
+    """
+    out = forward(network, params, batch)
+    active = batch.weight > 0
+    total, sums = jnp.zeros(()), {}
+    for term in terms:
+        loss, metrics = term(out, batch)
+        chex.assert_equal_shape([loss, *metrics.values(), batch.weight])
+        total += _weighted_sum(loss, batch.weight)
+        sums |= {
+            name: _weighted_sum(jax.lax.stop_gradient(metric), batch.weight)
+            for name, metric in metrics.items()
+        }
+    sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
+    sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
+    return total, sums
+
+
+def _weighted_sum(x: Array, weight: Array) -> Array:
+    return jnp.sum(jnp.where(weight > 0, weight * x, 0.0))

@@ -1,0 +1,214 @@
+"""Acting: T steps in B environments with a frozen learner."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import moments, tree
+from ppo_jax.critics import pessimistic
+from ppo_jax.envs.api import Env, Timestep, strong
+from ppo_jax.networks import Network
+from ppo_jax.state import Actor, Learner, Transition
+from ppo_jax.types import Array, Carry, Key, PyTree
+
+
+class Slots(NamedTuple):
+    """Where truncated episodes leave off, `[S, B, ...]`: their value is still owed.
+
+    S is the most truncations that an environment can have in one rollout, so one
+    pass over the slots values them all.
+    """
+
+    final_obs: PyTree
+    carry: Carry
+    used: Array
+    """Slots in use, `[B]`."""
+
+
+def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition, Carry]:
+    """Acts for `num_steps`; steps that are not finite are quarantined.
+
+    Returns:
+        The actor afterwards, the rollout `[T, B, ...]`, and the carries before the
+        first step of each chunk, `[T / L, B, ...]`.
+    """
+    config = learner.config
+    network = config.build()
+    length = config.chunk if config.network.memory is not None else config.num_steps
+    key_steps, key_reset = jax.random.split(key)
+    keys = jax.random.split(key_steps, (config.num_steps // length, length))
+
+    def one_step(loop, key):
+        return _step(learner, network, *loop, key)
+
+    def one_chunk(loop, keys):
+        carry = loop[0].carry
+        loop, steps = jax.lax.scan(one_step, loop, keys)
+        return loop, (steps, carry)
+
+    loop = (actor, _no_slots(config.env, actor, config.num_steps))
+    (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
+    steps, slot = tree.merge_leading(steps)
+    steps = _bootstrap(learner, network, actor, slots, steps, slot)
+    return _heal(config.env, actor, key_reset), steps, carries
+
+
+def observe(learner: Learner, obs: PyTree) -> PyTree:
+    """Observations as the network sees them."""
+    if learner.config.obs_clip is None:
+        return obs
+    return moments.normalize(learner.obs_moments, obs, learner.config.obs_clip)
+
+
+def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
+    """Environments at the start of their first episodes."""
+    obs, env_state = jax.vmap(env.reset)(jax.random.split(key, num_envs))
+    return Actor(
+        env_state=strong(env_state),
+        obs=strong(obs),
+        reset=jnp.ones(num_envs, bool),
+        carry=network.initial_carry(num_envs),
+        episode_return=jnp.zeros(num_envs),
+        episode_length=jnp.zeros(num_envs, jnp.int32),
+    )
+
+
+def _step(
+    learner: Learner, network: Network, actor: Actor, slots: Slots, key: Key
+) -> tuple[tuple[Actor, Slots], tuple[Transition, Array]]:
+    """One step of all environments, and the slot that each of them wrote to."""
+    env = learner.config.env
+    key_action, key_env = jax.random.split(key)
+    mask = jax.vmap(env.action_mask)(actor.env_state)
+    obs_ok = _finite(actor.obs, actor.reset)
+    obs = _zero_unless(obs_ok, observe(learner, actor.obs))
+    policy, value, carry = evaluate(
+        network, learner.params, actor.carry, obs, actor.reset, mask
+    )
+    action = policy.sample(key_action)
+    log_prob = policy.log_prob(action)
+    timestep, env_state = jax.vmap(env.step)(
+        jax.random.split(key_env, actor.reset.shape[0]),
+        actor.env_state,
+        policy.to_action(action),
+    )
+    outcome = (timestep.reward, timestep.final_obs, log_prob, value, carry)
+    valid = obs_ok & _finite(outcome, obs_ok) & ~_has_nan(env_state, obs_ok)
+    slots, slot = _owe(slots, timestep, carry, valid)
+    valid &= slot < jax.tree.leaves(slots.final_obs)[0].shape[0]
+    last = timestep.terminated | timestep.truncated
+    step = Transition(
+        obs=_zero_unless(valid, obs),
+        raw_obs=() if learner.config.obs_clip is None else actor.obs,
+        reset=actor.reset,
+        action=_zero_unless(valid, action),
+        log_prob=jnp.where(valid, log_prob, 0.0),
+        action_mask=() if mask is None else mask,
+        value=jnp.where(valid, value, 0.0),
+        next_value=jnp.zeros_like(value),
+        reward=jnp.where(valid, timestep.reward, 0.0),
+        terminated=timestep.terminated,
+        last=last,
+        valid=valid,
+        weight=jnp.where(valid, timestep.weight, 0.0),
+        group=timestep.group,
+        cost=timestep.cost,
+        episode_return=actor.episode_return + timestep.reward,
+        episode_length=actor.episode_length + 1,
+    )
+    actor = Actor(
+        env_state=env_state,
+        obs=timestep.obs,
+        reset=last | ~valid,
+        carry=_zero_unless(valid, carry),
+        episode_return=jnp.where(last, 0.0, step.episode_return),
+        episode_length=jnp.where(last, 0, step.episode_length),
+    )
+    return (actor, slots), (step, slot)
+
+
+def evaluate(network, params, carry, obs, reset, mask=None):
+    """One step of a network: policy, value `[B]` and the carry after it."""
+    batch = jax.tree.map(lambda x: x[None], (obs, reset, mask))
+    out = network.apply(params, carry, *batch)
+    policy, value = jax.tree.map(lambda x: x[0], (out.policy, pessimistic(out.value)))
+    return policy, value, out.carry
+
+
+def _no_slots(env: Env, actor: Actor, num_steps: int) -> Slots:
+    size = 1 + (num_steps - 1) // env.min_steps_to_truncation
+    empty = jax.tree.map(
+        lambda x: jnp.zeros((size, *x.shape), x.dtype), (actor.obs, actor.carry)
+    )
+    return Slots(*empty, used=jnp.zeros_like(actor.episode_length))
+
+
+def _owe(
+    slots: Slots, timestep: Timestep, carry: Carry, valid: Array
+) -> tuple[Slots, Array]:
+    """Notes the final observations of truncated episodes, and the carry after them.
+
+    Returns:
+        The slots, and the index of each environment's next one, `[B]`; S or more
+        means that there was no room.
+    """
+    owed = valid & timestep.truncated & ~timestep.terminated
+    size = jax.tree.leaves(slots.final_obs)[0].shape[0]
+    write = owed & (jnp.arange(size)[:, None] == slots.used)
+    now = jax.tree.map(lambda x: x[None], (timestep.final_obs, carry))
+    final_obs, carry = tree.where(write, now, (slots.final_obs, slots.carry))
+    used = slots.used + owed
+    return Slots(final_obs, carry, used), jnp.where(owed, slots.used, 0)
+
+
+def _bootstrap(
+    learner: Learner,
+    network: Network,
+    actor: Actor,
+    slots: Slots,
+    steps: Transition,
+    slot: Array,
+) -> Transition:
+    """Fills in `next_value`: the next step's, or a slot's where truncated."""
+    rows = tree.merge_leading((slots.final_obs, slots.carry))
+    no_reset = jnp.zeros(jax.tree.leaves(rows)[0].shape[0], bool)
+    obs = observe(learner, rows[0])
+    _, owed, _ = evaluate(network, learner.params, rows[1], obs, no_reset)
+    owed = jnp.take_along_axis(owed.reshape(-1, slot.shape[1]), slot, axis=0)
+    obs = _zero_unless(_finite(actor.obs, actor.reset), observe(learner, actor.obs))
+    _, after, _ = evaluate(network, learner.params, actor.carry, obs, actor.reset)
+    following = jnp.concatenate([steps.value[1:], after[None]])
+    truncated = steps.last & ~steps.terminated
+    return steps._replace(next_value=jnp.where(truncated, owed, following))
+
+
+def _heal(env: Env, actor: Actor, key: Key) -> Actor:
+    """Starts environments anew that are not finite by themselves any more."""
+    ok = _finite(actor.obs, actor.reset) & ~_has_nan(actor.env_state, actor.reset)
+    obs, env_state = jax.vmap(env.reset)(jax.random.split(key, ok.shape[0]))
+    return actor.replace(
+        env_state=tree.where(ok, actor.env_state, strong(env_state)),
+        obs=tree.where(ok, actor.obs, strong(obs)),
+        reset=actor.reset | ~ok,
+        episode_return=jnp.where(ok, actor.episode_return, 0.0),
+        episode_length=jnp.where(ok, actor.episode_length, 0),
+    )
+
+
+def _finite(values: PyTree, like: Array) -> Array:
+    """Per environment, whether all floats are finite; bool, as `like`."""
+    return jnp.broadcast_to(tree.all_finite(values, batch_axes=1), like.shape)
+
+
+def _has_nan(values: PyTree, like: Array) -> Array:
+    """Per environment, whether a float is NaN; ±inf may be meant, as a sentinel."""
+    nans = jax.tree.map(
+        lambda x: jnp.where(jnp.isnan(x), x, 0.0),
+        [x for x in jax.tree.leaves(values) if jnp.issubdtype(x.dtype, jnp.floating)],
+    )
+    return ~_finite(nans, like)
+
+
+def _zero_unless(ok: Array, values: PyTree) -> PyTree:
+    return tree.where(ok, values, jax.tree.map(jnp.zeros_like, values))
