@@ -46,7 +46,8 @@ LAYERS = (
     ("rollout",),
     ("episodes", "learner"),
     ("pbt.mesh", "pbt.population"),
-    ("checkpoint", "console", "figures", "logger", "pbt.lineage"),
+    ("checkpoint", "console", "experiment", "figures", "logger", "pbt.lineage"),
+    ("training",),
     (
         "evaluate",
         "export",

@@ -1,0 +1,13 @@
+"""Recall a cue after a random delay of up to 20 steps: unsolvable without memory."""
+
+from ppo_jax import Config, networks, optimizers
+from ppo_jax.envs.probes import RecallCue
+
+config = Config(
+    env=RecallCue(delay=20),
+    total_timesteps=1_000_000,
+    num_envs=64,
+    num_steps=64,
+    network=networks.ActorCritic(memory=networks.Lstm(size=64)),
+    optimizer=optimizers.Adam(learning_rate=1e-3),
+)

@@ -1,0 +1,125 @@
+"""Experiments on disk: a Python file whose `config` is the default of a command line.
+
+A run directory holds a copy of the file, the overrides and a description of every
+field, so that it can be evaluated and resumed by itself.
+"""
+
+import dataclasses
+import json
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from ppo_jax.component import is_component
+from ppo_jax.config import Config
+
+
+class ExperimentError(Exception):
+    """Something about an experiment that its author can mend; the message says what."""
+
+
+def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
+    """An experiment's config with fields overridden, as on the command line.
+
+    Args:
+        path: The experiment's file.
+        overrides: Options such as `--optimizer.learning-rate 1e-3`.
+        command: What help and errors call the program.
+
+    Raises:
+        ExperimentError: If the file or a value in it is wrong.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    if not path.is_file():
+        raise ExperimentError(f"{path}: no such experiment file")
+    try:
+        config = runpy.run_path(str(path)).get("config")
+        if not isinstance(config, Config):
+            raise ExperimentError(f"{path}: expected a Config named `config`")
+        return tyro.cli(
+            Config,
+            default=config,
+            args=overrides,
+            prog=f"{command} {path}",
+            config=(tyro.conf.AvoidSubcommands,),
+        )
+    except (ValueError, TypeError) as error:
+        raise ExperimentError(str(error)) from error
+
+
+def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
+    """Every field by path: its kind (number, host or structure) and its value.
+
+    >>> describe(Config("CartPole-v1"))["optimizer.learning_rate"]
+    {'kind': 'number', 'value': '0.00025'}
+    """
+    if isinstance(config, tuple) and any(map(is_component, config)):
+        items = [(str(i), item, False) for i, item in enumerate(config)]
+    else:
+        items = [
+            (field.name, getattr(config, field.name), "host" in field.metadata)
+            for field in dataclasses.fields(config)
+        ]
+    fields = (
+        {}
+        if isinstance(config, tuple)
+        else {prefix + "type": {"kind": "structure", "value": type(config).__name__}}
+    )
+    for name, value, is_host in items:
+        nested = is_component(value) or (
+            isinstance(value, tuple) and any(map(is_component, value))
+        )
+        if nested and not is_host:
+            fields |= describe(value, f"{prefix}{name}.")
+        else:
+            number = "number" if isinstance(value, float) else "structure"
+            kind = "host" if is_host else number
+            fields[prefix + name] = {"kind": kind, "value": repr(value)}
+    return fields
+
+
+def store(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
+    """Writes what a run directory needs to stand alone."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, run_dir / "experiment.py")
+    (run_dir / "overrides.json").write_text(json.dumps(overrides) + "\n")
+    (run_dir / "config.json").write_text(json.dumps(describe(config), indent=2) + "\n")
+
+
+def stored_overrides(run_dir: Path) -> list[str]:
+    """The options that a run was started with.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+    """
+    try:
+        return json.loads((run_dir / "overrides.json").read_text())
+    except FileNotFoundError:
+        raise ExperimentError(f"{run_dir}: no run to be found there") from None
+
+
+def differences(run_dir: Path, config: Config) -> dict[str, str]:
+    """Numbers and host settings that differ from those a run was started with.
+
+    Raises:
+        ExperimentError: If anything else differs, which the run could not follow.
+    """
+    old = json.loads((run_dir / "config.json").read_text())
+    new = describe(config)
+    changed = {
+        name: f"{old.get(name, {}).get('value')} -> {new.get(name, {}).get('value')}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    }
+    kinds = {name: (new.get(name) or old[name])["kind"] for name in changed}
+    fixed = [name for name in changed if kinds[name] == "structure"]
+    if fixed:
+        listed = "\n".join(f"  {name}: {changed[name]}" for name in fixed)
+        raise ExperimentError(
+            f"{run_dir}: the experiment is not the one of this run; a resumed run may "
+            f"change numbers and budgets only:\n{listed}"
+        )
+    return changed

@@ -1,0 +1,158 @@
+"""Real updates through the public functions."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import critics, learner, networks, rollout
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import RecallCue, TimeLimitChain
+from ppo_jax.objective import forward
+from ppo_jax.pbt import population
+
+SMALL = networks.Mlp(hidden=(8,))
+
+
+def small(**changes):
+    """An experiment of a few steps."""
+    settings = {
+        "env": TimeLimitChain(limit=5),
+        "num_envs": 4,
+        "num_steps": 16,
+        "num_epochs": 2,
+        "num_minibatches": 2,
+        "network": networks.ActorCritic(torso=SMALL),
+        "total_timesteps": 6400,
+    }
+    return Config(**settings | changes)
+
+
+def recurrent(memory=None, **changes):
+    memory = memory or networks.Lstm(size=8)
+    net = networks.ActorCritic(torso=SMALL, memory=memory)
+    return small(network=net, **changes)
+
+
+def advance(config, updates=3, keys=None):
+    keys = jax.random.split(jax.random.key(1), 1) if keys is None else keys
+    progress = jnp.linspace(0.0, 1.0, updates, dtype=jnp.float32)
+    members = population.init(config, keys)
+    return population.advance(members, progress, jnp.int32(updates))
+
+
+def replayed(config, updates=0):
+    """A rollout's chunks, and the log-ratios of replaying them."""
+    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
+    run = jax.tree.map(lambda x: x[0], run)
+
+    @jax.jit
+    def replay(run):
+        for _ in range(updates + 1):
+            actor, steps, carries = rollout.unroll(run.learner, run.actor, run.key)
+            run = run.replace(actor=actor)
+        zeros = jnp.zeros_like(steps.reward)
+        batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+        batch = batch._replace(carry=())
+        batch = jax.tree.map(lambda x: x.swapaxes(0, 1), batch)
+        batch = batch._replace(
+            carry=jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
+        )
+        out = forward(run.learner.config.build(), run.learner.params, batch)
+        return steps, out.log_ratio
+
+    return replay(run)
+
+
+@pytest.mark.parametrize("memory", [networks.Lstm(size=8), networks.Gru(8, layers=2)])
+@pytest.mark.parametrize("chunk", [4, 16])
+def test_replay_reproduces_the_rollout(memory, chunk):
+    """PROP-1.1: ratio 1 for every step, chunks that start mid-episode included."""
+    env = RecallCue(min_blanks=1, max_blanks=4)
+    config = recurrent(memory, env=env, chunk_length=chunk)
+    steps, log_ratio = replayed(config, updates=1)
+    assert steps.reset[1:].any(), "no reset in mid-rollout"
+    np.testing.assert_allclose(log_ratio, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [small(), recurrent()], ids=["mlp", "lstm"])
+def test_same_seed_same_parameters(config):
+    first, _ = advance(config)
+    second, _ = advance(config)
+    for a, b in zip(
+        jax.tree.leaves(first.runs.learner), jax.tree.leaves(second.runs.learner)
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_number_changes_without_compiling():
+    """A number is an array of the run; only structure is compiled for."""
+    config = small()
+    advance(config)
+    before = population.advance._cache_size()
+    slower = dataclasses.replace(
+        config, gamma=0.5, optimizer=dataclasses.replace(config.optimizer, b1=0.5)
+    )
+    advance(slower)
+    assert population.advance._cache_size() == before
+
+
+def test_members_equal_separate_runs():
+    keys = jax.random.split(jax.random.key(3), 3)
+    together, _ = advance(small(), keys=keys)
+    for i in range(3):
+        alone, _ = advance(small(), keys=keys[i : i + 1])
+        for a, b in zip(
+            jax.tree.leaves(together.runs.learner.params),
+            jax.tree.leaves(alone.runs.learner.params),
+        ):
+            np.testing.assert_allclose(a[i], b[0], atol=1e-5)
+
+
+def test_microbatches_add_up():
+    """PROP-15.1: the gradients do not depend on the number of microbatches."""
+    whole, _ = advance(small())
+    parts, _ = advance(small(num_microbatches=4))
+    for a, b in zip(
+        jax.tree.leaves(whole.runs.learner.params),
+        jax.tree.leaves(parts.runs.learner.params),
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_truncation_is_bootstrapped():
+    """R-D8: the value of the final observation, from the carry after the step."""
+    config = recurrent(num_envs=2)
+    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
+    run = jax.tree.map(lambda x: x[0], run)
+    _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    assert steps.last.sum() >= 4 and not steps.terminated.any()
+    inside = ~steps.last[:-1]
+    np.testing.assert_array_equal(
+        jnp.where(inside, steps.next_value[:-1], 0),
+        jnp.where(inside, steps.value[1:], 0),
+    )
+    network = run.learner.config.build()
+    end = int(jnp.argmax(steps.last[:, 0]))
+    obs = jax.tree.map(lambda x: x[: end + 1, :1], steps.obs)
+    reset = steps.reset[: end + 1, :1]
+    out = network.apply(run.learner.params, network.initial_carry(1), obs, reset)
+    final = jax.tree.map(
+        lambda x: x[end : end + 1, :1], _final_observations(run, steps)
+    )
+    after = network.apply(run.learner.params, out.carry, final, jnp.zeros((1, 1), bool))
+    value = critics.pessimistic(after.value)[0, 0]
+    np.testing.assert_allclose(steps.next_value[end, 0], value, atol=1e-6)
+
+
+def _final_observations(run, steps):
+    """Plays the chain again; its observations do not depend on actions or keys."""
+    env = run.learner.config.env
+    obs, state = env.reset(jax.random.key(0))
+    seen = []
+    for _ in range(steps.reward.shape[0]):
+        timestep, state = env.step(jax.random.key(0), state, jnp.int32(0))
+        seen.append(timestep.final_obs)
+    return jnp.stack(seen)[:, None]
