@@ -48,6 +48,11 @@ class Checkpointer:
             metrics={"fitness": finite},
         )
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever saved whole."""
+        return not self._manager.all_steps()
+
     def restore(self, template: PyTree, best: bool = False) -> tuple[int, Any, dict]:
         """The newest whole checkpoint, or the best.
 

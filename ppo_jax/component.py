@@ -23,7 +23,7 @@ from ppo_jax.types import Array, PyTree
 T = TypeVar("T")
 
 
-def host(default: Any) -> Any:
+def host(*, default: Any) -> Any:
     """A field that only the host reads: budgets, intervals, paths, search ranges.
 
     It is static, and `program` blanks it, so that it never causes a compilation.
@@ -160,7 +160,7 @@ def program(tree: T) -> T:
 
     >>> @component
     ... class Search:
-    ...     interval: int = host(10)
+    ...     interval: int = host(default=10)
     ...     size: int = 4
     >>> program(Search(interval=3, size=8))
     Search(interval=10, size=8)

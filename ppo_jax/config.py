@@ -62,12 +62,12 @@ class Config:
     num_critics: int = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
     optimizer: Optimizer = Adam()
-    total_timesteps: int = host(500_000)
-    seed: int = host(0)
-    phase_updates: int = host(0)
-    eval_phases: int = host(10)
-    eval_episodes: int = host(128)
-    max_failures: int = host(10)
+    total_timesteps: int = host(default=500_000)
+    seed: int = host(default=0)
+    phase_updates: int = host(default=0)
+    eval_phases: int = host(default=10)
+    eval_episodes: int = host(default=128)
+    max_failures: int = host(default=10)
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""

@@ -5,6 +5,7 @@ file knows which kind it is. A state is worth what the most pessimistic critic s
 the least of their means, everywhere.
 """
 
+import dataclasses
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -39,7 +40,9 @@ class ValueDist:
 
     def clip(self, old: Self, eps: ArrayLike) -> Self:
         """The prediction kept within `eps` of an old one, as its critic clips."""
-        return self.replace(outputs=self.critic.clip(self.outputs, old.outputs, eps))
+        return dataclasses.replace(
+            self, outputs=self.critic.clip(self.outputs, old.outputs, eps)
+        )
 
 
 def pessimistic(value: ValueDist) -> Array:

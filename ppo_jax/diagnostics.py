@@ -26,7 +26,7 @@ def gradient_norms(grads: PyTree) -> Metrics:
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
         group = group_of(path)
         squares[group] = squares.get(group, jnp.zeros(())) + jnp.sum(leaf**2)
-    return {"train/grad_norm_pre_clip": optax.global_norm(grads)} | {
+    return {"train/grad_norm_pre_clip": optax.tree.norm(grads)} | {
         f"train/grad_norm/{group}": jnp.sqrt(square)
         for group, square in squares.items()
     }

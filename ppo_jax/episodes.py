@@ -1,5 +1,6 @@
 """Whole episodes with a frozen learner, and what they say about it."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -55,8 +56,8 @@ def run_episodes(
         )
         total += jnp.where(ended, 0.0, timestep.reward)
         last = timestep.terminated | timestep.truncated
-        actor = actor.replace(
-            env_state=env_state, obs=timestep.obs, reset=last, carry=carry
+        actor = dataclasses.replace(
+            actor, env_state=env_state, obs=timestep.obs, reset=last, carry=carry
         )
         return actor, time + 1, total, ended | last
 

@@ -56,7 +56,7 @@ def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
     >>> describe(Config("CartPole-v1"))["optimizer.learning_rate"]
     {'kind': 'number', 'value': '0.00025'}
     """
-    if isinstance(config, tuple) and any(map(is_component, config)):
+    if isinstance(config, tuple):
         items = [(str(i), item, False) for i, item in enumerate(config)]
     else:
         items = [

@@ -4,6 +4,7 @@ An iteration is a rollout, its advantages, and epochs of minibatch steps over it
 functions are those of one member; a population maps them.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -128,7 +129,8 @@ def _update(
     num_chunks = batch.weight.shape[0]
 
     def step(trainee, inputs):
-        return _minibatch_step(learner, network, batch, trainee, *inputs, progress)
+        order, key = inputs
+        return _minibatch_step(learner, network, batch, trainee, order, key, progress)
 
     def epoch(trainee, key):
         key_shuffle, key_steps = jax.random.split(key)
@@ -149,7 +151,9 @@ def _update(
     }
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}
     means |= errors | {"train/n_minibatches_done": sums["taken"]}
-    learner = learner.replace(params=trainee.params, opt_state=trainee.opt_state)
+    learner = dataclasses.replace(
+        learner, params=trainee.params, opt_state=trainee.opt_state
+    )
     return learner, sums, means
 
 
@@ -232,7 +236,7 @@ def _observe_moments(learner: Learner, steps: Transition) -> tuple[Learner, Metr
         return learner, {}
     new = moments.update(learner.obs_moments, steps.raw_obs, steps.weight)
     drift = moments.drift(learner.obs_moments, new)
-    return learner.replace(obs_moments=new), drift
+    return dataclasses.replace(learner, obs_moments=new), drift
 
 
 def _count(counters: Counters, steps: Transition, sums: Metrics) -> Counters:

@@ -38,28 +38,28 @@ def _require_sizes(name: str, sizes: tuple[int, ...]) -> None:
 
 @component
 class Torso:
-    """Turns an observation into features."""
-
-
-@component
-class Mlp(Torso):
-    """Dense layers over the flattened observation."""
+    """Turns an observation into features; ends in dense layers."""
 
     hidden: tuple[int, ...] = (64, 64)
     activation: Activation = "tanh"
 
     def validate(self) -> None:
         """Raises a `ValueError` for a layer without units."""
-        _require_sizes("Mlp.hidden", self.hidden)
+        _require_sizes(f"{type(self).__name__}.hidden", self.hidden)
+
+
+@component
+class Mlp(Torso):
+    """Dense layers over the flattened observation."""
 
 
 @component
 class Cnn(Torso):
     """3×3 convolutions over grids `[H, W, features]`, then dense layers."""
 
-    channels: tuple[int, ...] = (16,)
     hidden: tuple[int, ...] = (128,)
     activation: Activation = "relu"
+    channels: tuple[int, ...] = (16,)
 
     def validate(self) -> None:
         """Raises a `ValueError` for a layer without units."""
@@ -190,8 +190,9 @@ def build(
     @jax.custom_batching.sequential_vmap
     def init(key: Key) -> Params:
         obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)
-        carry, reset = initial_carry(1) or _NO_CARRY, jnp.ones((1, 1), bool)
-        keys = dict(zip(("actor", "critic"), jax.random.split(key), strict=True))
+        carry: dict[str, Carry] = initial_carry(1) or _NO_CARRY
+        reset = jnp.ones((1, 1), bool)
+        keys: dict[str, Key] = dict(zip(_NO_CARRY, jax.random.split(key), strict=True))
         return {
             name: module.init(keys[name], carry[name], obs, reset)["params"]
             for name, module in (("actor", actor), ("critic", critics))
@@ -199,11 +200,11 @@ def build(
 
     def apply(params, carry, obs, reset, action_mask=None) -> Output:
         carry = carry or _NO_CARRY
-        actor_carry, outputs = actor.apply(
-            {"params": params["actor"]}, carry["actor"], obs, reset
+        actor_carry, outputs = _apply(
+            actor, params["actor"], carry["actor"], obs, reset
         )
-        critic_carry, values = critics.apply(
-            {"params": params["critic"]}, carry["critic"], obs, reset
+        critic_carry, values = _apply(
+            critics, params["critic"], carry["critic"], obs, reset
         )
         policy = _policy(architecture.head, action_space, outputs, action_mask)
         carry = {"actor": actor_carry, "critic": critic_carry} if actor_carry else ()
@@ -212,7 +213,11 @@ def build(
     return Network(init, initial_carry, apply)
 
 
-_NO_CARRY = {"actor": (), "critic": ()}
+def _apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
+    return module.apply({"params": params}, *inputs)
+
+
+_NO_CARRY: dict[str, Carry] = {"actor": (), "critic": ()}
 _dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
 
 
@@ -238,20 +243,22 @@ class _Features(nn.Module):
     @nn.compact
     def __call__(self, obs: PyTree) -> Array:
         leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
-        if isinstance(self.torso, Cnn):
-            leaves = [self._convolve(x) if x.ndim == 5 else x for x in leaves]
+        if isinstance(torso := self.torso, Cnn):
+            leaves = [_convolve(torso, x) if x.ndim == 5 else x for x in leaves]
         flat = [x.reshape(*x.shape[:2], -1) for x in leaves]
         return _Layers(self.torso.hidden, self.torso.activation)(
             jnp.concatenate(flat, axis=-1)
         )
 
-    def _convolve(self, x: Array) -> Array:
-        grids = tree.merge_leading(x)
-        for channels in self.torso.channels:
-            init = nn.initializers.orthogonal(2**0.5)
-            layer = nn.Conv(channels, (3, 3), padding="VALID", kernel_init=init)
-            grids = getattr(nn, self.torso.activation)(layer(grids))
-        return grids.reshape(*x.shape[:2], *grids.shape[1:])
+
+def _convolve(torso: Cnn, x: Array) -> Array:
+    """Convolves grids `[T, B, H, W, features]`; within a module's call."""
+    grids = tree.merge_leading(x)
+    for channels in torso.channels:
+        init = nn.initializers.orthogonal(2**0.5)
+        layer = nn.Conv(channels, (3, 3), padding="VALID", kernel_init=init)
+        grids = getattr(nn, torso.activation)(layer(grids))
+    return grids.reshape(*x.shape[:2], *grids.shape[1:])
 
 
 class _Cells(nn.Module):
@@ -317,7 +324,7 @@ class _Critics(nn.Module):
             _CriticHead,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=None,
+            in_axes=None,  # pyright: ignore[reportArgumentType]
             out_axes=-2,
             axis_size=self.num_critics,
         )

@@ -1,5 +1,6 @@
 """Acting: T steps in B environments with a frozen learner."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -40,7 +41,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition,
     keys = jax.random.split(key_steps, (config.num_steps // length, length))
 
     def one_step(loop, key):
-        return _step(learner, network, *loop, key)
+        actor, slots = loop
+        return _step(learner, network, actor, slots, key)
 
     def one_chunk(loop, keys):
         carry = loop[0].carry
@@ -155,7 +157,7 @@ def _owe(
     """
     owed = valid & timestep.truncated & ~timestep.terminated
     size = jax.tree.leaves(slots.final_obs)[0].shape[0]
-    write = owed & (jnp.arange(size)[:, None] == slots.used)
+    write = owed[None] & (jnp.arange(size)[:, None] == slots.used[None])
     now = jax.tree.map(lambda x: x[None], (timestep.final_obs, carry))
     final_obs, carry = tree.where(write, now, (slots.final_obs, slots.carry))
     used = slots.used + owed
@@ -187,7 +189,8 @@ def _heal(env: Env, actor: Actor, key: Key) -> Actor:
     """Starts environments anew that are not finite by themselves any more."""
     ok = _finite(actor.obs, actor.reset) & ~_has_nan(actor.env_state, actor.reset)
     obs, env_state = jax.vmap(env.reset)(jax.random.split(key, ok.shape[0]))
-    return actor.replace(
+    return dataclasses.replace(
+        actor,
         env_state=tree.where(ok, actor.env_state, strong(env_state)),
         obs=tree.where(ok, actor.obs, strong(obs)),
         reset=actor.reset | ~ok,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from flax import struct
 
-from ppo_jax.moments import Moments
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
@@ -67,7 +66,8 @@ class Learner:
     opt_state: PyTree
     config: Any
     """The experiment's `Config`; its leaves are this member's numbers."""
-    obs_moments: Moments | tuple[()]
+    obs_moments: PyTree
+    """`Moments`, or `()` if observations are not normalised."""
 
 
 @struct.dataclass

@@ -46,12 +46,12 @@ def _train(path: Path, run_dir: Path | None, resume: bool, overrides: list[str])
         if run_dir is None:
             raise experiment.ExperimentError("--resume: expected --run-dir as well")
         overrides = experiment.stored_overrides(run_dir) + overrides
-    config = experiment.load(path, overrides)
-    if resume:
+        config = experiment.load(path, overrides)
         changed = experiment.differences(run_dir, config)
         for name, change in changed.items():
             print(f"resuming with another {name}: {change}")
     else:
+        config = experiment.load(path, overrides)
         stamp = time.strftime("%Y%m%d-%H%M%S")
         run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
         if (run_dir / "config.json").exists():

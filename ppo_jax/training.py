@@ -1,5 +1,6 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
+import dataclasses
 import functools
 import math
 import signal
@@ -61,7 +62,9 @@ def train(
     """
     population, done = start(config), 0
     checkpoints = Checkpointer(run_dir)
-    if resume:
+    if resume and checkpoints.empty:
+        print(f"{run_dir}: stopped before its first checkpoint; starting again")
+    elif resume:
         done, population, _ = checkpoints.restore(population)
         population = _with_numbers(population, config, changed)
     steps = config.steps_per_update
@@ -180,5 +183,5 @@ def _with_numbers(
         if path in given:
             old = component.numbers(mine)[path]
             mine = component.replace_at(mine, path, jnp.full_like(old, given[path]))
-    learner = learner.replace(config=mine)
-    return Population(runs=population.runs.replace(learner=learner))
+    learner = dataclasses.replace(learner, config=mine)
+    return Population(runs=dataclasses.replace(population.runs, learner=learner))

@@ -52,15 +52,15 @@ class Whole:
     limits: tuple[float, ...] = (1.0, 2.0)
     sizes: tuple[int, ...] = (64, 64)
     spare: Part | None = None
-    seed: int = host(0)
+    seed: int = host(default=0)
 
 
 @component
 class Search:
     """Fields for the host, and a check that its default does not pass."""
 
-    interval: int = host(1)
-    ranges: dict | None = host(None)
+    interval: int = host(default=1)
+    ranges: dict | None = host(default=None)
     part: Part = Part()
 
     def validate(self):
@@ -74,7 +74,7 @@ class Experiment:
 
     search: Search = Search(interval=2)
     searches: tuple[Search, ...] = ()
-    budget: int = host(1000)
+    budget: int = host(default=1000)
 
 
 def test_floats_are_leaves_and_the_rest_is_structure():
