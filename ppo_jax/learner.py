@@ -203,7 +203,7 @@ def _gradients(
     """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
 
     def part(order):
-        rows = _gather(batch, order)
+        rows = gather(batch, order)
         (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
             params, network, config.terms, rows
         )
@@ -223,7 +223,7 @@ def _gradients(
     return grads, loss, means, weight
 
 
-def _gather(batch: Batch, order: Array) -> Batch:
+def gather(batch: Batch, order: Array) -> Batch:
     """Chunks by index, time-major `[L, b, ...]`."""
     carry = tree.take(batch.carry, order)
     rows = tree.take(batch._replace(carry=()), order)

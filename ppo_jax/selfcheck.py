@@ -1,0 +1,152 @@
+"""`python -m ppo_jax.selfcheck EXPERIMENT`: does a replay equal what was lived?
+
+Time limits are cut short and chunks are shortened, so that resets in mid-rollout,
+truncations and chunks shorter than the rollout really occur; without them it refuses
+to report.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax import learner, losses, rollout
+from ppo_jax.component import program
+from ppo_jax.config import Config
+from ppo_jax.envs.wrappers import TimeLimit
+from ppo_jax.experiment import ExperimentError, load
+from ppo_jax.objective import forward
+from ppo_jax.state import Run
+
+TOLERANCE = 1e-5
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    what: str
+    value: float
+    ok: bool
+
+
+class Unseen(Exception):
+    """Something that the check needs did not occur in the rollout."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Checks an experiment; 0: all is well, 1: a check failed, 2: none was possible."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0].startswith("-"):
+        print("usage: python -m ppo_jax.selfcheck EXPERIMENT [--FIELD VALUE ...]")
+        return 0 if argv[:1] in (["--help"], ["-h"]) else 2
+    try:
+        config = load(Path(argv[0]), argv[1:], command="ppo_jax.selfcheck")
+        findings = check(config)
+    except (ExperimentError, Unseen) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for what, value, ok in findings:
+        print(f"{'ok  ' if ok else 'FAIL'}  {what}: {value:.3g}")
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def check(config: Config) -> list[Finding]:
+    """Replays one rollout, and perturbs it.
+
+    Raises:
+        Unseen: If no reset in mid-rollout, no truncation or no L < T occurred.
+    """
+    config = program(_hurried(config))
+    run = jax.jit(learner.init)(config, jax.random.key(config.seed))
+    run, steps, log_ratio = _live_and_replay(run)
+    _require_seen(config, steps)
+    ratio = np.exp(np.asarray(log_ratio))
+    kl = float(losses.approx_kl(log_ratio).mean())
+    apart, apart_in_time = _leaks(run, steps)
+    return [
+        Finding("largest |ratio − 1| of the replay", *_small(np.abs(ratio - 1).max())),
+        Finding("KL of the replay", *_small(kl)),
+        Finding("effect of one environment on the others", *_zero(apart)),
+        Finding("effect of an episode on the next", *_zero(apart_in_time)),
+    ]
+
+
+def _hurried(config: Config) -> Config:
+    """The experiment with short episodes and chunks shorter than the rollout."""
+    limit = max(2, config.num_steps // 3)
+    chunk = config.chunk
+    if chunk == config.num_steps:
+        divisors = (n for n in range(2, chunk + 1) if chunk % n == 0)
+        chunk //= next(divisors, 1)
+    env = TimeLimit(env=config.env, limit=limit)
+    return dataclasses.replace(config, env=env, chunk_length=chunk)
+
+
+@jax.jit
+def _live_and_replay(run: Run) -> Any:
+    """Two rollouts, the second of which begins in the middle of episodes."""
+    key_first, key_second = jax.random.split(run.key)
+    actor, _, _ = rollout.unroll(run.learner, run.actor, key_first)
+    _, steps, carries = rollout.unroll(run.learner, actor, key_second)
+    config = run.learner.config
+    nothing = jnp.zeros_like(steps.reward)
+    cut = learner.chunks(config, steps, nothing, nothing, carries)
+    batch = learner.gather(cut, jnp.arange(cut.weight.shape[0]))
+    out = forward(config.build(), run.learner.params, batch)
+    log_ratio = jnp.where(batch.weight > 0, out.log_ratio, 0.0)
+    return dataclasses.replace(run, actor=actor), steps, log_ratio
+
+
+def _require_seen(config: Config, steps: Any) -> None:
+    seen = {
+        "a reset in mid-rollout": bool(steps.reset[1:].any()),
+        "a truncation": bool((steps.last & ~steps.terminated).any()),
+        "a chunk shorter than the rollout": config.chunk < config.num_steps,
+    }
+    missing = [what for what, occurred in seen.items() if not occurred]
+    if missing:
+        raise Unseen(f"nothing can be said without {', '.join(missing)}")
+
+
+@jax.jit
+def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
+    """Largest change of values where none may be, when observations are perturbed."""
+    network = run.learner.config.build()
+
+    def values(obs):
+        out = network.apply(run.learner.params, run.actor.carry, obs, steps.reset)
+        return out.value.outputs
+
+    def perturb(mask):
+        def one(x):
+            spread = mask.reshape(mask.shape + (1,) * (x.ndim - 2))
+            return jnp.where(spread, jnp.ones_like(x), x)
+
+        return values(jax.tree.map(one, steps.obs))
+
+    base = values(steps.obs)
+    num_steps, num_envs = steps.reset.shape
+    first = jnp.broadcast_to(jnp.arange(num_envs)[None] == 0, (num_steps, num_envs))
+    others = jnp.abs(perturb(first) - base)[:, 1:].max(initial=0.0)
+    began = jnp.cumsum(steps.reset[::-1], axis=0)[::-1] - steps.reset
+    ended_later = began > 0  # A reset follows: an episode ends after this step.
+    last_start = jnp.max(jnp.where(steps.reset, jnp.arange(num_steps)[:, None], 0), 0)
+    after = jnp.arange(num_steps)[:, None] >= last_start[None]
+    change = jnp.abs(perturb(ended_later) - base).max(axis=(-1, -2))
+    return others, jnp.max(jnp.where(after & ~ended_later, change, 0.0))
+
+
+def _small(value: float) -> tuple[float, bool]:
+    return float(value), bool(abs(value) <= TOLERANCE)
+
+
+def _zero(value: Any) -> tuple[float, bool]:
+    return float(value), bool(value == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
