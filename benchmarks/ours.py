@@ -1,0 +1,37 @@
+"""Trains our PPO on CartPole at the size that the peers are measured at."""
+
+import jax
+import jax.numpy as jnp
+from measure import ROLLOUT_LENGTH, argument_parser, measure, report
+
+from ppo_jax import Config, networks
+from ppo_jax.component import program
+from ppo_jax.pbt import population
+
+
+def main() -> None:
+    """Trains once, as a population of one, and prints the figures."""
+    arguments = argument_parser(__doc__).parse_args()
+    memory = networks.Gru(size=128) if arguments.recurrent else None
+    config = Config(
+        env="CartPole-v1",
+        num_envs=arguments.num_envs,
+        num_steps=ROLLOUT_LENGTH,
+        total_timesteps=arguments.updates * ROLLOUT_LENGTH * arguments.num_envs,
+        network=networks.ActorCritic(memory=memory),
+    )
+    keys = jax.random.split(jax.random.key(arguments.seed), 1)
+    progress = jnp.arange(arguments.updates, dtype=jnp.float32) / arguments.updates
+
+    def train(keys):
+        members = population.init(program(config), keys)
+        return population.advance(members, progress, jnp.int32(arguments.updates))[1]
+
+    timing = measure(train, keys)
+    ended = {k: v[-5:].sum() for k, v in timing.output.items() if "episodes" in k}
+    mean_return = ended["episodes/return_sum"] / jnp.maximum(ended["episodes/count"], 1)
+    report("ours", arguments, timing, mean_return)
+
+
+if __name__ == "__main__":
+    main()
