@@ -186,8 +186,6 @@ def build(
         one = () if memory is None else _zero_carry(memory, num_envs)
         return {"actor": one, "critic": one} if one else ()
 
-    # Not batched: on a CPU, jax 0.10's batched QR waits for threads that it holds.
-    @jax.custom_batching.sequential_vmap
     def init(key: Key) -> Params:
         obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)
         carry: dict[str, Carry] = initial_carry(1) or _NO_CARRY
@@ -221,6 +219,22 @@ _NO_CARRY: dict[str, Carry] = {"actor": (), "critic": ()}
 _dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
 
 
+def _orthogonal(scale: float) -> nn.initializers.Initializer:
+    """Orthogonal matrices, one after the other under `vmap`.
+
+    On a CPU, jax 0.10's batched QR waits for threads of the pool that it occupies: a
+    few at a time stop the process for ever.
+    """
+    batched = nn.initializers.orthogonal(scale)
+
+    def init(key, shape, dtype=jnp.float32, out_sharding=None):
+        del out_sharding
+        one = jax.custom_batching.sequential_vmap(lambda k: batched(k, shape, dtype))
+        return one(key)
+
+    return init
+
+
 class _Layers(nn.Module):
     """Dense layers with an activation after each."""
 
@@ -230,7 +244,7 @@ class _Layers(nn.Module):
     @nn.compact
     def __call__(self, x: Array) -> Array:
         for size in self.hidden:
-            init = nn.initializers.orthogonal(2**0.5)
+            init = _orthogonal(2**0.5)
             x = getattr(nn, self.activation)(_dense(size, kernel_init=init)(x))
         return x
 
@@ -255,7 +269,7 @@ def _convolve(torso: Cnn, x: Array) -> Array:
     """Convolves grids `[T, B, H, W, features]`; within a module's call."""
     grids = tree.merge_leading(x)
     for channels in torso.channels:
-        init = nn.initializers.orthogonal(2**0.5)
+        init = _orthogonal(2**0.5)
         layer = nn.Conv(channels, (3, 3), padding="VALID", kernel_init=init)
         grids = getattr(nn, torso.activation)(layer(grids))
     return grids.reshape(*x.shape[:2], *grids.shape[1:])
@@ -301,7 +315,7 @@ class _Actor(nn.Module):
     def __call__(self, carry, obs, reset):
         carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
         sizes, is_box = _policy_sizes(self.action_space)
-        init = nn.initializers.orthogonal(0.01)
+        init = _orthogonal(0.01)
         outputs = {"head": _dense(sum(sizes), kernel_init=init, name="head")(x)}
         if is_box:
             rho = self.param("log_std", nn.initializers.zeros, (sum(sizes),))
@@ -341,13 +355,14 @@ class _CriticHead(nn.Module):
             x = _Features(self.architecture.torso, name="torso")(x)
         hidden = self.architecture.critic_hidden
         x = _Layers(hidden, self.architecture.torso.activation, name="layers")(x)
-        init = nn.initializers.orthogonal(1.0)
+        init = _orthogonal(1.0)
         return _dense(self.num_outputs, kernel_init=init, name="head")(x)
 
 
 def _cell(memory: Memory, layer: int) -> nn.Module:
     cell = nn.OptimizedLSTMCell if isinstance(memory, Lstm) else nn.GRUCell
-    return cell(memory.size, name=f"layer_{layer}")
+    name = f"layer_{layer}"
+    return cell(memory.size, recurrent_kernel_init=_orthogonal(1.0), name=name)
 
 
 def _zero_carry(memory: Memory, num_envs: int) -> Carry:
