@@ -5,7 +5,7 @@ from ppo_jax.envs.probes import RecallCue
 
 config = Config(
     env=RecallCue(delay=20),
-    total_timesteps=1_000_000,
+    total_timesteps=300_000,
     num_envs=64,
     num_steps=64,
     network=networks.ActorCritic(memory=networks.Lstm(size=64)),
