@@ -150,7 +150,11 @@ def _update(
         for name, value in metrics.items()
     }
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}
-    means |= errors | {"train/n_minibatches_done": sums["taken"]}
+    means |= errors | {
+        "train/n_minibatches_done": sums["taken"],
+        "train/n_epochs_completed": flags["taken"].any(axis=1).sum(),
+        "warn/empty_epoch": (~(batch.weight > 0).any()).astype(jnp.float32),
+    }
     learner = dataclasses.replace(
         learner, params=trainee.params, opt_state=trainee.opt_state
     )

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import moments, tree
+from ppo_jax.component import require
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.api import Env, Timestep, strong
 from ppo_jax.networks import Network
@@ -95,6 +96,7 @@ def _step(
         actor.env_state,
         policy.to_action(action),
     )
+    _require_one_each(timestep, actor.reset)
     outcome = (timestep.reward, timestep.final_obs, log_prob, value, carry)
     valid = obs_ok & _finite(outcome, obs_ok) & ~_has_nan(env_state, obs_ok)
     slots, slot = _owe(slots, timestep, carry, valid)
@@ -107,7 +109,7 @@ def _step(
         action=_zero_unless(valid, action),
         log_prob=jnp.where(valid, log_prob, 0.0),
         action_mask=() if mask is None else mask,
-        value=jnp.where(valid, value, 0.0),
+        value=jnp.where(jnp.isfinite(value), value, 0.0),
         next_value=jnp.zeros_like(value),
         reward=jnp.where(valid, timestep.reward, 0.0),
         terminated=timestep.terminated,
@@ -136,6 +138,16 @@ def evaluate(network, params, carry, obs, reset, mask=None):
     out = network.apply(params, carry, *batch)
     policy, value = jax.tree.map(lambda x: x[0], (out.policy, pessimistic(out.value)))
     return policy, value, out.carry
+
+
+def _require_one_each(timestep: Timestep, reset: Array) -> None:
+    """Raises a `ValueError` unless scalars are `[B]`: `[B, 1]` would broadcast."""
+    for name in ("reward", "terminated", "truncated", "weight", "cost", "group"):
+        got = getattr(timestep, name)
+        kind = bool if name in ("terminated", "truncated") else got.dtype
+        ok = got.shape == reset.shape and got.dtype == kind
+        expected = f"shape {reset.shape} and dtype {jnp.dtype(kind)}"
+        require(ok, f"Timestep.{name}", f"{got.dtype}{list(got.shape)}", expected)
 
 
 def _no_slots(env: Env, actor: Actor, num_steps: int) -> Slots:
