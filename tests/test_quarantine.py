@@ -51,7 +51,7 @@ def break_one(pop, member, env, step):
 
 @pytest.mark.parametrize("what", ["reward", "obs", "state"])
 def test_one_broken_environment_harms_no_other_member(what):
-    """R-D6, R-A20: the others are bit-identical, its own member goes on learning."""
+    """R-A20: the others are bit-identical, its own member goes on learning."""
     env = Faulty(env=TimeLimitChain(limit=5), rate=0.0, steps=NEVER, **{what: NAN})
     config = experiment(env)
     before = np.asarray(jax.tree.leaves(members(config).runs.learner.params)[0])
@@ -86,7 +86,7 @@ def test_a_non_finite_policy_makes_every_step_a_no_op():
 
 
 def test_steps_without_weight_teach_nothing():
-    """R-D1, PROP-15.4: garbage in rows of weight 0 changes no parameter."""
+    """PROP-15.4: garbage in rows of weight 0 changes no parameter."""
     quiet, loud = (HiddenSteps(), HiddenSteps(garbage=-1e3))
     after = [advance(members(experiment(env)))[0] for env in (quiet, loud)]
     jax.tree.map(

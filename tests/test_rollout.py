@@ -1,0 +1,227 @@
+"""What a rollout stores, against known answers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import learner, networks, rollout
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.critics import Scalar, ValueDist
+from ppo_jax.distributions import Categorical
+from ppo_jax.envs.api import NEVER
+from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs.probes import Accumulator, IdenticalRewards, RecallCue, Target
+from ppo_jax.envs.wrappers import TimeLimit, Wrapper
+from ppo_jax.objective import forward
+from ppo_jax.pbt import population
+
+SMALL = networks.Mlp(hidden=(8,))
+NAN = float("nan")
+
+
+@component
+class Adding(Config):
+    """An experiment whose memory is h ← h + x and whose value is h."""
+
+    def build(self):
+        def apply(params, carry, obs, reset, action_mask=None):
+            del params, action_mask
+
+            def step(total, inputs):
+                x, reset = inputs
+                total = jnp.where(reset, 0.0, total) + x[:, 0]
+                return total, total
+
+            carry, total = jax.lax.scan(step, carry, (obs, reset))
+            policy = Categorical(jnp.zeros((*total.shape, 2)))
+            value = ValueDist(total[..., None, None], Scalar())
+            return networks.Output(policy, value, carry)
+
+        return networks.Network(lambda key: {}, jnp.zeros, apply)
+
+
+def settings(env, **changes):
+    fields = {
+        "env": env,
+        "num_envs": 2,
+        "num_steps": 6,
+        "num_minibatches": 1,
+        "network": networks.ActorCritic(torso=SMALL),
+        "total_timesteps": 10_000,
+    }
+    return fields | changes
+
+
+def first(config, seed=0):
+    """A single member's run before its first update."""
+    members = population.init(config, jax.random.split(jax.random.key(seed), 1))
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+live = jax.jit(rollout.unroll)
+
+
+def adding(limit):
+    network = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=1))
+    fields = settings(Accumulator(limit=limit), network=network, chunk_length=1)
+    return first(Adding(**fields))
+
+
+def test_observations_are_consumed_once():
+    """PROP-1.2, R-D8: values 1, 3, 6, bootstrap 10; chunks that start late say 3, 6."""
+    run = adding(limit=3)
+    _, steps, carries = live(run.learner, run.actor, run.key)
+    assert steps.value[:, 1].tolist() == [1, 3, 6, 1, 3, 6]
+    assert steps.next_value[:, 1].tolist() == [3, 6, 10, 3, 6, 10]
+    zeros = jnp.zeros_like(steps.reward)
+    batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+    late = learner.gather(batch, jnp.array([2, 3]))  # Both environments at t = 1.
+    late = late._replace(obs=steps.obs[1:3], reset=steps.reset[1:3])
+    late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
+    out = forward(run.learner.config.build(), run.learner.params, late)
+    assert out.value.mean()[..., 0].tolist() == [[3, 3], [6, 6]]
+
+
+def test_episodes_of_one_step():
+    """PROP-1.2: an episode that starts and is truncated at the same step."""
+    run = adding(limit=1)
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.reset.all() and steps.last.all() and not steps.terminated.any()
+    assert (steps.value == 1).all() and (steps.next_value == 3).all()
+
+
+def test_an_end_at_the_time_limit_is_not_bootstrapped():
+    """PROP-1.2, R-D14: terminated and truncated at once; the end wins."""
+    env = TimeLimit(env=IdenticalRewards(reward=3.0), limit=1)
+    run = first(Config(**settings(env, gamma=0.9)))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.terminated.all() and steps.last.all()
+    advantage, _ = learner.advantages(run.learner.config, steps)
+    np.testing.assert_allclose(advantage, 3 - steps.value, atol=1e-6)
+
+
+def test_boundaries_come_from_the_flags_of_the_step_before():
+    """R-A18, X11, R-A23: `[T, B]` starts; each follows an end, over rollouts too."""
+    env = TimeLimit(env=RecallCue(delay=4), limit=4)
+    run = first(Config(**settings(env, num_envs=4, num_steps=16)))
+    actor, before, _ = live(run.learner, run.actor, run.key)
+    _, after, _ = live(run.learner, actor, jax.random.key(7))
+    assert before.reset.shape == after.reset.shape == (16, 4)
+    assert before.reset.dtype == bool and before.reset[0].all()
+    starts = np.concatenate([before.reset[1:], after.reset])
+    ends = np.concatenate([before.last, after.last[:-1]])
+    np.testing.assert_array_equal(starts, ends)
+    shows_cue = np.asarray(after.obs[..., :2].any(axis=-1))
+    np.testing.assert_array_equal(shows_cue, after.reset)
+    assert not starts.all() and (after.last & ~after.terminated).any()
+
+
+@component
+class Misshapen(Wrapper):
+    """Says one thing in a shape or type of its own."""
+
+    field: str = "terminated"
+    how: str = "column"
+
+    def step(self, key, state, action):
+        timestep, state = self.env.step(key, state, action)
+        x = getattr(timestep, self.field)
+        x = {"column": x[None], "wide": jnp.stack([x, x]), "float": x * NAN}[self.how]
+        return timestep._replace(**{self.field: x}), state
+
+
+@pytest.mark.parametrize(
+    ("field", "how"),
+    [
+        ("terminated", "column"),
+        ("truncated", "column"),
+        ("reward", "column"),
+        ("terminated", "wide"),
+        ("truncated", "float"),
+    ],
+)
+def test_flags_of_a_wrong_shape_are_refused(field, how):
+    """PROP-1.5, R-A22, X4: `[B, 1]`, `[B, 2]` or NaN instead of one flag each."""
+    run = first(Config(**settings(Misshapen(Accumulator(), field=field, how=how))))
+    with pytest.raises(ValueError, match=rf"Timestep\.{field}: expected shape \(2,\)"):
+        jax.eval_shape(rollout.unroll, run.learner, run.actor, run.key)
+
+
+def test_values_are_the_lesser_of_two_critics():
+    """PROP-2.8, R-D17: advantages of min(Q₁, Q₂), of neither critic alone."""
+    env = Accumulator(limit=4)
+    fields = settings(env, num_envs=1, num_steps=8, num_critics=2, gamma=0.9)
+    run = first(Config(**fields), seed=27)
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    network = run.learner.config.build()
+
+    def values(obs):
+        out = network.apply(run.learner.params, (), obs, jnp.zeros(obs.shape[:2], bool))
+        return np.asarray(out.value.outputs[:, 0, :, 0], np.float64)
+
+    q, q_final = values(steps.obs), values(jnp.array([[[5.0]]]))[0]
+    assert (q[:, 0] < q[:, 1]).any() and (q[:, 0] > q[:, 1]).any()
+
+    def advantages(v, v_final):
+        """λ-returns of episodes of four steps that are cut off."""
+        adv = np.zeros(8)
+        for t in reversed(range(8)):
+            following = v_final if t % 4 == 3 else v[t + 1]
+            adv[t] = t % 4 + 1 + 0.9 * following - v[t]
+            adv[t] += 0 if t % 4 == 3 else 0.9 * 0.95 * adv[t + 1]
+        return adv
+
+    got = np.asarray(learner.advantages(run.learner.config, steps)[0][:, 0])
+    least = advantages(q.min(axis=1), q_final.min())
+    np.testing.assert_allclose(got, least, rtol=1e-5)
+    for one in (0, 1):
+        assert np.abs(got - advantages(q[:, one], q_final[one])).max() > 1e-2
+
+
+def test_rewards_are_stored_as_paid():
+    """PROP-3.4: observations are normalised, rewards and values' units never."""
+    run = first(Config(**settings(Accumulator(), obs_clip=10.0)))
+    moments = run.learner.obs_moments.replace(mean=jnp.full(1, 2.0), var=jnp.full(1, 4))
+    learner = run.learner.replace(obs_moments=moments)
+    _, steps, _ = live(learner, run.actor, run.key)
+    assert steps.reward[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
+    np.testing.assert_allclose(steps.obs[:3, 0, 0], [-0.5, 0.0, 0.5], atol=1e-6)
+    assert steps.raw_obs[:3, 0, 0].tolist() == [1, 2, 3]
+
+
+def test_normalised_observations_are_clipped():
+    """PROP-3.4: to ± `obs_clip`."""
+    run = first(Config(**settings(Accumulator(), obs_clip=0.75)))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    np.testing.assert_allclose(steps.obs, 0.75)
+
+
+def test_the_step_before_a_fault_keeps_its_bootstrap():
+    """R-A20: what the critic says of the last sound observation still counts."""
+    env = Faulty(env=Accumulator(limit=5), rate=1.0, after=2, reward=NAN)
+    run = first(Config(**settings(env, num_steps=4, gamma=0.9)))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.valid[:, 0].tolist() == [True, True, False, True]
+    network = run.learner.config.build()
+    obs, reset = jnp.array([[[2.0]], [[3.0]]]), jnp.zeros((2, 1), bool)
+    v = network.apply(run.learner.params, (), obs, reset).value.mean()[:, 0, 0]
+    advantage, _ = learner.advantages(run.learner.config, steps)
+    np.testing.assert_allclose(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
+    assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
+
+
+def test_actions_are_scored_as_sampled_and_acted_as_clipped():
+    """PROP-1.1: the density is that of the sample, whatever the bounds make of it."""
+    env = TimeLimit(env=Target(), limit=NEVER)
+    run = first(Config(**settings(env, num_envs=64)))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    network = run.learner.config.build()
+    loc = network.apply(run.learner.params, (), steps.obs, steps.reset).policy.loc
+    raw, loc = np.asarray(steps.action, np.float64), np.asarray(loc, np.float64)
+    assert np.abs(raw).max() > 2
+    density = -0.5 * (raw - loc) ** 2 - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(steps.log_prob, density[..., 0], atol=1e-5)
+    paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
+    np.testing.assert_allclose(steps.reward, paid, atol=1e-5)

@@ -1,0 +1,720 @@
+"""One update through the public function, against an update done by hand."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import learner, networks, optimizers, rollout, terms, tree
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.critics import Quantile, Scalar, ValueDist
+from ppo_jax.distributions import Categorical
+from ppo_jax.envs.api import Discrete, Env, outcome
+from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
+from ppo_jax.objective import objective
+from ppo_jax.pbt import population
+from ppo_jax.schedules import Linear, Warmup
+
+SMALL = networks.Mlp(hidden=(8,))
+FEED_FORWARD = networks.ActorCritic(torso=SMALL)
+LSTM = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=8))
+GRU = networks.ActorCritic(torso=SMALL, memory=networks.Gru(size=8, layers=2))
+ENDS_AT = 5
+WEIGHTS = (1.0, 0.5, 0.0)
+
+
+@component
+class Course(Env):
+    """Episodes of 2 to 4 steps that terminate, and of 5 that do, are cut, or both.
+
+    Observations are the time / 4 and the length / 8; weights repeat 1, ½, 0.
+    """
+
+    @property
+    def action_space(self):
+        return Discrete(3)
+
+    @property
+    def min_steps_to_truncation(self):
+        return ENDS_AT
+
+    def reset(self, key):
+        length = jax.random.randint(key, (), 2, 8)
+        return self.observe(length, 0), (length, jnp.int32(0))
+
+    def observe(self, length, time):
+        return jnp.stack([jnp.float32(time) / 4, length / 8])
+
+    def transition(self, key, state, action):
+        length, time = state
+        timestep = outcome(
+            self.observe(length, time + 1),
+            reward=action - 0.3 * time,
+            terminated=time + 1 >= length,
+            truncated=time + 1 >= ENDS_AT,
+            weight=jnp.array(WEIGHTS)[time % 3],
+        )
+        return timestep, (length, time + 1)
+
+
+def experiment(env, **changes):
+    fields = {
+        "env": env,
+        "num_envs": 4,
+        "num_steps": 8,
+        "num_epochs": 1,
+        "num_minibatches": 1,
+        "network": FEED_FORWARD,
+        "optimizer": optimizers.Sgd(learning_rate=0.1, max_grad_norm=None),
+        "total_timesteps": 32_000,
+    }
+    return Config(**fields | changes)
+
+
+def first(config, seed=0):
+    """A single member's run before its first update."""
+    members = population.init(config, jax.random.split(jax.random.key(seed), 1))
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+iteration = jax.jit(learner.iteration)
+
+
+def update(run, progress=0.0):
+    return iteration(run, jnp.float32(progress))
+
+
+def assert_same(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def assert_close(a, b, **tolerance):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **tolerance), a, b)
+
+
+def norm(grads):
+    return np.sqrt(sum(np.sum(np.square(x)) for x in jax.tree.leaves(grads)))
+
+
+@pytest.fixture
+def rollouts(monkeypatch):
+    """What was lived, in order; for iterations that are not compiled as a whole."""
+    seen, unroll = [], rollout.unroll
+
+    def recorded(*args):
+        seen.append(unroll(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(rollout, "unroll", recorded)
+    return seen
+
+
+class ByHand:
+    """PPO over a rollout of `Course`, from its definition."""
+
+    def __init__(self, run, steps):
+        self.config = run.learner.config
+        self.network = self.config.build()
+        self.moments = run.learner.obs_moments
+        self.steps = steps
+        length = self.config.chunk
+        if self.config.network.memory is None:
+            length = self.config.num_steps
+        self.starts = range(0, self.config.num_steps, length)
+        self.length = length
+        self.lived = self.play(run.learner.params, run.actor.carry)
+        old, self.carries = self.lived
+        self.old_log_prob = old.policy.log_prob(steps.action)
+        self.advantage, self.target = self.advantages(run.learner.params, old)
+
+    def play(self, params, carry):
+        """The rollout, observation by observation, and the carry before each."""
+        outs, carries = [], []
+        for t in range(self.config.num_steps):
+            carries.append(carry)
+            now = jax.tree.map(lambda x, t=t: x[t : t + 1], self.seen())
+            out = self.network.apply(params, carry, now, self.steps.reset[t : t + 1])
+            carry = out.carry
+            outs.append(out._replace(carry=()))
+        carries.append(carry)
+        joined = jax.tree.map(lambda *x: jnp.concatenate(x), *outs)
+        return joined, carries
+
+    def seen(self):
+        return self.normalize(self.observed())
+
+    @property
+    def normalizes(self):
+        return self.config.obs_clip is not None
+
+    def observed(self):
+        return self.steps.raw_obs if self.normalizes else self.steps.obs
+
+    def normalize(self, obs):
+        if not self.normalizes:
+            return obs
+        mean, var = self.moments.mean, self.moments.var
+        scaled = (np.asarray(obs) - np.asarray(mean)) / np.sqrt(np.asarray(var))
+        return jnp.asarray(np.clip(scaled, -10, 10))
+
+    def advantages(self, params, old):
+        """Normalised advantages and targets, step by step in float64."""
+        steps, gamma = self.steps, float(self.config.gamma)
+        trace = gamma * float(self.config.gae_lambda)
+        value = np.asarray(old.value.mean().min(axis=-1), np.float64)
+        size, num_envs = value.shape
+        adv = np.zeros((size + 1, num_envs))
+        obs = np.asarray(self.observed())
+        for t in reversed(range(size)):
+            for env in range(num_envs):
+                time, length = obs[t, env] * (4, 8)
+                ended = time + 1 >= length
+                cut = time + 1 >= ENDS_AT
+                if ended:
+                    following = 0.0
+                elif cut or t == size - 1:
+                    after = (time + 1) / 4, length / 8
+                    following = self.value_of(params, after, t, env)
+                else:
+                    following = value[t + 1, env]
+                reward = float(steps.action[t, env]) - 0.3 * time
+                adv[t, env] = reward + gamma * following - value[t, env]
+                if not (ended or cut):
+                    adv[t, env] += trace * adv[t + 1, env]
+        adv[-1] = 0
+        adv, target = adv[:-1], adv[:-1] + value
+        self.weight = np.array(WEIGHTS)[np.rint(obs[..., 0] * 4).astype(int) % 3]
+        total = self.weight.sum()
+        mean = (self.weight * adv).sum() / total
+        free = total - (self.weight**2).sum() / total
+        std = np.sqrt((self.weight * (adv - mean) ** 2).sum() / free)
+        return (adv - mean) / std, target
+
+    def value_of(self, params, obs, t, env):
+        """Of an observation that follows step t, from the carry after step t."""
+        carry = jax.tree.map(lambda x: x[env : env + 1], self.carries[t + 1])
+        obs = self.normalize(jnp.array([[obs]], jnp.float32))
+        out = self.network.apply(params, carry, obs, jnp.zeros((1, 1), bool))
+        return float(out.value.mean().min())
+
+    def loss(self, params):
+        outs = []
+        for t in self.starts:
+            rows = slice(t, t + self.length)
+            outs.append(
+                self.network.apply(
+                    params, self.carries[t], self.seen()[rows], self.steps.reset[rows]
+                )._replace(carry=())
+            )
+        out = jax.tree.map(lambda *x: jnp.concatenate(x), *outs)
+        ratio = jnp.exp(out.policy.log_prob(self.steps.action) - self.old_log_prob)
+        adv = jnp.asarray(self.advantage, jnp.float32)
+        eps = 0.05
+        bounded = jnp.where(adv > 0, jnp.minimum(ratio, 1 + eps), ratio)
+        bounded = jnp.where(adv < 0, jnp.maximum(ratio, 1 - eps), bounded)
+        policy = out.policy.logits - jax.nn.logsumexp(
+            out.policy.logits, axis=-1, keepdims=True
+        )
+        entropy = -jnp.sum(jnp.exp(policy) * policy, axis=-1)
+        target = jnp.asarray(self.target, jnp.float32)[..., None]
+        error = jnp.mean((out.value.mean() - target) ** 2, axis=-1)
+        each = -adv * bounded + 0.7 * 0.5 * error - 0.3 * entropy
+        return jnp.sum(self.weight * each) / self.weight.sum()
+
+    def parameters(self, params, epochs, step_size, bound):
+        gradient = jax.jit(jax.grad(self.loss))
+        for _ in range(epochs):
+            grads = gradient(params)
+            scale = step_size * min(1.0, bound / norm(grads))
+            params = jax.tree.map(lambda p, g, s=scale: p - s * g, params, grads)
+        return params
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"obs_clip": 10.0, "num_critics": 2},
+        {"network": LSTM, "chunk_length": 4, "obs_clip": 10.0},
+        {"network": GRU, "num_critics": 2, "num_microbatches": 2},
+    ],
+    ids=["mlp", "lstm", "gru"],
+)
+def test_two_updates_by_hand(rollouts, changes):
+    """PROP-4.6, PROP-5.1, PROP-16.2, R-E3, R-E9, R-E10, X8: all parts of it at once.
+
+    Three steps on each rollout: returns, normalised advantages, clipped surrogate,
+    value loss, entropy bonus, weights, the bound of the gradient, the learning rate,
+    stored carries, and moments that change after they were used.
+    """
+    config = experiment(
+        Course(),
+        num_epochs=3,
+        gamma=0.9,
+        gae_lambda=0.8,
+        terms=(terms.Surrogate(0.05), terms.Value(0.7), terms.Entropy(0.3)),
+        optimizer=optimizers.Sgd(learning_rate=0.4, max_grad_norm=0.6),
+        **changes,
+    )
+    run, observed = first(config), []
+    for progress in (0.25, 0.5):
+        before = run
+        run, metrics = learner.iteration(before, jnp.float32(progress))
+        _, steps, _ = rollouts[-1]
+        hand = ByHand(before, steps)
+        assert steps.terminated.any() and (steps.last & ~steps.terminated).any()
+        np.testing.assert_allclose(steps.obs, hand.seen(), atol=1e-5)
+        expected = hand.parameters(
+            before.learner.params, 3, 0.4 * (1 - progress), bound=0.6
+        )
+        assert_close(run.learner.params, expected, atol=2e-5)
+        moved = jax.tree.map(jnp.subtract, run.learner.params, before.learner.params)
+        assert norm(moved) > 0.05
+        assert metrics["train/clip_fraction"] > 0
+        observed.append(np.asarray(hand.observed())[hand.weight > 0])
+        if hand.normalizes:
+            weights = hand.weight[hand.weight > 0]
+            observed[-1] = np.repeat(observed[-1], (2 * weights).astype(int), axis=0)
+            rows = np.concatenate(observed)
+            assert_close(run.learner.obs_moments.mean, rows.mean(axis=0), atol=1e-5)
+            assert_close(run.learner.obs_moments.var, rows.var(axis=0), atol=1e-5)
+
+
+# What makes a step a no-op.
+
+
+def poisoned(monkeypatch, log_probs):
+    """Updates on rollouts whose first stored log-probabilities are replaced."""
+    unroll = rollout.unroll
+
+    def poison(*args):
+        actor, steps, carries = unroll(*args)
+        row = jnp.array(log_probs)
+        log_prob = steps.log_prob.at[0].set(jnp.where(row == 0, steps.log_prob[0], row))
+        return actor, steps._replace(log_prob=log_prob), carries
+
+    monkeypatch.setattr(rollout, "unroll", poison)
+    return jax.jit(lambda run: learner.iteration(run, jnp.float32(0.0)))
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_log_ratios_that_are_not_finite_are_counted(monkeypatch, epochs):
+    """PROP-5.4, R-D6: of four, one NaN and two infinite; the step is a no-op."""
+    update_badly = poisoned(monkeypatch, [NAN, INF, -INF, 0.0])
+    config = experiment(IdenticalRewards(), num_steps=1, num_epochs=epochs)
+    run = first(dataclasses.replace(config, optimizer=optimizers.Adam()))
+    after, metrics = update_badly(run)
+    assert metrics["error/log_ratio_nan_count"] == epochs
+    assert metrics["error/log_ratio_inf_count"] == 2 * epochs
+    assert metrics["error/skipped_steps"] == epochs == after.counters.skipped_steps
+    assert metrics["train/n_minibatches_done"] == 0
+    assert_same(after.learner.params, run.learner.params)
+    assert_same(after.learner.opt_state, run.learner.opt_state)
+
+
+def test_other_minibatches_go_on(monkeypatch):
+    """R-D6: a minibatch with a NaN is skipped, its neighbours are not."""
+    update_badly = poisoned(monkeypatch, [NAN, 0.0, 0.0, 0.0])
+    run = first(experiment(Course(), num_steps=4, num_minibatches=4))
+    after, metrics = update_badly(run)
+    assert metrics["error/log_ratio_nan_count"] == 1
+    assert metrics["train/n_minibatches_done"] == 3
+    assert after.counters.failure_streak == 0
+    assert tree.all_finite((after.learner.params, metrics["train/policy_loss"]))
+
+
+@pytest.mark.parametrize("log_prob", [-1e4, 1e4])
+def test_extreme_log_ratios_stay_finite(monkeypatch, log_prob):
+    """PROP-5.4: the clamp at ± 20 keeps the step, and is reported."""
+    update_badly = poisoned(monkeypatch, [log_prob, 0.0, 0.0, 0.0])
+    run = first(experiment(Course(), num_steps=1))
+    after, metrics = update_badly(run)
+    assert metrics["error/skipped_steps"] == 0
+    assert metrics["train/log_ratio_clamp_frac"] == 0.25
+    assert tree.all_finite(after.learner.params)
+
+
+def test_thresholds_of_log_ratios_are_strict():
+    """PROP-5.5: 10 is not extreme, 10.0001 is; 20 is not clamped."""
+    log_ratio = jnp.array([10.0, -10.0, 10.0001, -10.0001, 20.0, 20.001])
+    rows = learner.Batch(*(jnp.ones(6),) * 9)
+    value = ValueDist(jnp.zeros((6, 1, 1)), Scalar())
+    out = terms.Forward(Categorical(jnp.zeros((6, 2))), value, log_ratio)
+    _, metrics = terms.Surrogate()(out, rows)
+    extreme = metrics["train/log_ratio_extreme_fraction"]
+    assert extreme.tolist() == [0, 0, 1, 1, 1, 1]
+    assert metrics["train/log_ratio_clamp_frac"].tolist() == [0, 0, 0, 0, 0, 1]
+
+
+@component
+class Cliff(terms.Term):
+    """A finite loss whose gradient is not."""
+
+    def __call__(self, out, batch):
+        still = out.value.mean().min(axis=-1) * 0.0
+        return jnp.sqrt(jnp.abs(still)), {}
+
+
+def test_a_gradient_that_is_not_finite_is_no_step():
+    """PROP-16.5: a no-op with its own counter, though the loss is finite."""
+    config = experiment(IdenticalRewards(), terms=(Cliff(),), num_minibatches=2)
+    run = first(config)
+    after, metrics = update(run)
+    assert metrics["error/nonfinite_grad"] == 2 == metrics["error/skipped_steps"]
+    assert metrics["error/nonfinite_loss"] == 0
+    assert_same(after.learner.params, run.learner.params)
+
+
+# Weights and minibatches.
+
+
+def test_an_epoch_without_weight_is_empty():
+    """R-A17, PROP-14.6, X3: nothing moves, no epoch counts, and it is said."""
+    config = experiment(
+        HiddenSteps(share=1.0), num_epochs=2, optimizer=optimizers.Adam(), obs_clip=10.0
+    )
+    run = first(config)
+    after, metrics = update(run)
+    assert_same(after.learner.params, run.learner.params)
+    assert_same(after.learner.opt_state, run.learner.opt_state)
+    assert_same(after.learner.obs_moments, run.learner.obs_moments)
+    assert metrics["warn/empty_epoch"] == 1
+    assert metrics["train/n_epochs_completed"] == 0
+    assert metrics["error/skipped_steps"] == 0 == after.counters.failure_streak
+    _, metrics = update(first(dataclasses.replace(config, env=HiddenSteps())))
+    assert metrics["warn/empty_epoch"] == 0
+    assert metrics["train/n_epochs_completed"] == 2
+
+
+@component
+class Hidden(Course):
+    """`Course`, whose first steps are seen as `noise` and carry no weight."""
+
+    noise: float = 0.0
+
+    def reset(self, key):
+        obs, state = super().reset(key)
+        return obs + self.noise, state
+
+    def transition(self, key, state, action):
+        timestep, after = super().transition(key, state, action)
+        return timestep._replace(weight=jnp.where(state[1] == 0, 0.0, 1.0)), after
+
+
+def test_rows_without_weight_influence_nothing():
+    """PROP-15.4: parameters and moments are the same to the bit."""
+    after = [
+        update(first(experiment(Hidden(noise=noise), obs_clip=10.0, num_epochs=2)))[0]
+        for noise in (0.0, 1e-3)
+    ]
+    assert_same(*[run.learner.params for run in after])
+    assert_same(*[run.learner.obs_moments for run in after])
+
+
+@component
+class Table(TimeLimited):
+    """Shows the numbers of a table, one a step, with their weights."""
+
+    limit: int = 6
+    numbers: tuple[float, ...] = (1.0, 2.0, 3.0, 10.0, 99.0, 99.0)
+    weights: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0, 0.0, 0.0)
+
+    def observe(self, drawn, time):
+        return jnp.asarray(self.numbers)[time % self.limit].reshape(1)
+
+    def pay(self, drawn, time):
+        return {"reward": 0.0, "weight": jnp.asarray(self.weights)[time % self.limit]}
+
+
+@component
+class Shown(terms.Term):
+    """Costs what is observed."""
+
+    def __call__(self, out, batch):
+        del out
+        return batch.obs[..., 0], {"train/shown": batch.obs[..., 0]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_microbatches_count_by_their_weight(seed):
+    """PROP-15.2, X8: 1, 2, 3 and 10 have mean 4, however they are divided."""
+    config = experiment(
+        Table(), num_envs=1, num_steps=6, num_microbatches=2, terms=(Shown(),)
+    )
+    run = first(config, seed)
+    for _ in range(4):  # Weights 3 + 1 occur among the shuffles.
+        run, metrics = update(run)
+        np.testing.assert_allclose(metrics["train/loss"], 4.0, rtol=1e-6)
+        np.testing.assert_allclose(metrics["train/shown"], 4.0, rtol=1e-6)
+
+
+def rows_of(run):
+    config = run.learner.config
+    _, steps, carries = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    advantage, _ = learner.advantages(config, steps)
+    target = advantage + steps.value
+    return learner.chunks(config, steps, advantage, target, carries)
+
+
+def test_the_order_of_examples_does_not_matter():
+    """PROP-15.3: sums over permuted chunks are the same."""
+    run = first(experiment(Course(), network=LSTM, chunk_length=2))
+    batch, network = rows_of(run), run.learner.config.build()
+
+    @jax.jit
+    def sums(order):
+        rows = learner.gather(batch, order)
+        config = run.learner.config
+        return jax.grad(objective, has_aux=True)(
+            run.learner.params, network, config.terms, rows
+        )
+
+    num_chunks = batch.weight.shape[0]
+    order = jax.random.permutation(jax.random.key(1), num_chunks)
+    assert_close(sums(jnp.arange(num_chunks)), sums(order), atol=1e-4)
+
+
+def test_the_length_of_chunks_only_truncates_gradients():
+    """PROP-15.5: the same losses; gradients as if carries were constants."""
+    whole, cut = (
+        first(experiment(Course(), network=LSTM, chunk_length=length))
+        for length in (8, 4)
+    )
+    assert_same(whole.learner.params, cut.learner.params)
+    network = cut.learner.config.build()
+
+    @jax.jit
+    def loss(params, batch):
+        rows = learner.gather(batch, jnp.arange(batch.weight.shape[0]))
+        return objective(params, network, cut.learner.config.terms, rows)[0]
+
+    long, short = rows_of(whole), rows_of(cut)
+    np.testing.assert_allclose(
+        loss(whole.learner.params, long), loss(cut.learner.params, short), rtol=1e-5
+    )
+    full, truncated = (
+        jax.grad(loss)(cut.learner.params, batch) for batch in (long, short)
+    )
+    assert norm(jax.tree.map(jnp.subtract, full, truncated)) > 1e-2
+
+    def constant(params):
+        """Both halves of the rollout, the second from a carry without gradient."""
+        first_half, second_half = (
+            learner.gather(long, jnp.arange(4)) for _ in range(2)
+        )
+
+        def part(batch, rows):
+            leaves = batch._replace(carry=())
+            return jax.tree.map(lambda x: x[rows], leaves)._replace(carry=batch.carry)
+
+        first_half = part(first_half, slice(0, 4))
+        out = network.apply(params, long.carry, first_half.obs, first_half.reset)
+        second_half = part(second_half, slice(4, 8))
+        second_half = second_half._replace(carry=jax.lax.stop_gradient(out.carry))
+        return sum(
+            objective(params, network, cut.learner.config.terms, rows)[0]
+            for rows in (first_half, second_half)
+        )
+
+    expected = jax.jit(jax.grad(constant))(cut.learner.params)
+    assert_close(truncated, expected, atol=1e-4)
+
+
+@component
+class Digit(terms.Term):
+    """½ (v − obs)²: steps of 0.9 push what was observed last into v's first digit."""
+
+    def __call__(self, out, batch):
+        return 0.5 * (out.value.mean()[..., 0] - batch.obs[..., 0]) ** 2, {}
+
+
+@component
+class OneNumber(Config):
+    """An experiment whose critic says the same number everywhere."""
+
+    def build(self):
+        def apply(params, carry, obs, reset, action_mask=None):
+            del carry, reset, action_mask
+            policy = Categorical(jnp.zeros((*obs.shape[:2], 2)))
+            value = jnp.broadcast_to(params["critic"]["heads"], (*obs.shape[:2], 1, 1))
+            return networks.Output(policy, ValueDist(value, Scalar()), ())
+
+        def init(key):
+            return {"critic": {"heads": jnp.zeros(())}}
+
+        return networks.Network(init, lambda num_envs: (), apply)
+
+
+def test_every_epoch_is_shuffled_anew():
+    """Three rows a step apart, each once per epoch, in changing orders."""
+    fields = {"num_envs": 1, "num_steps": 3, "num_epochs": 2, "num_minibatches": 3}
+    env = Table(limit=3, numbers=(1.0, 2.0, 3.0), weights=(1.0,) * 3)
+    sgd = optimizers.Sgd(learning_rate=0.9, max_grad_norm=None)
+    config = experiment(env, **fields, terms=(Digit(),), optimizer=sgd)
+    config = OneNumber(
+        **{
+            field.name: getattr(config, field.name)
+            for field in dataclasses.fields(config)
+        }
+    )
+    run, orders = first(config), []
+    for _ in range(8):
+        params = {"critic": {"heads": jnp.zeros(())}}
+        run = run.replace(learner=run.learner.replace(params=params))
+        run, _ = update(run)
+        digits = float(run.learner.params["critic"]["heads"]) / 0.9
+        order = f"{round(digits * 1e5):06d}"[::-1]  # The last step's digit leads.
+        epochs = order[:3], order[3:]
+        assert all(sorted(epoch) == ["1", "2", "3"] for epoch in epochs)
+        orders.append(epochs)
+    assert any(one != two for one, two in orders)
+    assert len({one for one, _ in orders}) > 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"num_minibatches": 5}, "num_minibatches"),
+        ({"num_minibatches": 8, "num_microbatches": 3}, "num_minibatches"),
+        ({"network": LSTM, "chunk_length": 3}, "chunk_length"),
+        ({"network": LSTM, "num_minibatches": 8}, "num_minibatches"),
+        ({"chunk_length": 0}, "chunk_length"),
+        ({"num_epochs": 0}, "num_epochs"),
+        ({"total_timesteps": 31}, "total_timesteps"),
+    ],
+)
+def test_shapes_that_do_not_divide_are_errors(changes, named):
+    """PROP-15.6: at the config, before anything compiles."""
+    with pytest.raises(ValueError, match=named):
+        experiment(IdenticalRewards(), **changes)
+
+
+# Gradients and the optimiser.
+
+
+@pytest.mark.parametrize(
+    "network", [FEED_FORWARD, LSTM, GRU], ids=["mlp", "lstm", "gru"]
+)
+def test_groups_of_gradients_are_disjoint(network):
+    """PROP-16.1, PROP-16.4, R-D7, X2: their squares add up to the global norm's."""
+    _, metrics = update(first(experiment(Course(), network=network, num_critics=2)))
+    groups = {k: v for k, v in metrics.items() if k.startswith("train/grad_norm/")}
+    memories = {"train/grad_norm/actor_lstm", "train/grad_norm/critic_lstm"}
+    assert memories.issubset(groups) == (network.memory is not None)
+    assert {"train/grad_norm/policy_head", "train/grad_norm/actor_mlp"} <= set(groups)
+    assert all(value > 0 for value in groups.values())
+    total = np.sqrt(sum(float(value) ** 2 for value in groups.values()))
+    np.testing.assert_allclose(total, metrics["train/grad_norm_pre_clip"], rtol=1e-5)
+
+
+def moved(bound):
+    sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
+    run = first(experiment(Course(), optimizer=sgd))
+    after, metrics = update(run)
+    change = jax.tree.map(jnp.subtract, after.learner.params, run.learner.params)
+    return change, metrics["train/grad_norm_pre_clip"]
+
+
+def test_the_global_norm_is_bounded():
+    """PROP-16.2, PROP-16.3, R-E8, X9: to .5 by default, in the same direction."""
+    default = optimizers.Adam().max_grad_norm
+    assert default == 0.5
+    (free, before), (bounded, same) = moved(None), moved(default)
+    assert before == same > 0.5
+    np.testing.assert_allclose(norm(free), before, rtol=1e-5)
+    assert norm(bounded) <= 0.5 + 1e-6
+    assert_close(bounded, jax.tree.map(lambda x: x * 0.5 / before, free), atol=1e-6)
+    (loose, _) = moved(100.0)
+    assert_close(loose, free, atol=1e-6)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0])
+def test_no_bound_is_none(bound):
+    """PROP-16.3: "off" is absent; a bound of 0 or less is an error."""
+    with pytest.raises(ValueError, match="max_grad_norm"):
+        optimizers.Sgd(max_grad_norm=bound)
+
+
+@pytest.mark.parametrize("memory", [networks.Lstm(size=4, layers=2), networks.Gru(4)])
+def test_every_parameter_learns(memory):
+    """PROP-17.4: twin critics, both memories, all layers and log_std."""
+    network = networks.ActorCritic(
+        torso=SMALL, memory=memory, head=networks.TanhHead(), critic_hidden=(4,)
+    )
+    config = experiment("Pendulum-v1", network=network, num_critics=2, num_steps=16)
+    config = dataclasses.replace(config, critic=Quantile(num_quantiles=3))
+    run = first(config)
+    after, _ = update(run)
+    for (path, old), new in zip(
+        jax.tree_util.tree_flatten_with_path(run.learner.params)[0],
+        jax.tree.leaves(after.learner.params),
+        strict=True,
+    ):
+        assert np.any(old != new), jax.tree_util.keystr(path)
+
+
+def with_rate(run, rate):
+    numbers = run.learner.config
+    rate = jnp.float32(rate)
+    optimizer = dataclasses.replace(numbers.optimizer, learning_rate=rate)
+    numbers = dataclasses.replace(numbers, optimizer=optimizer)
+    return run.replace(learner=run.learner.replace(config=numbers))
+
+
+def test_a_learning_rate_counts_from_the_next_step():
+    """A rate may change between updates; the moments of the optimiser are kept."""
+    run, _ = update(first(experiment(Course(), optimizer=optimizers.Adam())))
+    still, metrics = update(with_rate(run, 0.0))
+    assert metrics["train/learning_rate"] == 0
+    assert_same(still.learner.params, run.learner.params)
+    twice, _ = update(with_rate(run, 2 * 2.5e-4))
+    once, _ = update(run)
+    assert_same(twice.learner.opt_state, once.learner.opt_state)
+    assert_same(still.learner.opt_state, once.learner.opt_state)
+    double, single = (
+        jax.tree.map(jnp.subtract, after.learner.params, run.learner.params)
+        for after in (twice, once)
+    )
+    assert_close(double, jax.tree.map(lambda x: 2 * x, single), atol=1e-6)
+
+
+def test_the_first_step_has_the_schedule_s_first_factor():
+    """R-E9, X9: a step is taken with the rate in force before it."""
+    for schedule, rate in ((Linear(), 0.1), (Warmup(fraction=0.5), 0.0)):
+        sgd = optimizers.Sgd(learning_rate=0.1, max_grad_norm=0.5, schedule=schedule)
+        run = first(experiment(Course(), optimizer=sgd))
+        after, metrics = update(run, progress=0.0)
+        change = jax.tree.map(jnp.subtract, after.learner.params, run.learner.params)
+        np.testing.assert_allclose(norm(change), 0.5 * rate, rtol=1e-4)
+        np.testing.assert_allclose(metrics["train/learning_rate"], rate)
+
+
+def test_skipped_steps_do_not_hold_the_schedule_back():
+    """PROP-17.3: the optimiser waits for a step that is taken, progress does not."""
+    adam = optimizers.Adam(learning_rate=0.1)
+    run = first(experiment(Course(), terms=(Cliff(),), optimizer=adam))
+    after, metrics = update(run, progress=0.75)
+    assert metrics["error/skipped_steps"] == 1
+    assert_same(after.learner.opt_state, run.learner.opt_state)
+    np.testing.assert_allclose(metrics["train/learning_rate"], 0.025, rtol=1e-6)
+
+
+def test_the_entropy_bonus_makes_the_policy_less_certain():
+    """R-E10: an update by the bonus alone raises the entropy."""
+    config = experiment(
+        IdenticalRewards(), terms=(terms.Entropy(coef=1.0),), num_epochs=4
+    )
+    run = first(config)
+    params = run.learner.params
+    params["actor"]["head"]["bias"] = jnp.array([1.0, -1.0])
+    run = run.replace(learner=run.learner.replace(params=params))
+    entropies = []
+    for _ in range(3):
+        run, metrics = update(run)
+        entropies.append(float(metrics["train/policy_entropy"]))
+    assert entropies[0] < entropies[1] < entropies[2] <= np.log(2)
