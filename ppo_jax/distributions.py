@@ -105,7 +105,9 @@ class Categorical:
     def log_prob(self, raw: Array) -> Array:
         chex.assert_shape(raw, self.logits.shape[:-1])
         chex.assert_type(raw, int)
-        return jnp.take_along_axis(self._log_probs(), raw[..., None], axis=-1)[..., 0]
+        # A gather would be differentiated into a scatter, which CPUs do row by row.
+        taken = jax.nn.one_hot(raw, self.logits.shape[-1], dtype=bool)
+        return jnp.sum(jnp.where(taken, self._log_probs(), 0.0), axis=-1)
 
     def entropy(self) -> Array:
         log_p = self._log_probs()

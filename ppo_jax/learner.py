@@ -133,11 +133,10 @@ def _update(
         return _minibatch_step(learner, network, batch, trainee, order, key, progress)
 
     def epoch(trainee, key):
-        key_shuffle, key_steps = jax.random.split(key)
-        order = jnp.argsort(jax.random.bits(key_shuffle, (num_chunks,)))
+        keys = jax.random.split(key, 1 + config.num_minibatches)
+        order = jnp.argsort(jax.random.bits(keys[0], (num_chunks,)))
         order = order.reshape(config.num_minibatches, -1)
-        keys = jax.random.split(key_steps, config.num_minibatches)
-        return jax.lax.scan(step, trainee, (order, keys))
+        return jax.lax.scan(step, trainee, (order, keys[1:]))
 
     trainee = _Trainee(learner.params, learner.opt_state)
     keys = jax.random.split(key, config.num_epochs)

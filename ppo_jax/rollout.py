@@ -39,11 +39,12 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition,
     network = config.build()
     length = config.chunk if config.network.memory is not None else config.num_steps
     key_steps, key_reset = jax.random.split(key)
-    keys = jax.random.split(key_steps, (config.num_steps // length, length))
+    shape = (config.num_steps // length, length, 1 + config.num_envs)
+    keys = jax.random.split(key_steps, shape)
 
-    def one_step(loop, key):
+    def one_step(loop, keys):
         actor, slots = loop
-        return _step(learner, network, actor, slots, key)
+        return _step(learner, network, actor, slots, keys)
 
     def one_chunk(loop, keys):
         carry = loop[0].carry
@@ -78,29 +79,29 @@ def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
 
 
 def _step(
-    learner: Learner, network: Network, actor: Actor, slots: Slots, key: Key
+    learner: Learner, network: Network, actor: Actor, slots: Slots, keys: Key
 ) -> tuple[tuple[Actor, Slots], tuple[Transition, Array]]:
-    """One step of all environments, and the slot that each of them wrote to."""
+    """One step of all environments, and the slot that each of them wrote to.
+
+    Takes a key for the actions and one per environment, `[1 + B]`.
+    """
     env = learner.config.env
-    key_action, key_env = jax.random.split(key)
     mask = jax.vmap(env.action_mask)(actor.env_state)
     obs_ok = _finite(actor.obs, actor.reset)
     obs = _zero_unless(obs_ok, observe(learner, actor.obs))
     policy, value, carry = evaluate(
         network, learner.params, actor.carry, obs, actor.reset, mask
     )
-    action = policy.sample(key_action)
+    action = policy.sample(keys[0])
     log_prob = policy.log_prob(action)
     timestep, env_state = jax.vmap(env.step)(
-        jax.random.split(key_env, actor.reset.shape[0]),
-        actor.env_state,
-        policy.to_action(action),
+        keys[1:], actor.env_state, policy.to_action(action)
     )
     _require_one_each(timestep, actor.reset)
     outcome = (timestep.reward, timestep.final_obs, log_prob, value, carry)
     valid = obs_ok & _finite(outcome, obs_ok) & ~_has_nan(env_state, obs_ok)
     slots, slot = _owe(slots, timestep, carry, valid)
-    valid &= slot < jax.tree.leaves(slots.final_obs)[0].shape[0]
+    valid &= slot < _size(slots)
     last = timestep.terminated | timestep.truncated
     step = Transition(
         obs=_zero_unless(valid, obs),
@@ -158,6 +159,10 @@ def _no_slots(env: Env, actor: Actor, num_steps: int) -> Slots:
     return Slots(*empty, used=jnp.zeros_like(actor.episode_length))
 
 
+def _size(slots: Slots) -> int:
+    return jax.tree.leaves(slots.final_obs)[0].shape[0]
+
+
 def _owe(
     slots: Slots, timestep: Timestep, carry: Carry, valid: Array
 ) -> tuple[Slots, Array]:
@@ -168,8 +173,7 @@ def _owe(
         means that there was no room.
     """
     owed = valid & timestep.truncated & ~timestep.terminated
-    size = jax.tree.leaves(slots.final_obs)[0].shape[0]
-    write = owed[None] & (jnp.arange(size)[:, None] == slots.used[None])
+    write = owed[None] & (jnp.arange(_size(slots))[:, None] == slots.used[None])
     now = jax.tree.map(lambda x: x[None], (timestep.final_obs, carry))
     final_obs, carry = tree.where(write, now, (slots.final_obs, slots.carry))
     used = slots.used + owed
@@ -185,14 +189,17 @@ def _bootstrap(
     slot: Array,
 ) -> Transition:
     """Fills in `next_value`: the next step's, or a slot's where truncated."""
-    rows = tree.merge_leading((slots.final_obs, slots.carry))
-    no_reset = jnp.zeros(jax.tree.leaves(rows)[0].shape[0], bool)
-    obs = observe(learner, rows[0])
-    _, owed, _ = evaluate(network, learner.params, rows[1], obs, no_reset)
-    owed = jnp.take_along_axis(owed.reshape(-1, slot.shape[1]), slot, axis=0)
-    obs = _zero_unless(_finite(actor.obs, actor.reset), observe(learner, actor.obs))
-    _, after, _ = evaluate(network, learner.params, actor.carry, obs, actor.reset)
-    following = jnp.concatenate([steps.value[1:], after[None]])
+    num_envs = actor.reset.shape[0]
+    size = _size(slots)
+    now = (actor.obs, actor.carry, actor.reset)
+    owed = (slots.final_obs, slots.carry, jnp.zeros((size, num_envs), bool))
+    rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), now, owed)
+    obs, carry, reset = tree.merge_leading(rows)
+    obs = _zero_unless(_finite(obs, reset), observe(learner, obs))
+    _, value, _ = evaluate(network, learner.params, carry, obs, reset)
+    value = value.reshape(1 + size, num_envs)
+    owed = jnp.take_along_axis(value[1:], slot, axis=0)
+    following = jnp.concatenate([steps.value[1:], value[:1]])
     truncated = steps.last & ~steps.terminated
     return steps._replace(next_value=jnp.where(truncated, owed, following))
 

@@ -31,13 +31,13 @@ def where(mask: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     return jax.tree.map(select, on_true, on_false)
 
 
-def take(tree: PyTree, indices: Array, axis: int = 0) -> PyTree:
-    """Gathers `indices` along `axis` of every leaf.
+def take(tree: PyTree, indices: Array) -> PyTree:
+    """Gathers along the leading axis of every leaf; indices must be within bounds.
 
     >>> take({"a": jnp.array([10, 20, 30])}, jnp.array([2, 0]))["a"].tolist()
     [30, 10]
     """
-    return jax.tree.map(lambda x: jnp.take(x, indices, axis=axis), tree)
+    return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), tree)
 
 
 def stack(trees: list[PyTree]) -> PyTree:

@@ -54,8 +54,6 @@ def test_take_and_stack(key):
     a = example(4, key)
     rows = [jax.tree.map(lambda x, i=i: x[i], a) for i in (2, 0, 2)]
     assert_equal(tree.take(a, jnp.array([2, 0, 2])), tree.stack(rows))
-    columns = tree.take({"float": a["float"]}, jnp.array([1]), axis=1)
-    assert_equal(columns, {"float": a["float"][:, 1:2]})
 
 
 def test_merge_leading_keeps_the_order(key):
