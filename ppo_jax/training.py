@@ -160,7 +160,7 @@ def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
         ),
     }
     for name, values in history.items():
-        if name == "error/failure_streak":
+        if name == "error/failure_streak" or name.startswith("warn/"):
             metrics[name] = float(values.max())
         elif name.startswith("error/") or name.endswith("_count"):
             metrics[name] = float(values.sum())

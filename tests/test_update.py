@@ -100,8 +100,8 @@ def norm(grads):
 
 
 @pytest.fixture
-def rollouts(monkeypatch):
-    """What was lived, in order; for iterations that are not compiled as a whole."""
+def lived(monkeypatch):
+    """An update that returns the rollout as well."""
     seen, unroll = [], rollout.unroll
 
     def recorded(*args):
@@ -109,7 +109,7 @@ def rollouts(monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(rollout, "unroll", recorded)
-    return seen
+    return jax.jit(lambda *args: (*learner.iteration(*args), seen[-1][1]))
 
 
 class ByHand:
@@ -117,7 +117,7 @@ class ByHand:
 
     def __init__(self, run, steps):
         self.config = run.learner.config
-        self.network = self.config.build()
+        self.apply = jax.jit(self.config.build().apply)
         self.moments = run.learner.obs_moments
         self.steps = steps
         length = self.config.chunk
@@ -136,7 +136,7 @@ class ByHand:
         for t in range(self.config.num_steps):
             carries.append(carry)
             now = jax.tree.map(lambda x, t=t: x[t : t + 1], self.seen())
-            out = self.network.apply(params, carry, now, self.steps.reset[t : t + 1])
+            out = self.apply(params, carry, now, self.steps.reset[t : t + 1])
             carry = out.carry
             outs.append(out._replace(carry=()))
         carries.append(carry)
@@ -197,7 +197,7 @@ class ByHand:
         """Of an observation that follows step t, from the carry after step t."""
         carry = jax.tree.map(lambda x: x[env : env + 1], self.carries[t + 1])
         obs = self.normalize(jnp.array([[obs]], jnp.float32))
-        out = self.network.apply(params, carry, obs, jnp.zeros((1, 1), bool))
+        out = self.apply(params, carry, obs, jnp.zeros((1, 1), bool))
         return float(out.value.mean().min())
 
     def loss(self, params):
@@ -205,7 +205,7 @@ class ByHand:
         for t in self.starts:
             rows = slice(t, t + self.length)
             outs.append(
-                self.network.apply(
+                self.apply(
                     params, self.carries[t], self.seen()[rows], self.steps.reset[rows]
                 )._replace(carry=())
             )
@@ -242,7 +242,7 @@ class ByHand:
     ],
     ids=["mlp", "lstm", "gru"],
 )
-def test_two_updates_by_hand(rollouts, changes):
+def test_two_updates_by_hand(lived, changes):
     """PROP-4.6, PROP-5.1, PROP-16.2, R-E3, R-E9, R-E10, X8: all parts of it at once.
 
     Three steps on each rollout: returns, normalised advantages, clipped surrogate,
@@ -261,8 +261,7 @@ def test_two_updates_by_hand(rollouts, changes):
     run, observed = first(config), []
     for progress in (0.25, 0.5):
         before = run
-        run, metrics = learner.iteration(before, jnp.float32(progress))
-        _, steps, _ = rollouts[-1]
+        run, metrics, steps = lived(before, jnp.float32(progress))
         hand = ByHand(before, steps)
         assert steps.terminated.any() and (steps.last & ~steps.terminated).any()
         np.testing.assert_allclose(steps.obs, hand.seen(), atol=1e-5)
