@@ -117,3 +117,22 @@ def test_grids_and_vectors_go_through_one_torso():
     batch = jax.tree.map(lambda x: jnp.ones((3, 2, *x.shape), x.dtype), obs)
     out = network.apply(params, (), batch, jnp.zeros((3, 2), bool))
     assert out.value.outputs.shape == (3, 2, 2, 1)
+
+
+@pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
+def test_deviations_of_squashed_heads_stay_in_range(head):
+    """PROP-21.3: .85 at first, within (.2, 1.5) wherever training takes it."""
+    network = build(Box((-1.0,), (1.0,)), head=head)
+    params = jax.jit(network.init)(jax.random.key(0))
+    obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
+
+    def deviation(rho):
+        actor = params["actor"] | {"log_std": jnp.full(1, rho)}
+        policy = network.apply(params | {"actor": actor}, (), obs, reset).policy
+        return float(policy.scale[0, 0, 0])
+
+    assert params["actor"]["log_std"] == 0
+    np.testing.assert_allclose(deviation(0.0), 0.85, rtol=1e-6)
+    deviations = [deviation(rho) for rho in (-1e4, -5.0, 5.0, 1e4)]
+    assert deviations == sorted(deviations)
+    np.testing.assert_allclose(deviations[::3], [0.2, 1.5], rtol=1e-6)

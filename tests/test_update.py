@@ -301,15 +301,23 @@ def poisoned(monkeypatch, log_probs):
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize("epochs", [1, 2])
-def test_log_ratios_that_are_not_finite_are_counted(monkeypatch, epochs):
+@pytest.mark.parametrize(
+    ("log_probs", "nans", "infinities", "epochs"),
+    [
+        ([NAN, INF, -INF, 0.0], 1, 2, 2),
+        ([INF, 0.0, 0.0, 0.0], 0, 1, 1),  # The clamp alone would hide it.
+    ],
+)
+def test_log_ratios_that_are_not_finite_are_counted(
+    monkeypatch, log_probs, nans, infinities, epochs
+):
     """PROP-5.4, R-D6: of four, one NaN and two infinite; the step is a no-op."""
-    update_badly = poisoned(monkeypatch, [NAN, INF, -INF, 0.0])
+    update_badly = poisoned(monkeypatch, log_probs)
     config = experiment(IdenticalRewards(), num_steps=1, num_epochs=epochs)
     run = first(dataclasses.replace(config, optimizer=optimizers.Adam()))
     after, metrics = update_badly(run)
-    assert metrics["error/log_ratio_nan_count"] == epochs
-    assert metrics["error/log_ratio_inf_count"] == 2 * epochs
+    assert metrics["error/log_ratio_nan_count"] == nans * epochs
+    assert metrics["error/log_ratio_inf_count"] == infinities * epochs
     assert metrics["error/skipped_steps"] == epochs == after.counters.skipped_steps
     assert metrics["train/n_minibatches_done"] == 0
     assert_same(after.learner.params, run.learner.params)

@@ -1,0 +1,106 @@
+"""What is restored has the structure that was saved, or nothing is."""
+
+import dataclasses
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import networks, training
+from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import Accumulator
+
+
+def experiment(**changes):
+    fields = {
+        "env": Accumulator(),
+        "num_envs": 2,
+        "num_steps": 4,
+        "num_minibatches": 1,
+        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+        "obs_clip": 10.0,
+        "total_timesteps": 8 * 4,
+        "phase_updates": 1,
+        "eval_phases": 1,
+        "eval_episodes": 2,
+    }
+    return Config(**fields | changes)
+
+
+def params_of(population):
+    return population.runs.learner.params
+
+
+def with_params(population, params):
+    learner = dataclasses.replace(population.runs.learner, params=params)
+    return population.replace(runs=population.runs.replace(learner=learner))
+
+
+def without_a_leaf(population):
+    params = params_of(population)
+    actor = {k: v for k, v in params["actor"].items() if k != "head"}
+    return with_params(population, params | {"actor": actor})
+
+
+def with_a_leaf_more(population):
+    params = params_of(population)
+    actor = params["actor"] | {"another": jnp.zeros(3)}
+    return with_params(population, params | {"actor": actor})
+
+
+def of_another_shape(population):
+    params = params_of(population)
+    head = params["actor"]["head"] | {"bias": jnp.zeros((1, 5))}
+    actor = params["actor"] | {"head": head}
+    return with_params(population, params | {"actor": actor})
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("change", [without_a_leaf, with_a_leaf_more, of_another_shape])
+def test_another_structure_is_not_restored(tmp_path, change):
+    """PROP-18.2: a leaf that is missing, one too many, one of another shape."""
+    population = training.start(experiment())
+    checkpoints = Checkpointer(tmp_path)
+    checkpoints.save(1, population, 0.0, {"update": 1})
+    checkpoints.close()
+    checkpoints = Checkpointer(tmp_path)
+    try:
+        assert not checkpoints.empty
+        with pytest.raises(FileNotFoundError, match="no checkpoint can be restored"):
+            checkpoints.restore(change(population))
+        _, restored, _ = checkpoints.restore(population)
+    finally:
+        checkpoints.close()
+        gc.collect()  # Coroutines that orbax leaves behind when a restore fails.
+    for old, new in zip(
+        jax.tree.leaves(params_of(population)),
+        jax.tree.leaves(params_of(restored)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(old, new)
+
+
+def trained(run_dir, config):
+    training.train(config, run_dir, resume=False, changed={})
+    checkpoints = Checkpointer(run_dir)
+    _, population, _ = checkpoints.restore(training.start(config))
+    checkpoints.close()
+    return population.runs
+
+
+def test_evaluation_changes_nothing(tmp_path):
+    """PROP-3.3: moments, parameters and keys are those of a run without it."""
+    often = trained(tmp_path / "often", experiment(eval_phases=1))
+    once = trained(tmp_path / "once", experiment(eval_phases=4))
+    assert often.learner.obs_moments.count == 8 * 4
+    for a, b in zip(
+        jax.tree.leaves((often.learner, often.actor)),
+        jax.tree.leaves((once.learner, once.actor)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    one, other = (jax.random.key_data(runs.key) for runs in (often, once))
+    np.testing.assert_array_equal(one, other)
