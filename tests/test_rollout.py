@@ -12,7 +12,13 @@ from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.distributions import Categorical
 from ppo_jax.envs.api import NEVER
 from ppo_jax.envs.faults import Faulty
-from ppo_jax.envs.probes import Accumulator, IdenticalRewards, RecallCue, Target
+from ppo_jax.envs.probes import (
+    Accumulator,
+    IdenticalRewards,
+    MaskedBandit,
+    RecallCue,
+    Target,
+)
 from ppo_jax.envs.wrappers import TimeLimit, Wrapper
 from ppo_jax.objective import forward
 from ppo_jax.pbt import population
@@ -225,3 +231,15 @@ def test_actions_are_scored_as_sampled_and_acted_as_clipped():
     np.testing.assert_allclose(steps.log_prob, density[..., 0], atol=1e-5)
     paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
     np.testing.assert_allclose(steps.reward, paid, atol=1e-5)
+
+
+def test_a_replay_knows_the_mask():
+    """PROP-1.1: log-probabilities are those of the masked policy, ratio 1."""
+    run = first(Config(**settings(MaskedBandit(), num_envs=16)))
+    _, steps, carries = live(run.learner, run.actor, run.key)
+    zeros = jnp.zeros_like(steps.reward)
+    batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+    rows = learner.gather(batch, jnp.arange(batch.weight.shape[0]))
+    out = forward(run.learner.config.build(), run.learner.params, rows)
+    assert not steps.action_mask.all()
+    np.testing.assert_allclose(out.log_ratio, 0.0, atol=1e-5)
