@@ -97,7 +97,7 @@ def is_component(value: Any) -> bool:
 
 def concrete(value: Any) -> bool:
     """Whether a number is known now, so that its range can be checked."""
-    return isinstance(value, float)
+    return isinstance(value, float | int)
 
 
 def require(ok: bool, field: str, value: Any, expected: str) -> None:
@@ -108,9 +108,14 @@ def require(ok: bool, field: str, value: Any, expected: str) -> None:
 
 def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
     """Checks one number of a component, unless it is traced or absent."""
-    value = getattr(owner, field)
+    name = f"{type(owner).__name__}.{field}"
+    require_number(name, getattr(owner, field), expected, test)
+
+
+def require_number(name: str, value: Any, expected: str, test: Any) -> None:
+    """Checks a number by name, unless it is traced or absent."""
     if concrete(value):
-        require(bool(test(value)), f"{type(owner).__name__}.{field}", value, expected)
+        require(bool(test(value)), name, value, expected)
 
 
 def numbers(tree: PyTree) -> dict[str, Any]:

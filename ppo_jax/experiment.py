@@ -5,6 +5,7 @@ field, so that it can be evaluated and resumed by itself.
 """
 
 import dataclasses
+import inspect
 import json
 import runpy
 import shutil
@@ -77,7 +78,7 @@ def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
         else:
             number = "number" if isinstance(value, float) else "structure"
             kind = "host" if is_host else number
-            fields[prefix + name] = {"kind": kind, "value": repr(value)}
+            fields[prefix + name] = {"kind": kind, "value": _shown(value)}
     return fields
 
 
@@ -123,3 +124,10 @@ def differences(run_dir: Path, config: Config) -> dict[str, str]:
             f"change numbers and budgets only:\n{listed}"
         )
     return changed
+
+
+def _shown(value: Any) -> str:
+    """A value as text that is the same in every process."""
+    if inspect.isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)

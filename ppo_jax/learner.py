@@ -67,6 +67,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
         **drift,
         "train/gae_clip_count": clipped.sum(),
         "train/advantages_zero_std": zero_variance.astype(jnp.float32),
+        **learner.config.optimizer.metrics(learner.opt_state),
         "train/learning_rate": learner.config.optimizer.step_size(progress),
     }
     counters = _count(run.counters, steps, sums)

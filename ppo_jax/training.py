@@ -160,11 +160,12 @@ def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
         ),
     }
     for name, values in history.items():
-        if name == "error/failure_streak" or name.startswith("warn/"):
+        peaks = name in ("error/failure_streak", "vgs/step_count")
+        if peaks or name.startswith("warn/"):
             metrics[name] = float(values.max())
         elif name.startswith("error/") or name.endswith("_count"):
             metrics[name] = float(values.sum())
-        elif name.startswith(("train/", "debug/")):
+        elif name.startswith(("train/", "debug/", "vgs/", "upgd/")):
             metrics[name] = float(values.mean())
     return metrics
 

@@ -1,0 +1,380 @@
+"""Utility-gated perturbed gradient descent: useful weights are kept, others explore."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.typing import ArrayLike
+
+from ppo_jax.component import require_number
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+TINY_RANGE = 1e-6
+"""Utilities that differ by less, relative to the largest, differ by rounding only."""
+
+Normalize = Callable[[PyTree], PyTree]
+"""From bias-corrected utilities to scaled ones, non-decreasing in each utility."""
+
+NoiseScale = Callable[[Array, Array], Array]
+"""From a leaf's gradient and direction to the unit `[]` of its noise."""
+
+Combine = Callable[[Array, Array, Array], Array]
+"""From a leaf's direction, noise and gate to its update."""
+
+
+class GateByUtilityState(NamedTuple):
+    """Moving utilities, and what the last update looked like; never a key."""
+
+    count: Array  # Updates so far; shape=(), dtype=int32.
+    utility: PyTree  # Moving mean of −g·w from 0, not bias-corrected, float32.
+    noise_unit: PyTree  # Moving mean from 0 of each leaf's unit of noise, float32.
+    noise_std: PyTree  # Of the last update, one scalar per leaf.
+    direction_norm: Array  # Of the last update; shape=().
+    update_norm: Array  # Of the last update; shape=().
+    inner: optax.OptState
+
+
+def min_max(utilities: PyTree) -> PyTree:
+    """From the least utility of all leaves at −1 to the greatest at 1.
+
+    Shifts and positive factors of all utilities change nothing. Equal utilities are all
+    in the middle, at 0.
+    """
+    return _between(utilities, *_extrema(utilities))
+
+
+def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
+    """As `min_max`, between the q- and the (1 − q)-quantile: robust to outliers.
+
+    Min-max squeezes nearly all of many weights around the middle, because a few
+    outliers span the range. This sorts all utilities, which costs more than the rest.
+    """
+    flat = _flat(utilities)
+    return _between(utilities, jnp.quantile(flat, q), jnp.quantile(flat, 1 - q))
+
+
+def global_max(utilities: PyTree) -> PyTree:
+    """By the greatest utility of all leaves, as in the paper.
+
+    Where no utility is positive, which the paper leaves open, by the largest magnitude:
+    the order of weights is never turned around.
+    """
+    low, high = _extrema(utilities)
+    magnitude = jnp.maximum(high, -low)
+    unit = jnp.where(high > 0, high, jnp.where(magnitude > 0, magnitude, 1.0))
+    return jax.tree.map(lambda utility: utility / unit, utilities)
+
+
+def fixed(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the update: σ itself."""
+    del gradient, direction
+    return jnp.ones(())
+
+
+def gradient_norm(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the L2 norm of the leaf's gradient.
+
+    A norm and not a root mean square: the noise of a leaf with n elements is σ √n
+    times its gradient.
+    """
+    del direction
+    return jnp.sqrt(jnp.sum(gradient**2))
+
+
+def relative(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the root mean square of the leaf's direction.
+
+    The ratio of noise to direction is σ, whatever scaled the gradients before.
+    """
+    del gradient
+    return jnp.sqrt(jnp.mean(direction**2))
+
+
+def protecting(direction: Array, noise: Array, gate: Array) -> Array:
+    """Useful weights are protected from both noise and gradients."""
+    return (direction + noise) * gate
+
+
+def non_protecting(direction: Array, noise: Array, gate: Array) -> Array:
+    """Useful weights are protected from noise only."""
+    return direction + noise * gate
+
+
+def gate_by_utility(
+    inner: optax.GradientTransformation,
+    beta: ArrayLike = 0.999,
+    sigma: ArrayLike | None = 1e-3,
+    temperature: ArrayLike = 1.0,
+    noise_beta: ArrayLike = 0.0,
+    min_noise_std: ArrayLike = 1e-6,
+    noise_scale: NoiseScale = fixed,
+    normalize: Normalize = min_max,
+    combine: Combine = protecting,
+    sampler: Callable[..., Array] = jax.random.normal,
+) -> optax.GradientTransformationExtraArgs:
+    """Gates a direction and noise by how useful each weight is.
+
+    A weight's utility is, to first order, the loss without it less the loss with it.
+    With g the incoming gradient, w the weight and d the direction of `inner`,
+
+        U ← β U + (1 − β) (−g · w),   Û = U / (1 − βᵗ),
+        gate = 1 − sigmoid(normalize(Û) / temperature),
+        update = (d + ξ) · gate,   ξ ~ N(0, max(σ · unit, min_noise_std)²).
+
+    With `min_max` the gate is in [0.269, 0.731]: no weight is frozen, none is wholly
+    exposed, and equal utilities give ½. Extrema span all leaves.
+
+    The result has the sign of the gradients: multiply by −learning rate. The family is
+    this one wrapper, with another `inner` and another rest of the chain:
+
+    * UPGD: `gate_by_utility(optax.identity())`,
+    * AdaptiveUPGD: `gate_by_utility(optax.scale_by_adam())`,
+    * UPGDW: the same with β = b2, then `optax.add_decayed_weights(λ)`.
+
+    Weight decay in front of the learning rate is decoupled: w ← (1 − lr λ) w − lr · … .
+    The reference code multiplies by 2 (`optax.scale(2.0)` after this), because the gate
+    of an average weight is ½.
+
+    The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
+    may give a key per step, or the same one always. Leaves that shall not move belong
+    to `optax.transforms.selective_transform(…, freeze_mask=…)`: they get no noise and
+    take no part in the extrema. Statistics and `inner` work in float32, and the update
+    has the dtype of the gradients.
+
+    **With gradient scaling in front** (such as `scale_by_variance`, factor k): `fixed`
+    noise keeps its size when the direction shrinks, so that noise over signal grows as
+    1 / k for good with `optax.identity`, and for the memory of its moments with
+    `optax.scale_by_adam`. `gradient_norm` shrinks with k even where Adam's direction
+    does not. `relative` keeps the ratio at σ always.
+
+    Args:
+        inner: From gradients to the direction d.
+        beta: Decay β in [0, 1) of the utilities.
+        sigma: Size σ ≥ 0 of the noise; 0: no noise; None: not even drawn, and the
+            update needs no key.
+        temperature: > 0; how far apart gates are: towards ½ when large.
+        noise_beta: Decay in [0, 1) of the moving mean of the unit of noise; 0: the unit
+            of the present step.
+        min_noise_std: Least standard deviation ≥ 0 of noise that is not off.
+        noise_scale: The unit of noise: `fixed`, `gradient_norm`, `relative`, or a
+            function of one's own.
+        normalize: From utilities to what the gate takes: `min_max`, `global_max` as in
+            the paper, `quantile_range`, or a function of one's own.
+        combine: `protecting`, `non_protecting`, or a function of one's own.
+        sampler: Draws noise of mean 0 and variance 1 for (key, shape).
+
+    Returns:
+        A `optax.GradientTransformationExtraArgs` whose `update` needs `params`, and
+        `key` by keyword unless sigma is None. All numbers may be traced.
+
+    Raises:
+        ValueError: For a known number out of its range; at an update without `params`
+            or without a key that it needs.
+
+    References:
+        Elsayed and Mahmood, `Addressing Loss of Plasticity and Catastrophic Forgetting
+        in Continual Learning <https://arxiv.org/abs/2404.00781>`_, 2024, algorithm 1.
+
+    >>> upgd = gate_by_utility(optax.identity(), sigma=None)
+    >>> params, gradients = jnp.array([1.0, -1.0, 0.0]), jnp.ones(3)
+    >>> updates, _ = upgd.update(gradients, upgd.init(params), params)
+    >>> [f"{update:.3f}" for update in updates]  # Utilities −1, 1 and 0.
+    ['0.731', '0.269', '0.500']
+    """
+    _require_ranges(beta, sigma, temperature, noise_beta, min_noise_std)
+    inner = optax.with_extra_args_support(inner)
+
+    def init_fn(params):
+        params = optax.tree.cast(params, jnp.float32)
+        return GateByUtilityState(
+            count=jnp.zeros((), jnp.int32),
+            utility=optax.tree.zeros_like(params),
+            noise_unit=jax.tree.map(lambda _: jnp.zeros(()), params),
+            noise_std=jax.tree.map(lambda _: jnp.zeros(()), params),
+            direction_norm=jnp.zeros(()),
+            update_norm=jnp.zeros(()),
+            inner=inner.init(params),
+        )
+
+    def update_fn(updates, state, params=None, *, key: Key | None = None, **extra_args):
+        if params is None:
+            raise ValueError("update: expected `params`, whose utility it is")
+        dtypes = jax.tree.map(lambda g: g.dtype, updates)
+        gradients = optax.tree.cast(updates, jnp.float32)
+        params = optax.tree.cast(params, jnp.float32)
+        count = jnp.asarray(optax.safe_increment(state.count))
+        utility = jax.tree.map(
+            lambda u, g, w: beta * u + (1 - beta) * (-g * w),
+            *(state.utility, gradients, params),
+        )
+        gate = _gates(utility, count, beta, temperature, normalize)
+        direction, inner_state = inner.update(
+            gradients, state.inner, params, key=key, **extra_args
+        )
+        unit = jax.tree.map(
+            lambda e, g, d: noise_beta * e + (1 - noise_beta) * noise_scale(g, d),
+            *(state.noise_unit, gradients, direction),
+        )
+        std = _noise_std(unit, count, sigma, noise_beta, min_noise_std)
+        off = sigma is None
+        noise = std if off else _draw(key, count, direction, std, sampler)
+        gated = jax.tree.map(combine, direction, noise, gate)
+        return jax.tree.map(jnp.asarray, gated, dtypes), GateByUtilityState(
+            count=count,
+            utility=utility,
+            noise_unit=unit,
+            noise_std=std,
+            direction_norm=_norm(direction),
+            update_norm=_norm(gated),
+            inner=inner_state,
+        )
+
+    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+
+
+def upgd_metrics(
+    state: GateByUtilityState,
+    beta: ArrayLike,
+    temperature: ArrayLike = 1.0,
+    normalize: Normalize = min_max,
+) -> Metrics:
+    """What the utilities are, and what the last update looked like.
+
+    Args:
+        state: The state after an update; the other arguments are those of
+            `gate_by_utility`.
+        beta: Decay of the utilities.
+        temperature: How far apart gates are.
+        normalize: From utilities to what the gate takes.
+
+    Returns:
+        Metrics `[]`. A gate counts as saturated if its weight's normalised utility is
+        within 1 % of ±1 or beyond.
+    """
+    count = jnp.maximum(state.count, 1)
+    utility = _corrected(state.utility, beta, count)
+    low, high = _extrema(utility)
+    scaled, gate = (
+        _flat(tree)
+        for tree in (
+            normalize(utility),
+            _gates(state.utility, count, beta, temperature, normalize),
+        )
+    )
+    noise = jax.tree.map(
+        lambda std, x: std * math.sqrt(x.size), state.noise_std, utility
+    )
+    tiny = jnp.finfo(jnp.float32).tiny
+    return {
+        "upgd/utility_min": low,
+        "upgd/utility_max": high,
+        "upgd/utility_range": high - low,
+        "upgd/gate_mean": gate.mean(),
+        "upgd/gate_std": gate.std(),
+        "upgd/gate_saturated_frac": jnp.mean(jnp.abs(scaled) >= 0.99),
+        "upgd/noise_std_mean": _flat(state.noise_std).mean(),
+        "upgd/noise_to_signal": _norm(noise) / jnp.maximum(state.direction_norm, tiny),
+        "upgd/update_norm": state.update_norm,
+    }
+
+
+def _extrema(utilities: PyTree) -> tuple[Array, Array]:
+    """Least and greatest of all leaves."""
+    leaves = jax.tree.leaves(utilities) or [jnp.zeros(1)]
+    low, high = (
+        jnp.stack([reduce(leaf) for leaf in leaves]) for reduce in (jnp.min, jnp.max)
+    )
+    return low.min(), high.max()
+
+
+def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
+    """From `low` at −1 to `high` at 1, and no further."""
+    magnitude = jnp.maximum(jnp.abs(low), jnp.abs(high))
+    differ = high - low > TINY_RANGE * magnitude
+    width = jnp.where(differ, high - low, 1.0)
+
+    def scale(utility):
+        position = jnp.clip((utility - low) / width, 0.0, 1.0)
+        return jnp.where(differ, 2 * position - 1, 0.0)
+
+    return jax.tree.map(scale, utilities)
+
+
+def _gates(
+    utility: PyTree,
+    count: Array,
+    beta: ArrayLike,
+    temperature: ArrayLike,
+    normalize: Normalize,
+) -> PyTree:
+    scaled = normalize(_corrected(utility, beta, count))
+    return jax.tree.map(lambda x: jax.nn.sigmoid(-x / temperature), scaled)
+
+
+def _corrected(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
+    """A moving mean that began at 0 without its bias; 1 − βᵗ does not cancel."""
+    correction = -jnp.expm1(count * jnp.log1p(jnp.asarray(beta, jnp.float32) - 1))
+    return jax.tree.map(lambda x: x / correction, moment)
+
+
+def _noise_std(
+    unit: PyTree,
+    count: Array,
+    sigma: ArrayLike | None,
+    noise_beta: ArrayLike,
+    min_noise_std: ArrayLike,
+) -> PyTree:
+    """Standard deviation of the noise of each leaf `[]`."""
+
+    def std(unit):
+        loud = jnp.maximum(strength * unit, min_noise_std)
+        return jnp.where(strength > 0, loud, 0.0)
+
+    strength = jnp.asarray(0.0 if sigma is None else sigma, jnp.float32)
+    return jax.tree.map(std, _corrected(unit, noise_beta, count))
+
+
+def _draw(
+    key: Key | None,
+    count: Array,
+    like: PyTree,
+    std: PyTree,
+    sampler: Callable[..., Array],
+) -> PyTree:
+    """Noise of every leaf, independent over leaves and steps."""
+    if key is None:
+        raise ValueError("update: expected a `key` to draw noise from")
+    leaves, structure = jax.tree.flatten(like)
+    step = jax.random.fold_in(key, count)
+    keys = structure.unflatten(
+        [jax.random.fold_in(step, i) for i in range(len(leaves))]
+    )
+    return jax.tree.map(lambda k, x, s: s * sampler(k, x.shape), keys, like, std)
+
+
+def _flat(tree: PyTree) -> Array:
+    """All numbers of a tree `[n]`; one 0 for an empty one."""
+    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
+    return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+
+
+def _norm(tree: PyTree) -> Array:
+    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))
+
+
+def _require_ranges(
+    beta: ArrayLike,
+    sigma: ArrayLike | None,
+    temperature: ArrayLike,
+    noise_beta: ArrayLike,
+    min_noise_std: ArrayLike,
+) -> None:
+    in_unit = "a number in [0, 1)"
+    require_number("beta", beta, in_unit, lambda x: 0 <= x < 1)
+    require_number("sigma", sigma, "a number ≥ 0, or None", lambda x: x >= 0)
+    require_number("temperature", temperature, "a number > 0", lambda x: x > 0)
+    require_number("noise_beta", noise_beta, in_unit, lambda x: 0 <= x < 1)
+    require_number("min_noise_std", min_noise_std, "a number ≥ 0", lambda x: x >= 0)

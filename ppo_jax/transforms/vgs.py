@@ -1,0 +1,311 @@
+"""Variance gradient scaling: smaller steps while gradients are noisy over time."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.component import require_number
+from ppo_jax.types import Array, Metrics, PyTree
+
+MAX_VARIANCE = 1e6
+"""Where a normalised variance without a cap ends."""
+
+Statistic = Callable[[Array], tuple[Array, Array]]
+"""From a gradient leaf to what is followed over time, and variance within a step."""
+
+Aggregate = Callable[[Array, Array], Array]
+"""From normalised variances and signals of the leaves, `[L]`, to one number `[]`."""
+
+
+class ScaleByVarianceState(NamedTuple):
+    """Moving moments of each gradient leaf; no parameters, and no hyper-parameters."""
+
+    count: Array  # Updates so far; shape=(), dtype=int32.
+    skipped: Array  # Leaves left out as not finite; shape=(), dtype=int32.
+    factor: Array  # What the last update was multiplied by; shape=().
+    weight: PyTree  # One scalar per leaf: 1 − βᵗ after t finite gradients.
+    mean: PyTree  # One scalar per leaf (`elementwise`: one number per element).
+    variance: PyTree  # As `mean`.
+
+
+def layer_mean(gradient: Array) -> tuple[Array, Array]:
+    """Var over time of the mean of a leaf: one scalar per leaf, and blind inside it.
+
+    Noise that cancels within a leaf (±a in two halves, symmetric filters, whatever a
+    normalisation layer centres) is invisible; a pattern that never changes is no noise.
+    """
+    return jnp.mean(gradient), jnp.zeros(())
+
+
+def second_moment(gradient: Array) -> tuple[Array, Array]:
+    """Mean of the squares less the squared mean, over time and leaf together.
+
+    The variance within a leaf adds to that over time: a constant gradient counts as
+    noisy if its elements differ.
+    """
+    return jnp.mean(gradient), jnp.var(gradient)
+
+
+def elementwise(gradient: Array) -> tuple[Array, Array]:
+    """Var over time of every element: sees all noise, costs two numbers per weight."""
+    return gradient, jnp.zeros_like(gradient)
+
+
+def percentile(variance: Array, signal: Array, q: ArrayLike = 0.9) -> Array:
+    """The q-quantile over leaves, whatever their size or signal; 0 for no leaves."""
+    del signal
+    return jnp.quantile(variance, jnp.asarray(q, jnp.float32))
+
+
+def pooled(variance: Array, signal: Array) -> Array:
+    """All variance over all signal: leaves without signal cannot dominate."""
+    share = signal / jnp.maximum(jnp.max(signal), jnp.finfo(jnp.float32).tiny)
+    total = jnp.sum(share)
+    return jnp.sum(variance * share) / jnp.where(total > 0, total, 1.0)
+
+
+def scale_by_variance(
+    alpha: ArrayLike = 0.1,
+    beta: ArrayLike = 0.99,
+    eps: ArrayLike = 1e-8,
+    cap: ArrayLike | None = 50.0,
+    floor: ArrayLike = 0.1,
+    warmup_steps: ArrayLike = 100,
+    statistic: Statistic = layer_mean,
+    aggregate: Aggregate = percentile,
+) -> optax.GradientTransformationExtraArgs:
+    """Shrinks all gradients by one factor while their noise exceeds their signal.
+
+    With M and V the bias-corrected moving mean and variance of a leaf's `statistic`
+    over updates, and S = V + M² its second moment,
+
+        Rᵢ = Vᵢ / (Mᵢ² + eps · Sᵢ),   R = aggregate over leaves i,
+        k = clip(1 / (1 + α · min(R, cap)), floor, 1),   g ← k · g.
+
+    The factor of an update comes from the gradients of the updates before it. The
+    statistics are of the gradients as they arrive: put the transformation first in a
+    chain, before anything that clips or rescales.
+
+    **What is measured.** By default Var_t, the variance over time, of the mean of each
+    leaf (`layer_mean`). It takes O(1) memory per tensor and no extra backward passes,
+    and it is blind to anticorrelated noise, which cancels in the mean of a leaf.
+    `elementwise` sees that noise and costs O(weights) memory; `second_moment` mixes
+    variance over time with the spread within a leaf. Every leaf counts once, whatever
+    its size.
+
+    **What to expect.** R is a ratio to a squared mean, which is near zero for many
+    leaves: with a high percentile it tends to sit above `cap`, where k is constant (see
+    `vgs/capped`). A constant k changes nothing after Adam's normalisation, nor where a
+    clip by global norm binds anyway.
+
+    Gradients are scaled in float32 and keep their dtype. A leaf that is not finite, or
+    whose squares overflow, is left out of the statistics and counted; it comes back
+    with its next finite gradient.
+
+    Args:
+        alpha: Strength α ≥ 0; 0 leaves gradients as they are.
+        beta: Decay β in (0, 1) of the moving moments.
+        eps: Guard > 0 of the ratio, relative to the second moment: R is at most 1 / eps
+            and does not depend on the scale of the gradients.
+        cap: Bound > 0 on R; None: 10⁶.
+        floor: Least factor, in (0, 1].
+        warmup_steps: The factor is 1 for as many updates, ≥ 0.
+        statistic: What of a leaf is followed over time: `layer_mean`, `second_moment`,
+            `elementwise`, or a function of one's own.
+        aggregate: How leaves are summed up: `percentile`, `pooled`, or a function of
+            one's own.
+
+    Returns:
+        A `optax.GradientTransformationExtraArgs`. All numbers may be traced.
+
+    Raises:
+        ValueError: For a known number out of its range.
+
+    References:
+        Faghri et al., `A Study of Gradient Variance in Deep Learning
+        <https://arxiv.org/abs/2007.04532>`_, 2020 (the normalised variance).
+
+    >>> vgs = scale_by_variance(warmup_steps=0)
+    >>> state = vgs.init(jnp.zeros(2))
+    >>> for gradient in (1.0, 3.0):
+    ...     _, state = vgs.update(jnp.full(2, gradient), state)
+    >>> _, state = vgs.update(jnp.ones(2), state)
+    >>> print(f"{state.factor:.4f}")  # M = 2.005, V = 1: 1 / (1 + 0.1 · 0.2487)
+    0.9757
+    """
+    numbers = {"alpha": alpha, "eps": eps, "cap": cap, "floor": floor}
+    numbers |= {"warmup_steps": warmup_steps}
+    _require_ranges(beta=beta, **numbers)
+
+    def init_fn(params):
+        def scalar(_):
+            return jnp.zeros(())
+
+        def followed(leaf):
+            value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
+            return jnp.zeros(value.shape)
+
+        return ScaleByVarianceState(
+            count=jnp.zeros((), jnp.int32),
+            skipped=jnp.zeros((), jnp.int32),
+            factor=jnp.ones(()),
+            weight=jax.tree.map(scalar, params),
+            mean=jax.tree.map(followed, params),
+            variance=jax.tree.map(followed, params),
+        )
+
+    def update_fn(updates, state, params=None, **extra_args):
+        del params, extra_args
+        factor = _summary(state, aggregate=aggregate, **numbers).factor
+        scaled = jax.tree.map(
+            lambda g: (g.astype(jnp.float32) * factor).astype(g.dtype), updates
+        )
+        return scaled, _observe(state, updates, statistic, beta)._replace(factor=factor)
+
+    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+
+
+def vgs_metrics(
+    state: ScaleByVarianceState,
+    alpha: ArrayLike,
+    eps: ArrayLike,
+    cap: ArrayLike | None,
+    floor: ArrayLike,
+    warmup_steps: ArrayLike,
+    aggregate: Aggregate = percentile,
+) -> Metrics:
+    """What the statistics say now, and what they will do to the next update.
+
+    Args:
+        state: The statistics; the other arguments are those of `scale_by_variance`.
+        alpha: Strength.
+        eps: Guard of the ratio.
+        cap: Bound on the normalised variance.
+        floor: Least factor.
+        warmup_steps: Updates without scaling.
+        aggregate: How leaves are summed up.
+
+    Returns:
+        Metrics `[]`, none of which needs the gradients.
+    """
+    summary = _summary(state, alpha, eps, cap, floor, warmup_steps, aggregate)
+    leaves = summary.leaves if summary.leaves.size else jnp.zeros(1)
+    return {
+        "train/vgs_scaling_factor_applied": state.factor,
+        "vgs/scaling_factor": summary.factor,
+        "vgs/normalized_variance": summary.variance,
+        "vgs/stochastic_var_p10": jnp.quantile(leaves, 0.1),
+        "vgs/stochastic_var_p50": jnp.quantile(leaves, 0.5),
+        "vgs/stochastic_var_p90": jnp.quantile(leaves, 0.9),
+        "vgs/stochastic_var_mean": jnp.mean(leaves),
+        "vgs/capped": summary.capped.astype(jnp.float32),
+        "vgs/warmup_active": summary.warming_up.astype(jnp.float32),
+        "vgs/skipped_leaves": state.skipped,
+        "vgs/step_count": state.count,
+    }
+
+
+class _Summary(NamedTuple):
+    """What follows from the statistics."""
+
+    leaves: Array  # Normalised variance of each leaf, `[L]`.
+    variance: Array  # Of all of them, before the cap.
+    factor: Array  # For the next update.
+    capped: Array
+    warming_up: Array
+
+
+def _summary(
+    state: ScaleByVarianceState,
+    alpha: ArrayLike,
+    eps: ArrayLike,
+    cap: ArrayLike | None,
+    floor: ArrayLike,
+    warmup_steps: ArrayLike,
+    aggregate: Aggregate,
+) -> _Summary:
+    leaves, signal = _normalized(state, eps)
+    variance = aggregate(leaves, signal) if leaves.size else jnp.zeros(())
+    variance = jnp.clip(variance, 0.0, MAX_VARIANCE)
+    limit = MAX_VARIANCE if cap is None else cap
+    warming_up = state.count < warmup_steps
+    factor = jnp.clip(1 / (1 + alpha * jnp.minimum(variance, limit)), floor, 1.0)
+    return _Summary(
+        leaves=leaves,
+        variance=variance,
+        factor=jnp.where(warming_up, 1.0, factor).astype(jnp.float32),
+        capped=variance >= limit,
+        warming_up=warming_up,
+    )
+
+
+def _normalized(state: ScaleByVarianceState, eps: ArrayLike) -> tuple[Array, Array]:
+    """R = V / (M² + eps · S) of the leaves `[L]`, and its denominator."""
+    variance = _per_leaf(jax.tree.map(jnp.mean, state.variance))
+    square = _per_leaf(jax.tree.map(lambda mean: jnp.mean(mean**2), state.mean))
+    total = variance + square
+    # Shares of S, so that tiny gradients do not underflow.
+    unit = jnp.where(total > 0, total, 1.0)
+    signal = square / unit + eps
+    return variance / unit / signal, signal * total
+
+
+def _per_leaf(scalars: PyTree) -> Array:
+    leaves = jax.tree.leaves(scalars)
+    return jnp.stack(leaves) if leaves else jnp.zeros(0)
+
+
+def _observe(
+    state: ScaleByVarianceState, updates: PyTree, statistic: Statistic, beta: ArrayLike
+) -> ScaleByVarianceState:
+    """Moves the moments of all leaves; those that are not finite stay."""
+
+    def observe(gradient, *moments):
+        weight, mean, variance = moments
+        value, spread = statistic(gradient.astype(jnp.float32))
+        weight = beta * weight + (1 - beta)
+        # (1 − β) / (1 − βᵗ) moves a bias-corrected mean, and by differences: a constant
+        # has variance 0 exactly, where E[x²] − E[x]² would cancel.
+        share = (1 - beta) / weight
+        delta = value - mean
+        mean = mean + share * delta
+        variance = (1 - share) * (variance + share * delta**2) + share * spread
+        finite = jnp.isfinite(jnp.mean(variance) + jnp.mean(mean**2))
+        moved = (weight, mean, variance)
+        return finite, tree.where(finite, moved, moments)
+
+    before = (state.weight, state.mean, state.variance)
+    observed = jax.tree.map(observe, updates, *before)
+    weight, mean, variance = (
+        jax.tree.map(lambda _, leaf, i=i: leaf[1][i], updates, observed)
+        for i in range(len(before))
+    )
+    skipped = jax.tree.map(lambda _, leaf: 1 - leaf[0], updates, observed)
+    return state._replace(
+        count=optax.safe_increment(state.count),
+        skipped=state.skipped + sum(jax.tree.leaves(skipped)),
+        weight=weight,
+        mean=mean,
+        variance=variance,
+    )
+
+
+def _require_ranges(
+    alpha: ArrayLike,
+    beta: ArrayLike,
+    eps: ArrayLike,
+    cap: ArrayLike | None,
+    floor: ArrayLike,
+    warmup_steps: ArrayLike,
+) -> None:
+    require_number("alpha", alpha, "a number ≥ 0", lambda x: x >= 0)
+    require_number("beta", beta, "a number in (0, 1)", lambda x: 0 < x < 1)
+    require_number("eps", eps, "a number > 0", lambda x: x > 0)
+    require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
+    require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)
+    require_number("warmup_steps", warmup_steps, "a number ≥ 0", lambda x: x >= 0)
