@@ -1,0 +1,183 @@
+"""Optimisers as components: their chains, their noise rules and their metrics."""
+
+import dataclasses
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ppo_jax import networks, optimizers
+from ppo_jax.component import as_arrays
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.experiment import describe
+from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
+from ppo_jax.pbt import population
+from ppo_jax.training import summarize
+from ppo_jax.transforms.upgd import fixed, gradient_norm, relative
+
+KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
+GATED = [UPGD, UPGDW, AdaptiveUPGD]
+KEY = jax.random.key(0)
+PARAMS = {"w": jnp.linspace(-1.0, 1.0, 8), "b": jnp.array(0.3)}
+
+
+def steps(optimizer, count=5, state=None):
+    tx = optimizer.transformation()
+    state = tx.init(PARAMS) if state is None else state
+    for t in range(count):
+        g = jax.tree.map(lambda w, t=t: 9 * jnp.cos(w + t), PARAMS)
+        updates, state = tx.update(g, state, PARAMS, key=KEY)
+    return updates, state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_may_be_traced(kind):
+    """One compilation for members with their own numbers, VGS included."""
+    optimizer = kind(vgs=VGS(warmup_steps=1))
+    members = jax.tree.map(lambda x: jnp.stack([x, 0.9 * x]), as_arrays(optimizer))
+    together, _ = jax.jit(jax.vmap(steps))(members)
+    for i in range(2):
+        member = jax.tree.map(lambda x, i=i: x[i], members)
+        alone, _ = steps(member)
+        jax.tree.map(
+            lambda a, b, i=i: np.testing.assert_allclose(a[i], b, rtol=1e-4, atol=1e-6),
+            *(together, alone),
+        )
+
+
+def test_order_of_the_chain():
+    """V2: scale, clip, direction, decay."""
+    vgs = VGS(alpha=100.0, warmup_steps=0, floor=1e-3)
+    for optimizer in (Sgd(vgs=vgs), Sgd(vgs=None)):
+        updates, _ = steps(optimizer, 3)
+        assert optax.tree.norm(updates) <= 0.5 * (1 + 1e-6)
+    clipped, _ = steps(Sgd(), 3)
+    decayed, _ = steps(UPGD(sigma=None, weight_decay=50.0), 3)
+    plain, _ = steps(UPGD(sigma=None, weight_decay=0.0), 3)
+    assert optax.tree.norm(plain) < optax.tree.norm(clipped)
+    np.testing.assert_allclose(
+        decayed["w"] - plain["w"], 50 * PARAMS["w"], rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_learning_rate_keeps_the_moments(kind):
+    """The chain does not know the rate: its state and updates are the same."""
+    slow, fast = kind(learning_rate=1e-4), kind(learning_rate=1e-2)
+    _, state = steps(slow)
+    updates, after = steps(fast, state=state)
+    same, unchanged = steps(slow, state=state)
+    jax.tree.map(np.testing.assert_array_equal, (updates, after), (same, unchanged))
+    assert fast.step_size(jnp.array(0.0)) == 100 * slow.step_size(jnp.array(0.0))
+
+
+def test_adamw_is_that_of_optax():
+    ours, _ = steps(AdamW(max_grad_norm=None, weight_decay=0.1, eps=1e-8))
+    tx = optax.adamw(1.0, weight_decay=0.1)
+    state = tx.init(PARAMS)
+    for t in range(5):
+        g = jax.tree.map(lambda w, t=t: 9 * jnp.cos(w + t), PARAMS)
+        theirs, state = tx.update(g, state, PARAMS)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, -b, rtol=1e-5), ours, theirs
+    )
+
+
+@pytest.mark.parametrize("kind", GATED)
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_noise_is_relative_behind_vgs(kind, alpha):
+    """N3: by default; without VGS it is fixed, and what is chosen holds."""
+
+    def noise(**settings):
+        _, state = steps(kind(**settings))
+        gate = kind(**settings).metrics(state)
+        return float(gate["upgd/noise_to_signal"]), float(gate["upgd/noise_std_mean"])
+
+    np.testing.assert_allclose(noise(vgs=VGS(alpha=alpha))[0], 0.001, rtol=1e-4)
+    np.testing.assert_allclose(noise()[1], 0.001, rtol=1e-5)
+    np.testing.assert_allclose(noise(noise_scale=relative)[0], 0.001, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", GATED)
+@pytest.mark.parametrize("vgs", [None, VGS(alpha=0.0), VGS(alpha=0.1)])
+@pytest.mark.parametrize("noise_scale", [None, fixed, gradient_norm, relative])
+@pytest.mark.parametrize("sigma", [None, 0.0, 1e-4, 1.1e-4])
+def test_loud_fixed_noise_behind_vgs_warns_once(kind, vgs, noise_scale, sigma):
+    """N4: VGS with α > 0, fixed noise and σ > 10⁻⁴; nothing else does."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kind(vgs=vgs, noise_scale=noise_scale, sigma=sigma)
+    active = vgs is not None and vgs.alpha > 0
+    loud = active and noise_scale is fixed and sigma == 1.1e-4
+    assert len(caught) == loud
+    if loud:
+        assert "does not shrink when VGS" in str(caught[0].message)
+        assert caught[0].filename == __file__
+
+
+def test_the_reference_of_the_numbers_tells_of_noise_and_vgs():
+    """N5."""
+    text = " ".join(optimizers.Gated.__doc__.split())
+    assert "scaled gradients do not scale fixed noise" in text
+    assert "With `vgs` noise is therefore relative to the direction by default" in text
+
+
+def test_metrics_of_a_real_run():
+    """Every `vgs/*` and `upgd/*` metric comes out of training, finite."""
+    config = Config(
+        env=TimeLimitChain(limit=5),
+        num_envs=4,
+        num_steps=16,
+        num_epochs=2,
+        num_minibatches=2,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        total_timesteps=6400,
+        optimizer=AdaptiveUPGD(vgs=VGS(warmup_steps=2)),
+    )
+    members = population.init(config, jax.random.split(KEY, 2))
+    members, metrics = population.advance(members, jnp.linspace(0, 1, 3), jnp.int32(3))
+    written = summarize({name: np.asarray(x)[:, 0] for name, x in metrics.items()})
+    names = {name for name in written if name.startswith(("vgs/", "upgd/"))}
+    assert len(names) == 10 + 9
+    assert all(np.isfinite(written[name]) for name in names)
+    assert written["vgs/step_count"] == 12
+    assert written["train/vgs_scaling_factor_applied"] <= 1
+    assert written["upgd/update_norm"] > 0
+    np.testing.assert_allclose(written["upgd/noise_to_signal"], 0.001, rtol=1e-3)
+
+
+def test_functions_of_an_optimizer_are_described_by_name():
+    """The description is compared between processes."""
+    config = dataclasses.replace(Config("CartPole-v1"), optimizer=UPGD(vgs=VGS()))
+    described = describe(config)
+    assert described["optimizer.normalize"]["value"].endswith("upgd.min_max")
+    assert described["optimizer.vgs.statistic"]["value"].endswith("vgs.layer_mean")
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "value"),
+    [
+        (VGS, "alpha", -1.0),
+        (VGS, "quantile", 1.1),
+        (AdamW, "weight_decay", -1.0),
+        (UPGD, "sigma", -1.0),
+        (UPGD, "step_multiplier", 0.0),
+        (AdaptiveUPGD, "beta_utility", 1.0),
+    ],
+)
+def test_numbers_out_of_range_are_errors(kind, number, value):
+    with pytest.raises(ValueError, match="expected a number"):
+        kind(**{number: value})
+
+
+@pytest.mark.parametrize("quantile", [0.5, None])
+def test_how_leaves_are_summed_up(quantile):
+    optimizer = Sgd(vgs=VGS(quantile=quantile))
+    _, state = steps(optimizer)
+    metrics = optimizer.metrics(state)
+    median = metrics["vgs/stochastic_var_p50"]
+    assert (metrics["vgs/normalized_variance"] == median) == (quantile is not None)

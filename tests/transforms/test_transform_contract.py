@@ -1,0 +1,195 @@
+"""One contract for every transformation: adding one is adding a line."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.transforms import upgd, vgs
+
+KEY = jax.random.key(3)
+STATIC = ("inner", "statistic", "aggregate", "noise_scale", "normalize")
+STATIC += ("combine", "sampler")
+
+
+def gated(inner, **settings):
+    return functools.partial(upgd.gate_by_utility, inner=inner, **settings)
+
+
+FACTORIES = {
+    "vgs": functools.partial(vgs.scale_by_variance, warmup_steps=2),
+    "vgs_elementwise": functools.partial(
+        vgs.scale_by_variance,
+        warmup_steps=2,
+        statistic=vgs.elementwise,
+        aggregate=vgs.pooled,
+    ),
+    "upgd": gated(optax.identity()),
+    "adaptive_upgd": gated(optax.scale_by_adam(), noise_scale=upgd.relative),
+    "upgd_paper": gated(
+        optax.identity(), normalize=upgd.global_max, combine=upgd.non_protecting
+    ),
+}
+TUNED = {"vgs": ("alpha", "beta"), "upgd": ("sigma", "beta")}
+PARAMS = {"a": jnp.linspace(-1, 1, 6).reshape(2, 3), "b": {"c": jnp.array(0.5)}}
+
+
+@pytest.fixture(params=FACTORIES, ids=str)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def factory(name):
+    return FACTORIES[name]
+
+
+def tuned(name):
+    """Two numbers of a transformation that members of a population differ in."""
+    return TUNED["vgs" if name.startswith("vgs") else "upgd"]
+
+
+def gradient(params, t):
+    """A gradient that changes over time, in the dtype of the parameters."""
+    return jax.tree.map(lambda w: (w * 0.3 + jnp.sin(w + t)).astype(w.dtype), params)
+
+
+def drive(tx, params=PARAMS, steps=6, state=None, start=0, wrap=lambda f: f, **extra):
+    state = tx.init(params) if state is None else state
+    update = wrap(lambda g, s, p, k: tx.update(g, s, p, key=k, **extra))
+    for t in range(start, start + steps):
+        updates, state = update(gradient(params, t), state, params, KEY)
+    return updates, state
+
+
+def assert_close(a, b, rtol=2e-5, atol=1e-7):
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol, atol), a, b)
+
+
+def assert_equal(a, b):
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def types(tree):
+    return jax.tree.map(
+        lambda x: (jnp.shape(x), x.dtype, jax.typeof(x).weak_type), tree
+    )
+
+
+def test_jit_and_scan(factory):
+    tx = factory()
+    eager = drive(tx)
+    assert_close(drive(tx, wrap=jax.jit), eager)
+
+    def step(state, t):
+        updates, state = tx.update(gradient(PARAMS, t), state, PARAMS, key=KEY)
+        return state, updates
+
+    state, updates = jax.lax.scan(step, tx.init(PARAMS), jnp.arange(6.0))
+    assert_close((jax.tree.map(lambda x: x[-1], updates), state), eager)
+    assert types(state) == types(tx.init(PARAMS))
+
+
+def test_populations_with_their_own_numbers(name, factory):
+    """Members of one program equal transformations of their own."""
+    first, second = tuned(name)
+    rows = jnp.array([[0.0, 0.5], [0.1, 0.9], [0.4, 0.99]])
+
+    def member(row):
+        tx = factory(**{first: row[0], second: row[1]})
+        return drive(tx)
+
+    together = jax.jit(jax.vmap(member))(rows)
+    for i, row in enumerate(rows.tolist()):
+        alone = drive(factory(**{first: row[0], second: row[1]}))
+        assert_close(jax.tree.map(lambda x, i=i: x[i], together), alone, 1e-4, 1e-6)
+
+
+def test_bfloat16_parameters_have_float32_statistics(factory):
+    tx = factory()
+    params = optax.tree.cast(PARAMS, jnp.bfloat16)
+    updates, state = drive(tx, params)
+    assert {leaf.dtype for leaf in jax.tree.leaves(updates)} == {jnp.dtype("bfloat16")}
+    floats = {x.dtype for x in jax.tree.leaves(state) if x.dtype != jnp.int32}
+    assert floats == {jnp.dtype("float32")}
+    assert types(state) == types(tx.init(params))
+    exact, _ = drive(tx, optax.tree.cast(params, jnp.float32))
+    assert_close(optax.tree.cast(updates, jnp.float32), exact, 0.05, 0.01)
+
+
+@pytest.mark.parametrize("params", [{}, (), jnp.array(0.5)], ids=["{}", "()", "scalar"])
+def test_an_empty_tree_and_a_scalar_leaf(factory, params):
+    """Modules 2.8.14."""
+    updates, state = drive(factory(), params)
+    assert jax.tree.structure(updates) == jax.tree.structure(params)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((updates, state)))
+
+
+def test_extra_args_pass(factory):
+    tx = factory()
+    assert isinstance(tx, optax.GradientTransformationExtraArgs)
+    chain = optax.chain(tx, optax.scale(1.0))
+    updates, (state, _) = drive(chain, value=1.0, anything="else")
+    assert_equal((updates, state), drive(tx))
+
+
+def test_inject_hyperparams(name, factory):
+    """A number that was changed in the state is in force at the next step."""
+    first, _ = tuned(name)
+    kind = vgs.scale_by_variance if "vgs" in name else upgd.gate_by_utility
+    static = [s for s in STATIC if s in kind.__code__.co_varnames]
+    injected = optax.inject_hyperparams(kind, static_args=static)(**factory.keywords)
+    updates, state = drive(injected)
+    assert_close((updates, state.inner_state), drive(factory()))
+    state.hyperparams[first] = jnp.float32(0.7)
+    updates, state = drive(injected, state=state, steps=2)
+    _, expected = drive(factory())
+    expected, _ = drive(factory(**{first: 0.7}), state=expected, steps=2)
+    assert_close(updates, expected, 1e-4, 1e-6)
+
+
+def test_donated_buffers(factory):
+    tx = factory()
+
+    def donate(f):
+        return jax.jit(f, donate_argnums=1)
+
+    state = jax.jit(tx.init)(PARAMS)
+    assert_close(drive(tx, state=state, wrap=donate), drive(tx))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
+
+
+@pytest.mark.parametrize("count", [10**7, 2**31 - 2, 2**31 - 1])
+def test_late_steps(factory, count):
+    """U7, modules 2.8.13: counts saturate and corrections are 1."""
+    tx = factory()
+    _, state = drive(tx)
+    late = jax.tree.map(
+        lambda x: jnp.full_like(x, count) if x.dtype == jnp.int32 else x, state
+    )
+    updates, after = drive(tx, state=late, steps=3, wrap=jax.jit)
+    assert int(after.count) == min(count + 3, 2**31 - 1)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((updates, after)))
+    if "upgd" in type(state).__name__.lower() or hasattr(state, "utility"):
+        metrics = upgd.upgd_metrics(after, 0.999)
+        largest = max(float(x.max()) for x in jax.tree.leaves(after.utility))
+        np.testing.assert_allclose(metrics["upgd/utility_max"], largest, rtol=1e-6)
+
+
+def test_a_restored_state_goes_on_bit_exactly(factory, tmp_path):
+    """U6, V7, modules 1.7.11, 2.8.15: noise goes on too."""
+    tx = factory()
+    _, state = drive(tx, steps=3, wrap=jax.jit)
+    checkpoints = Checkpointer(tmp_path)
+    checkpoints.save(3, state, 0.0, {"update": 3})
+    checkpoints.close()
+    _, restored, _ = Checkpointer(tmp_path).restore(jax.tree.map(jnp.zeros_like, state))
+    assert_equal(restored, state)
+    rest = drive(tx, state=restored, start=3, steps=3, wrap=jax.jit)
+    assert_equal(rest, drive(tx, state=state, start=3, steps=3, wrap=jax.jit))

@@ -1,0 +1,481 @@
+"""Utility-gated descent against float64 formulas and hand-computed numbers."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ppo_jax.optimizers import UPGD, UPGDW, AdaptiveUPGD
+from ppo_jax.transforms.upgd import (
+    fixed,
+    gate_by_utility,
+    global_max,
+    gradient_norm,
+    min_max,
+    non_protecting,
+    protecting,
+    quantile_range,
+    relative,
+    upgd_metrics,
+)
+
+NORMALIZERS = [min_max, global_max, functools.partial(quantile_range, q=0.1)]
+KEY = jax.random.key(7)
+
+
+def params_and_gradients(steps=200, seed=0):
+    rng = np.random.default_rng(seed)
+    params = {"bias": rng.normal(size=3), "kernel": rng.normal(size=(4, 3))}
+    return params, {k: rng.normal(size=(steps, *v.shape)) for k, v in params.items()}
+
+
+def as_float32(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+
+
+def gates(utilities, normalize=min_max, **settings):
+    """The gate that each utility gets in a first step, and the update of 1s."""
+    tx = gate_by_utility(
+        optax.identity(), beta=0.9, sigma=None, normalize=normalize, **settings
+    )
+    params = jax.tree.map(lambda u: -jnp.asarray(u, jnp.float32), utilities)
+    ones = jax.tree.map(jnp.ones_like, params)
+    return tx.update(ones, tx.init(params), params)[0]
+
+
+def train(tx, params, sequence, learning_rate, key=KEY):
+    """Parameters after a whole sequence, as the learner applies updates."""
+    params, sequence = as_float32(params), as_float32(sequence)
+
+    @jax.jit
+    def scan(params, sequence):
+        def step(carry, g):
+            params, state = carry
+            updates, state = tx.update(g, state, params, key=key)
+            updates = jax.tree.map(lambda u: -learning_rate * u, updates)
+            return (optax.apply_updates(params, updates), state), None
+
+        return jax.lax.scan(step, (params, tx.init(params)), sequence)[0]
+
+    return scan(params, sequence)
+
+
+class Oracle:
+    """The family in float64, one flat vector of all weights, without noise."""
+
+    def __init__(self, variant, normalize, protect, decay, multiplier, betas):
+        self.variant, self.normalize, self.protect = variant, normalize, protect
+        self.decay, self.multiplier = decay, multiplier
+        self.b1, self.b2, self.beta = betas
+        self.t, self.u, self.m, self.v = 0, 0.0, 0.0, 0.0
+
+    def step(self, w, g, lr):
+        self.t += 1
+        beta = self.b2 if self.variant is UPGDW else self.beta
+        self.u = beta * self.u + (1 - beta) * (-g * w)
+        corrected = self.u / (1 - beta**self.t)
+        if self.normalize is min_max:
+            low, high = corrected.min(), corrected.max()
+            scaled = 2 * ((corrected - low) / (high - low) - 0.5)
+        else:
+            scaled = corrected / corrected.max()
+        gate = 1 - 1 / (1 + np.exp(-scaled))
+        direction = g
+        if self.variant is not UPGD:
+            self.m = self.b1 * self.m + (1 - self.b1) * g
+            self.v = self.b2 * self.v + (1 - self.b2) * g**2
+            m_hat = self.m / (1 - self.b1**self.t)
+            v_hat = self.v / (1 - self.b2**self.t)
+            direction = m_hat / (np.sqrt(v_hat) + 1e-8)
+        gated = direction * gate if self.protect else direction
+        return w * (1 - lr * self.decay) - lr * self.multiplier * gated
+
+
+@pytest.mark.parametrize("variant", [UPGD, AdaptiveUPGD, UPGDW])
+@pytest.mark.parametrize("normalize", [min_max, global_max])
+@pytest.mark.parametrize(
+    ("combine", "multiplier"), [(protecting, 2.0), (non_protecting, 1.0)]
+)
+def test_golden_trajectory(variant, normalize, combine, multiplier):
+    """U1, U3, modules 2.2: 200 steps of every variant against float64."""
+    params, sequence = params_and_gradients()
+    own = {} if variant is UPGDW else {"beta_utility": 0.95}
+    optimizer = variant(
+        max_grad_norm=None,
+        weight_decay=0.1,
+        sigma=0.0,
+        step_multiplier=multiplier,
+        normalize=normalize,
+        combine=combine,
+        **own,
+    )
+    result, _ = train(optimizer.transformation(), params, sequence, 0.01)
+    flat = np.concatenate([params[k].reshape(-1) for k in sorted(params)])
+    oracle = Oracle(
+        variant, normalize, combine is protecting, 0.1, multiplier, (0.9, 0.999, 0.95)
+    )
+    for t in range(200):
+        g = [sequence[k][t].reshape(-1) for k in sorted(params)]
+        flat = oracle.step(flat, np.concatenate(g), 0.01)
+    ours = np.concatenate([np.ravel(result[k]) for k in sorted(params)])
+    np.testing.assert_allclose(ours, flat, rtol=1e-5, atol=2e-6)
+
+
+def test_without_noise_and_decay_the_step_is_a_share_of_the_direction():
+    """Modules 2.8.1: sign of −d, between 0.2689 and 0.7311 of lr · |d|."""
+    params, sequence = params_and_gradients(1)
+    g = as_float32(jax.tree.map(lambda x: x[0], sequence))
+    params = as_float32(params)
+    tx = gate_by_utility(optax.identity(), sigma=0.0)
+    updates, _ = tx.update(g, tx.init(params), params, key=KEY)
+    share = np.concatenate(
+        [
+            np.ravel(u / d)
+            for u, d in zip(*map(jax.tree.leaves, (updates, g)), strict=True)
+        ]
+    )
+    np.testing.assert_allclose(share.min(), 0.26894143, rtol=1e-5)
+    np.testing.assert_allclose(share.max(), 0.73105854, rtol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZERS)
+@pytest.mark.parametrize("shift", [-10.0, 0.0, 10.0, -1.0, 1.0])
+def test_more_useful_weights_move_less(normalize, shift):
+    """U4, modules 2.8.2: no inversion for negative, positive or mixed utilities."""
+    utilities = shift + np.linspace(-1, 1, 41)
+    gate = np.asarray(gates({"w": utilities}, normalize)["w"])
+    assert ((gate >= 0) & (gate <= 1)).all()
+    assert (np.diff(gate) <= 1e-7).all() and gate[0] - gate[-1] > 0.03
+    zeros = np.asarray(gates({"w": np.zeros(5)}, normalize)["w"])
+    np.testing.assert_array_equal(zeros, 0.5)
+
+
+@pytest.mark.parametrize("normalize", [min_max, NORMALIZERS[2]])
+def test_shifts_and_scales_of_utilities_change_nothing(normalize):
+    """U4, modules 2.8.3: at t = 1, where corrected and raw differ most."""
+    utilities = np.random.default_rng(1).normal(size=50)
+    expected = gates({"w": utilities}, normalize)["w"]
+    for changed in (
+        utilities + 3,
+        utilities * 1e4,
+        utilities * 1e-12,
+        5 * utilities - 2,
+    ):
+        np.testing.assert_allclose(
+            gates({"w": changed}, normalize)["w"], expected, 1e-4
+        )
+    assert expected.std() > 0.01 and len(np.unique(expected)) > 30
+
+
+@pytest.mark.parametrize("value", [-3.0, 0.0, 0.3, 1e-20, 1e20])
+def test_equal_utilities_give_one_half(value):
+    """U4, U5, modules 2.8.4: also where they differ by rounding only."""
+    equal = {"a": np.full((3, 2), value), "b": np.full(4, value)}
+    equal["b"][0] *= 1 + 1e-7
+    for leaf in gates(equal).values():
+        np.testing.assert_allclose(leaf, 0.5, rtol=1e-7)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.9])
+def test_zero_gradients_only_let_utilities_decay(beta):
+    """U2, modules 2.8.5."""
+    params = jnp.array([1.0, -2.0, 3.0])
+    tx = gate_by_utility(optax.identity(), beta=beta, sigma=0.0)
+    _, state = tx.update(jnp.array([1.0, 1.0, -1.0]), tx.init(params), params, key=KEY)
+    for _ in range(10):
+        before = state.utility
+        updates, state = tx.update(jnp.zeros(3), state, params, key=KEY)
+        assert not updates.any()
+        np.testing.assert_allclose(state.utility, beta * before, rtol=1e-6)
+    updates, state = tx.update(jnp.zeros(3), tx.init(params), params, key=KEY)
+    assert not updates.any() and not state.utility.any()
+
+
+def test_utility_after_one_step_is_exact():
+    """U1, modules 2.8.6."""
+    params, g = jnp.array([1.5, -2.0, 0.25]), jnp.array([0.5, 3.0, -4.0])
+    tx = gate_by_utility(optax.identity(), beta=jnp.float32(0.75))
+    _, state = tx.update(g, tx.init(params), params, key=KEY)
+    np.testing.assert_array_equal(state.utility, 0.25 * -np.array([0.75, -6.0, -1.0]))
+    assert state.count == 1
+
+
+@pytest.mark.parametrize("variant", [UPGD, AdaptiveUPGD, UPGDW])
+def test_decay_is_decoupled(variant):
+    """Modules 2.8.7: w ← w (1 − lr λ), whatever the scale of the gradients."""
+    params = {"w": np.array([1.0, -2.0, 3.0])}
+    optimizer = variant(max_grad_norm=None, weight_decay=0.1, sigma=0.0)
+    tx, zeros = optimizer.transformation(), {"w": np.zeros((3, 3))}
+    result, _ = train(tx, params, zeros, 0.5)
+    np.testing.assert_allclose(result["w"], params["w"] * 0.95**3, rtol=1e-6)
+    plain = variant(max_grad_norm=None, weight_decay=0.0, sigma=0.0).transformation()
+    for scale in (1.0, 1000.0):
+        g = {"w": np.full((1, 3), scale)}
+        with_decay, _ = train(tx, params, g, 0.5)
+        without, _ = train(plain, params, g, 0.5)
+        np.testing.assert_allclose(
+            with_decay["w"] - without["w"], -0.05 * params["w"], atol=1e-4
+        )
+
+
+def test_adaptive_upgd_is_upgdw_is_gated_adamw():
+    """Modules 2.8.8: with equal constants, and with every gate at 1."""
+    params, sequence = params_and_gradients(50)
+    settings = {"max_grad_norm": None, "weight_decay": 0.1, "sigma": 0.0}
+    adaptive = AdaptiveUPGD(beta_utility=0.999, **settings).transformation()
+    upgdw = UPGDW(**settings).transformation()
+    first, _ = train(adaptive, params, sequence, 0.01)
+    second, _ = train(upgdw, params, sequence, 0.01)
+    jax.tree.map(np.testing.assert_array_equal, first, second)
+
+    def open_gates(utilities):
+        return jax.tree.map(lambda u: jnp.full_like(u, -jnp.inf), utilities)
+
+    opened = UPGDW(normalize=open_gates, **settings).transformation()
+    adamw = optax.adamw(1.0, weight_decay=0.1)
+    adamw = optax.chain(adamw, optax.scale(-1.0))
+    first, _ = train(opened, params, sequence, 0.01)
+    second, _ = train(adamw, params, sequence, 0.01)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+        *(first, second),
+    )
+
+
+def test_the_learning_rate_scales_the_step():
+    """Modules 2.8.9: twice the rate is twice the step, and 0 is none."""
+    params, sequence = params_and_gradients(1)
+    tx = AdaptiveUPGD(weight_decay=0.0).transformation()
+    start = as_float32(params)["kernel"]
+    none, once, twice = (
+        train(tx, params, sequence, rate)[0]["kernel"] - start
+        for rate in (0.0, 0.01, 0.02)
+    )
+    assert not none.any() and once.all()
+    np.testing.assert_allclose(twice, 2 * once, atol=1e-6)
+
+
+def noise_of(tx, params, g, key=KEY, steps=1):
+    """The noise of each step, which a gate of ½ halves."""
+    state, draws = tx.init(params), []
+    for _ in range(steps):
+        updates, state = tx.update(g, state, params, key=key)
+        draws.append(jax.tree.map(lambda u, d: np.asarray(2 * u - d), updates, g))
+    return draws
+
+
+def test_noise_is_normal_and_independent():
+    """Modules 2.8.10: over keys, leaves and steps, even if a caller keeps its key."""
+    params = {"a": jnp.zeros((100, 200)), "b": jnp.zeros(20_000)}  # All utilities 0.
+    g = jax.tree.map(jnp.zeros_like, params)
+    tx = gate_by_utility(optax.identity(), sigma=0.3)
+    first, second = noise_of(tx, params, g, steps=2)
+    again, _ = noise_of(tx, params, g, steps=2)
+    other, _ = noise_of(tx, params, g, key=jax.random.key(8), steps=2)
+    jax.tree.map(np.testing.assert_array_equal, first, again)
+    draws = [x[k].reshape(-1) for x in (first, second, other) for k in ("a", "b")]
+    correlation = np.corrcoef(draws)
+    assert np.abs(correlation - np.eye(6)).max() < 4 / np.sqrt(20_000)
+    for x in draws:
+        assert abs(x.mean()) < 4 * 0.3 / np.sqrt(20_000)
+        np.testing.assert_allclose(x.std(), 0.3, rtol=0.03)
+        np.testing.assert_allclose((np.abs(x) < 0.3).mean(), 0.6827, atol=0.015)
+
+
+def ratios(inner, noise_scale, factors):
+    """Noise over direction and noise over raw gradient while a factor changes."""
+    rng = np.random.default_rng(2)
+    params = jnp.asarray(rng.normal(size=400), jnp.float32)
+    tx = gate_by_utility(inner, sigma=0.01, noise_scale=noise_scale, min_noise_std=0.0)
+    state, update, seen = tx.init(params), jax.jit(tx.update), []
+    for factor in factors:
+        g = factor * jnp.asarray(rng.normal(size=400), jnp.float32)
+        _, state = update(g, state, params, key=KEY)
+        std = float(state.noise_std)
+        rms = float(state.direction_norm) / 20.0
+        seen.append((std / rms, std / float(jnp.linalg.norm(g))))
+        metrics = upgd_metrics(state, 0.999)
+        np.testing.assert_allclose(metrics["upgd/noise_to_signal"], std / rms, 1e-5)
+    return np.array(seen).T
+
+
+JUMP = [1.0] * 5 + [0.1] * 5 + [0.01] * 5
+
+
+@pytest.mark.parametrize("inner", [optax.identity(), optax.scale_by_adam()])
+def test_relative_noise_keeps_its_ratio(inner):
+    """N1, modules 2.8.11: for every factor, and while it jumps."""
+    to_direction, _ = ratios(inner, relative, JUMP)
+    np.testing.assert_allclose(to_direction, 0.01, rtol=1e-4)
+
+
+def test_noise_in_units_of_the_gradient_keeps_its_ratio_to_that():
+    """N1, modules 2.8.11."""
+    _, to_gradient = ratios(optax.identity(), gradient_norm, JUMP)
+    np.testing.assert_allclose(to_gradient, 0.01, rtol=1e-4)
+
+
+def test_fixed_noise_drowns_scaled_gradients():
+    """N2, modules 2.8.11: the documented hazard, in proportion to 1 / k."""
+    _, to_gradient = ratios(optax.identity(), fixed, JUMP)
+    before, tenth, hundredth = to_gradient.reshape(3, 5).mean(axis=1)
+    np.testing.assert_allclose(
+        [tenth / before, hundredth / before], [10, 100], rtol=0.1
+    )
+    assert "noise over signal grows as\n    1 / k" in gate_by_utility.__doc__
+
+
+@pytest.mark.parametrize("noise_scale", [gradient_norm, relative])
+def test_noise_has_a_floor(noise_scale):
+    """N6, modules 2.8.12: for zero gradients too; σ = 0 is silence."""
+    params, zeros = jnp.ones(4), jnp.zeros(4)
+    tx = gate_by_utility(
+        optax.identity(), sigma=0.1, noise_scale=noise_scale, min_noise_std=1e-3
+    )
+    updates, state = tx.update(zeros, tx.init(params), params, key=KEY)
+    np.testing.assert_allclose(state.noise_std, 1e-3, rtol=1e-6)
+    assert updates.all()
+    _, state = tx.update(jnp.full(4, 3.0), state, params, key=KEY)
+    unit = 6.0 if noise_scale is gradient_norm else 3.0
+    np.testing.assert_allclose(state.noise_std, 0.1 * unit, rtol=1e-6)
+    silent = gate_by_utility(optax.identity(), sigma=0.0, noise_scale=noise_scale)
+    updates, state = silent.update(zeros, silent.init(params), params, key=KEY)
+    assert not updates.any() and state.noise_std == 0
+
+
+def test_the_mean_unit_of_noise_is_unbiased_from_the_first_step():
+    """Modules 2.8.12: no initial value shows; a constant norm of 0.01 stays 0.01."""
+    params, g = jnp.ones(1), jnp.full(1, 0.01)
+    tx = gate_by_utility(
+        optax.identity(), sigma=1.0, noise_scale=gradient_norm, noise_beta=0.999
+    )
+    state = tx.init(params)
+    for _ in range(20):
+        _, state = tx.update(g, state, params, key=KEY)
+        np.testing.assert_allclose(state.noise_std, 0.01, rtol=1e-4)
+    _, state = tx.update(jnp.full(1, 1.0), state, params, key=KEY)
+    assert state.noise_std < 0.1
+
+
+def test_extreme_magnitudes_stay_finite():
+    """Modules 2.8.14."""
+    for w, g in ((1e6, 1e6), (-1e6, 1e6), (1e-6, 1e6)):
+        params = {"w": jnp.array([w, -w, 0.0]), "s": jnp.array(w)}
+        updates = jax.tree.map(lambda x, g=g: jnp.full_like(x, g), params)
+        tx = gate_by_utility(optax.scale_by_adam())
+        updates, state = tx.update(updates, tx.init(params), params, key=KEY)
+        for leaf in jax.tree.leaves((updates, state, upgd_metrics(state, 0.999))):
+            assert np.isfinite(leaf).all()
+
+
+def test_extrema_span_all_leaves():
+    """U3, modules 2.8.16: a maximum in one leaf moves the gates of another."""
+    base = gates({"a": np.array([0.0, 1.0]), "b": np.array([0.5])})
+    moved = gates({"a": np.array([0.0, 9.0]), "b": np.array([0.5])})
+    np.testing.assert_allclose(base["b"], 0.5, rtol=1e-6)
+    assert moved["b"] > 0.7
+    lower = gates({"a": np.array([0.0, 1.0]), "b": np.array([-9.0])})
+    assert lower["a"][0] < base["a"][0] - 0.2
+
+
+def test_global_max_by_hand():
+    """Modules 2.1: Û over the greatest, and by magnitude where none is positive."""
+    gate = gates({"w": np.array([-4.0, 0.0, 1.0, 2.0])}, global_max)["w"]
+    np.testing.assert_allclose(gate, 1 / (1 + np.exp([-2, 0, 0.5, 1])), rtol=1e-6)
+    gate = gates({"w": np.array([-4.0, -1.0])}, global_max)["w"]
+    np.testing.assert_allclose(gate, 1 / (1 + np.exp([-1, -0.25])), rtol=1e-6)
+
+
+def test_a_quantile_range_withstands_outliers():
+    """Modules 2.3: min-max squeezes the rest around one gate."""
+    utilities = np.append(np.random.default_rng(3).normal(size=1000), [1e3, -1e3])
+    squeezed = np.asarray(gates({"w": utilities})["w"])[:-2]
+    robust = np.asarray(gates({"w": utilities}, quantile_range)["w"])[:-2]
+    assert squeezed.std() < 0.001 and robust.std() > 0.05
+
+
+def test_temperature_moves_gates_apart():
+    utilities = {"w": np.array([-1.0, 0.0, 1.0])}
+    gate = gates(utilities, temperature=0.5)["w"]
+    np.testing.assert_allclose(gate, 1 / (1 + np.exp([-2, 0, 2])), rtol=1e-6)
+
+
+def test_non_protecting_gates_noise_only():
+    """Modules 2.1: g + ξ · (1 − φ)."""
+    params, g = jnp.array([1.0, -1.0]), jnp.ones(2)
+    settings = {"sigma": 0.5, "combine": non_protecting}
+    tx = gate_by_utility(optax.identity(), **settings)
+    gated, _ = tx.update(g, tx.init(params), params, key=KEY)
+    both = gate_by_utility(optax.identity(), sigma=0.5)
+    protected, _ = both.update(g, both.init(params), params, key=KEY)
+    gate = np.array([0.73105858, 0.26894142])  # Utilities −1 and 1.
+    np.testing.assert_allclose(gated - 1, protected - gate, rtol=1e-4)
+
+
+def test_frozen_leaves():
+    """Modules 2.3: no update, no noise, and no part in the extrema."""
+    mask = {"a": False, "frozen": True}
+    params = {"a": jnp.array([1.0, 2.0]), "frozen": jnp.array([100.0, -100.0])}
+    g = jax.tree.map(jnp.ones_like, params)
+    tx = gate_by_utility(optax.identity(), sigma=0.1)
+    some = optax.transforms.selective_transform(tx, freeze_mask=mask)
+    updates, _ = jax.jit(some.update)(g, some.init(params), params, key=KEY)
+    alone, _ = tx.update(
+        {"a": g["a"]}, tx.init({"a": params["a"]}), {"a": params["a"]}, key=KEY
+    )
+    assert not updates["frozen"].any()
+    np.testing.assert_allclose(updates["a"], alone["a"], rtol=1e-6)
+
+
+def test_metrics_by_hand():
+    """Modules 2.7."""
+    params = {"w": jnp.array([1.0, -1.0, 0.0]), "s": jnp.array(0.5)}
+    g = jax.tree.map(jnp.ones_like, params)
+    tx = gate_by_utility(optax.identity(), sigma=0.0)
+    _, state = tx.update(g, tx.init(params), params, key=KEY)
+    gate = 1 / (1 + np.exp([-1, 1, 0, -0.5]))
+    expected = {
+        "upgd/utility_min": -1.0,
+        "upgd/utility_max": 1.0,
+        "upgd/utility_range": 2.0,
+        "upgd/gate_mean": gate.mean(),
+        "upgd/gate_std": gate.std(),
+        "upgd/gate_saturated_frac": 0.5,
+        "upgd/noise_std_mean": 0.0,
+        "upgd/noise_to_signal": 0.0,
+        "upgd/update_norm": np.sqrt((gate**2).sum()),
+    }
+    metrics = upgd_metrics(state, 0.999)
+    assert metrics.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(metrics[name], value, rtol=1e-4, err_msg=name)
+
+
+def test_what_an_update_needs():
+    params = jnp.ones(2)
+    tx = gate_by_utility(optax.identity())
+    with pytest.raises(ValueError, match="expected a `key`"):
+        tx.update(params, tx.init(params), params)
+    with pytest.raises(ValueError, match="expected `params`"):
+        tx.update(params, tx.init(params), key=KEY)
+    keyless = gate_by_utility(optax.identity(), sigma=None)
+    updates, _ = keyless.update(params, keyless.init(params), params)
+    np.testing.assert_allclose(updates, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("beta", 1.0),
+        ("sigma", -1e-3),
+        ("temperature", 0.0),
+        ("noise_beta", 1.0),
+        ("min_noise_std", -1.0),
+    ],
+)
+def test_numbers_out_of_range_are_errors(number, value):
+    with pytest.raises(ValueError, match=f"{number}: expected a number"):
+        gate_by_utility(optax.identity(), **{number: value})

@@ -1,0 +1,374 @@
+"""Variance gradient scaling against float64 formulas and hand-computed numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ppo_jax.transforms.vgs import (
+    elementwise,
+    layer_mean,
+    percentile,
+    pooled,
+    scale_by_variance,
+    second_moment,
+    vgs_metrics,
+)
+
+STATISTICS = [layer_mean, second_moment, elementwise]
+NUMBERS = {"alpha": 0.1, "eps": 1e-8, "cap": 50.0, "floor": 0.1, "warmup_steps": 0}
+
+
+def gradients(steps=200, scale=1.0, seed=0):
+    """A fixed sequence with leaves of different signal and noise, `[steps, ...]`."""
+    rng = np.random.default_rng(seed)
+    return {
+        "bias": scale * (1.0 + 0.3 * rng.normal(size=(steps,))),
+        "kernel": scale * (0.2 + rng.normal(size=(steps, 3, 4))),
+        "quiet": scale * (-0.5 + 0.05 * rng.normal(size=(steps, 5))),
+    }
+
+
+def run(transformation, sequence):
+    """Scaled gradients of a whole sequence, the factors, and the last state."""
+    sequence = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), sequence)
+    state = transformation.init(jax.tree.map(lambda x: x[0], sequence))
+
+    @jax.jit
+    def scan(state, sequence):
+        def step(state, g):
+            updates, state = transformation.update(g, state)
+            return state, (updates, state.factor)
+
+        return jax.lax.scan(step, state, sequence)
+
+    state, (updates, factors) = scan(state, sequence)
+    return updates, np.asarray(factors), state
+
+
+def ratios(sequence, statistic, beta=0.99, eps=1e-8):
+    """R of each leaf after a whole sequence, from the EMAs of the definition."""
+    values = []
+    for name in sorted(sequence):
+        g = np.asarray(sequence[name], np.float64).reshape(len(sequence[name]), -1)
+        first = {
+            layer_mean: lambda g: g.mean(axis=1),
+            second_moment: lambda g: g.mean(axis=1),
+            elementwise: lambda g: g,
+        }[statistic](g)
+        square = (g**2).mean(axis=1) if statistic is second_moment else first**2
+        weights = beta ** np.arange(len(g) - 1, -1, -1) * (1 - beta)
+        correction = 1 - beta ** len(g)
+        mean = np.tensordot(weights, first, 1) / correction
+        second = np.tensordot(weights, square, 1) / correction
+        variance = np.maximum(second - mean**2, 0).mean()
+        signal = (mean**2).mean() + eps * second.mean()
+        values.append((variance / signal, signal))
+    return np.array(values).T
+
+
+def oracle_factors(sequence, statistic, aggregate, alpha, cap, floor, warmup):
+    """Factors of all steps: each from the steps before it."""
+    factors = []
+    for t in range(len(sequence["bias"])):
+        factor = 1.0
+        if t >= max(warmup, 1):
+            ratio, signal = ratios({k: v[:t] for k, v in sequence.items()}, statistic)
+            weights = signal / signal.sum()
+            total = {
+                percentile: lambda r, w: np.percentile(r, 90),
+                pooled: lambda r, w: (r * w).sum(),
+            }[aggregate](ratio, weights)
+            total = min(total, 1e6 if cap is None else cap)
+            factor = np.clip(1 / (1 + alpha * total), floor, 1)
+        factors.append(factor)
+    return np.array(factors)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("aggregate", [percentile, pooled])
+@pytest.mark.parametrize(("cap", "floor"), [(50.0, 0.1), (None, 1e-4)])
+def test_golden_trajectory(statistic, aggregate, cap, floor):
+    """V3, V9: 200 steps against the formulas in float64."""
+    sequence = gradients()
+    vgs = scale_by_variance(
+        alpha=0.1,
+        cap=cap,
+        floor=floor,
+        warmup_steps=10,
+        statistic=statistic,
+        aggregate=aggregate,
+    )
+    updates, factors, state = run(vgs, sequence)
+    expected = oracle_factors(sequence, statistic, aggregate, 0.1, cap, floor, 10)
+    assert np.ptp(expected[10:]) > 0.005
+    np.testing.assert_allclose(factors, expected, rtol=1e-5)
+    for name, leaf in updates.items():
+        scale = expected.reshape(-1, *(1,) * (leaf.ndim - 1))
+        np.testing.assert_allclose(leaf, sequence[name] * scale, rtol=1e-5, atol=1e-7)
+    metrics = vgs_metrics(state, **NUMBERS)
+    leaves, _ = ratios(sequence, statistic)
+    for name, q in (("p10", 10), ("p50", 50), ("p90", 90)):
+        np.testing.assert_allclose(
+            metrics[f"vgs/stochastic_var_{name}"], np.percentile(leaves, q), rtol=1e-4
+        )
+    np.testing.assert_allclose(
+        metrics["vgs/stochastic_var_mean"], leaves.mean(), rtol=1e-4
+    )
+    assert metrics["vgs/step_count"] == 200
+
+
+def test_factor_by_hand():
+    """V9: gradients 1 and 3 give M = 2.005025, V = 0.999975, R = 0.248743."""
+    _, factors, state = run(
+        scale_by_variance(warmup_steps=0), {"w": np.array([[1.0, 1], [3, 3], [5, 5]])}
+    )
+    np.testing.assert_allclose(factors, [1.0, 1.0, 1 / 1.0248743], rtol=1e-6)
+    np.testing.assert_allclose(state.mean["w"], 3.0134002, rtol=1e-6)
+
+
+def test_the_factor_is_one_during_warmup_and_when_off():
+    """V8, modules 1.7.1: for as many steps, for alpha = 0, and for no parameters."""
+    sequence = gradients(30)
+    _, factors, _ = run(scale_by_variance(warmup_steps=20), sequence)
+    assert (factors[:20] == 1).all() and (factors[20:] < 1).all()
+    updates, factors, _ = run(scale_by_variance(alpha=0.0, warmup_steps=0), sequence)
+    assert (factors == 1).all()
+    for name, leaf in updates.items():
+        np.testing.assert_array_equal(leaf, np.float32(sequence[name]))
+    vgs = scale_by_variance(warmup_steps=0)
+    _, state = vgs.update({}, vgs.init({}))
+    assert vgs.update({}, state)[1].factor == 1
+    state = state._replace(count=jnp.int32(3))
+    metrics = vgs_metrics(state, **NUMBERS | {"warmup_steps": 4})
+    assert metrics["vgs/warmup_active"] == 1
+    assert vgs_metrics(state, **NUMBERS)["vgs/warmup_active"] == 0
+
+
+@pytest.mark.parametrize("cap", [50.0, None])
+def test_the_factor_is_bounded_and_falls_with_the_variance(cap):
+    """V9, V10, modules 1.7.2: for any aggregate, infinity included."""
+    params = jnp.ones(2)
+    last = 1.0
+    for variance in (0.0, 0.1, 1.0, 49.0, 50.0, 51.0, 1e5, 1e7, np.inf):
+        vgs = scale_by_variance(
+            cap=cap,
+            warmup_steps=0,
+            aggregate=lambda r, s, v=variance: jnp.float32(v),
+        )
+        _, state = vgs.update(params, vgs.init(params))
+        updates, state = vgs.update(params, state)
+        capped = min(variance, 1e6 if cap is None else cap)
+        expected = max(1 / (1 + 0.1 * capped), 0.1)
+        np.testing.assert_allclose(state.factor, expected, rtol=1e-6)
+        assert 0.1 <= state.factor <= last
+        assert (updates >= np.float32(0.1)).all()
+        last = float(state.factor)
+        metrics = vgs_metrics(
+            state,
+            **NUMBERS | {"cap": cap},
+            aggregate=lambda r, s, v=variance: jnp.float32(v),
+        )
+        assert metrics["vgs/capped"] == (variance >= (1e6 if cap is None else cap))
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e25, 3e38])
+def test_factors_are_finite_for_finite_gradients(statistic, scale):
+    """V10, modules 1.7.2: underflow and overflow of squares included."""
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(20, 4, 3))
+    updates, factors, state = run(
+        scale_by_variance(warmup_steps=0, statistic=statistic), {"w": scale * signs}
+    )
+    assert ((factors >= 0.1) & (factors <= 1)).all()
+    assert np.isfinite(updates["w"]).all()
+    metrics = vgs_metrics(state, **NUMBERS)
+    assert all(np.isfinite(value) for value in metrics.values())
+
+
+def test_a_constant_gradient_has_no_variance_over_time():
+    """V3, modules 1.7.3: whatever its pattern; the second moment sees the pattern."""
+    pattern = np.random.default_rng(2).normal(size=(3, 4)) + 0.5
+    sequence = {"w": np.broadcast_to(pattern, (500, 3, 4))}
+    for statistic in (layer_mean, elementwise):
+        _, factors, state = run(
+            scale_by_variance(warmup_steps=0, statistic=statistic), sequence
+        )
+        assert (factors == 1).all()
+        assert (state.variance["w"] < 1e-13 * state.mean["w"] ** 2).all()  # An ulp.
+    _, _, state = run(scale_by_variance(statistic=second_moment), sequence)
+    np.testing.assert_allclose(
+        vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"],
+        pattern.var() / pattern.mean() ** 2,
+        rtol=1e-5,
+    )
+
+
+def test_uniform_noise_is_seen_by_all_statistics_alike():
+    """V3, modules 1.7.4."""
+    noise = 1 + np.random.default_rng(3).normal(size=(50, 1, 1))
+    sequence = {"w": np.broadcast_to(noise, (50, 3, 4))}
+    seen = []
+    for statistic in STATISTICS:
+        _, _, state = run(scale_by_variance(statistic=statistic), sequence)
+        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+    assert seen[0] > 0.1
+    np.testing.assert_allclose(seen, [seen[0]] * 3, rtol=1e-5)
+
+
+def test_anticorrelated_noise_is_seen_elementwise_only():
+    """V11, modules 1.7.5: the limitation that the docstring states."""
+    flips = np.random.default_rng(4).choice([-1.0, 1.0], size=(100, 1))
+    noise = flips * np.array([[1.0, -1.0, 1.0, -1.0]])
+    seen = {}
+    for statistic in (layer_mean, elementwise):
+        _, _, state = run(
+            scale_by_variance(statistic=statistic), {"w": 0.5 + 0.25 * noise}
+        )
+        metrics = vgs_metrics(state, **NUMBERS)
+        seen[statistic] = float(metrics["vgs/normalized_variance"])
+    assert seen[layer_mean] < 1e-10
+    assert seen[elementwise] > 0.1
+    for phrase in ("Var_t", "mean of each", "O(1) memory per tensor"):
+        assert phrase in scale_by_variance.__doc__
+    assert "blind to anticorrelated noise" in scale_by_variance.__doc__
+    assert "O(weights)" in scale_by_variance.__doc__
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_more_noise_is_more_variance(statistic):
+    """Modules 1.7.6."""
+    noise = np.random.default_rng(5).normal(size=(100, 6))
+    seen = []
+    for size in (0.01, 0.1, 1.0):
+        _, _, state = run(
+            scale_by_variance(statistic=statistic), {"w": 1 + size * noise}
+        )
+        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+        assert (np.asarray(state.variance["w"]) >= 0).all()
+    assert seen[0] < seen[1] < seen[2]
+
+
+def test_moments_of_constants_are_unbiased_from_the_first_step():
+    """Modules 1.7.7: exact at every count, and after β changed."""
+    vgs, slower = scale_by_variance(beta=0.99), scale_by_variance(beta=0.5)
+    state = vgs.init(jnp.zeros(3))
+    for t in range(1, 30):
+        _, state = (vgs if t < 15 else slower).update(jnp.full(3, 0.3), state)
+        assert state.mean == jnp.mean(jnp.full(3, 0.3)) and state.variance == 0
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_the_variance_does_not_depend_on_scale_or_sign(statistic):
+    """Modules 1.7.8: over twelve orders of magnitude."""
+    seen = []
+    for scale in (1.0, -1.0, 1e-9, 1e3):
+        _, _, state = run(
+            scale_by_variance(statistic=statistic), gradients(50, scale=scale)
+        )
+        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+    np.testing.assert_allclose(seen, [seen[0]] * 4, rtol=1e-4)
+
+
+def test_one_factor_for_all_leaves():
+    """Modules 1.7.9: the direction is preserved exactly."""
+    sequence = gradients(50)
+    updates, factors, _ = run(scale_by_variance(warmup_steps=0), sequence)
+    assert factors[-1] < 1
+    for name, leaf in updates.items():
+        expected = np.float32(sequence[name][-1]) * factors[-1]
+        np.testing.assert_array_equal(leaf[-1], expected)
+
+
+def test_the_factor_depends_on_gradients_before_it_only():
+    """V2, modules 1.7.10: by effect."""
+    sequence = gradients(40)
+    _, factors, _ = run(scale_by_variance(warmup_steps=0), sequence)
+    changed = jax.tree.map(np.array, sequence)
+    for leaf in changed.values():
+        leaf[20:] *= -30 * (1 + np.arange(20).reshape(-1, *(1,) * (leaf.ndim - 1)))
+    _, others, _ = run(scale_by_variance(warmup_steps=0), changed)
+    np.testing.assert_array_equal(factors[:21], others[:21])
+    assert factors[21] != others[21]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_leaf_that_is_not_finite_is_left_out_and_comes_back(statistic, bad):
+    """Modules 1.7.12: the others do not notice."""
+    sequence = gradients(40)
+    broken = jax.tree.map(np.array, sequence)
+    broken["kernel"][10, 1, 2] = bad
+    vgs = scale_by_variance(warmup_steps=0, statistic=statistic)
+    _, _, clean = run(vgs, sequence)
+    _, factors, state = run(vgs, broken)
+    assert np.isfinite(factors).all()
+    assert state.skipped == 1
+    np.testing.assert_array_equal(state.mean["bias"], clean.mean["bias"])
+    np.testing.assert_array_equal(state.variance["quiet"], clean.variance["quiet"])
+    _, _, without = run(vgs, {"kernel": np.delete(broken["kernel"], 10, axis=0)})
+    np.testing.assert_allclose(state.mean["kernel"], without.mean["kernel"], rtol=1e-6)
+    assert vgs_metrics(state, **NUMBERS)["vgs/skipped_leaves"] == 1
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 100.0])
+def test_the_clipped_norm_never_exceeds_its_bound(alpha):
+    """V2, modules 1.7.13: the clip comes after the scaling."""
+    chain = optax.chain(
+        scale_by_variance(alpha=alpha, warmup_steps=5),
+        optax.clip_by_global_norm(0.5),
+    )
+    sequence = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), gradients(30))
+    state = chain.init(jax.tree.map(lambda x: x[0], sequence))
+    norms = []
+    for t in range(30):
+        updates, state = chain.update(
+            jax.tree.map(lambda x, t=t: x[t], sequence), state
+        )
+        norms.append(float(optax.tree.norm(updates)))
+    assert max(norms) <= 0.5 * (1 + 1e-6)
+
+
+def test_statistics_hold_no_parameters():
+    """V7: the state is made of scalars per leaf, whatever the parameters are."""
+    vgs = scale_by_variance()
+    small, large = vgs.init(jnp.zeros(2)), vgs.init(jnp.ones((50, 50)))
+    assert all(leaf.shape == () for leaf in jax.tree.leaves((small, large)))
+    jax.tree.map(np.testing.assert_array_equal, small, large)
+
+
+def test_accumulated_gradients_are_scaled_once():
+    """V1: behind `MultiSteps` the result is that of the full batch."""
+    parts = np.random.default_rng(6).normal(size=(20, 4, 3)).astype(np.float32)
+    multi = optax.MultiSteps(scale_by_variance(warmup_steps=2), every_k_schedule=4)
+    whole = scale_by_variance(warmup_steps=2)
+    params = jnp.zeros(3)
+    state, expected_state = multi.init(params), whole.init(params)
+    update = jax.jit(multi.update)
+    for group in parts:
+        for part in group:
+            updates, state = update(jnp.asarray(part), state, params)
+        expected, expected_state = whole.update(
+            jnp.asarray(group.mean(axis=0)), expected_state
+        )
+        np.testing.assert_allclose(updates, expected, rtol=1e-4, atol=1e-6)
+    assert expected_state.factor < 1
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        ("alpha", -0.1),
+        ("beta", 1.0),
+        ("beta", 0.0),
+        ("eps", 0.0),
+        ("cap", 0.0),
+        ("floor", 0.0),
+        ("floor", 1.1),
+        ("warmup_steps", -1),
+    ],
+)
+def test_numbers_out_of_range_are_errors(number, value):
+    with pytest.raises(ValueError, match=f"{number}: expected a number"):
+        scale_by_variance(**{number: value})
