@@ -16,6 +16,7 @@ LAYERS = (
         "attacks",
         "distributions",
         "losses.categorical",
+        "losses.law",
         "losses.policy",
         "losses.quantile",
         "losses.risk",
@@ -26,6 +27,7 @@ LAYERS = (
         "transforms.upgd",
         "transforms.vgs",
     ),
+    ("return_scale",),
     ("critics", "envs.api", "returns", "space", "state"),
     (
         "controllers",

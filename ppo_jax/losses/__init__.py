@@ -1,5 +1,13 @@
 """Losses and risk measures: pure functions of arrays with any leading axes."""
 
+from ppo_jax.losses.categorical import (
+    cross_entropy_loss,
+    evenly_spaced_atoms,
+    project,
+    shifted_cross_entropy,
+    two_hot,
+)
+from ppo_jax.losses.law import Law, clip_mean, clip_mean_and_std
 from ppo_jax.losses.policy import (
     LOG_RATIO_LIMIT,
     approx_kl,
@@ -11,19 +19,40 @@ from ppo_jax.losses.quantile import (
     quantile_huber_loss,
     quantile_midpoints,
 )
-from ppo_jax.losses.risk import cvar, cvar_weights
+from ppo_jax.losses.risk import (
+    MIN_TAIL,
+    EmpiricalTail,
+    cvar,
+    cvar_weights,
+    empirical_cvar,
+    law_cvar,
+    linear_cvar_weights,
+)
 from ppo_jax.losses.value import clip_around, squared_error
 
 __all__ = [
     "LOG_RATIO_LIMIT",
+    "MIN_TAIL",
+    "EmpiricalTail",
+    "Law",
     "approx_kl",
     "approx_kl_k1",
     "clip_around",
     "clip_each",
+    "clip_mean",
+    "clip_mean_and_std",
     "clipped_surrogate_loss",
+    "cross_entropy_loss",
     "cvar",
     "cvar_weights",
+    "empirical_cvar",
+    "evenly_spaced_atoms",
+    "law_cvar",
+    "linear_cvar_weights",
+    "project",
     "quantile_huber_loss",
     "quantile_midpoints",
+    "shifted_cross_entropy",
     "squared_error",
+    "two_hot",
 ]

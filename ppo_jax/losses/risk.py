@@ -1,4 +1,7 @@
-"""Risk measures of a predicted return distribution."""
+"""Conditional value at risk of predicted distributions and of samples."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import chex
 import jax.numpy as jnp
@@ -7,7 +10,12 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
+from ppo_jax.losses.law import Law
+from ppo_jax.tree import require_finite
 from ppo_jax.types import Array
+
+MIN_TAIL = 10
+"""Samples that a tail needs for its mean to say something."""
 
 
 def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
@@ -37,21 +45,62 @@ def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
     [0.4 0.4 0.2 0. ]
     """
     require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
-    chex.assert_rank(alpha, 0)
-    if not isinstance(alpha, Tracer):
-        require(bool(0 < np.asarray(alpha) <= 1), "alpha", alpha, "a number in (0, 1]")
+    _require_share(alpha)
     mass = jnp.asarray(alpha, jnp.float32) * num_quantiles
     index = jnp.arange(num_quantiles, dtype=jnp.float32)
     return jnp.clip(mass - index, 0.0, 1.0) / mass
 
 
-def cvar(quantiles: Array, alpha: ArrayLike) -> Array:
+def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
+    """Weights w with CVaR_α = Σᵢ wᵢ qᵢ, for a piecewise-linear quantile function.
+
+    The integral over [0, α], divided by α, of the lines through the quantiles at their
+    midpoints (i + ½) / N, the first and the last line prolonged to levels 0 and 1.
+    Closer to a smooth law than `cvar_weights`, but at α = 1 not the mean: the outermost
+    quantiles count more. Where α < 1/N a weight would be negative: there the result is
+    the lowest quantile, which is also the integral at α = 1/N.
+
+    Args:
+        num_quantiles: N.
+        alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
+            not checked.
+
+    Returns:
+        Weights ≥ 0 with sum 1, float32 `[N]`.
+
+    Raises:
+        ValueError: If N < 1, or if α is known and not in (0, 1].
+        AssertionError: If α is not a scalar.
+
+    >>> print(linear_cvar_weights(4, 1.0))
+    [0.28125 0.21875 0.21875 0.28125]
+    """
+    require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
+    _require_share(alpha)
+    if num_quantiles == 1:
+        return jnp.ones(1)
+    mass = jnp.asarray(alpha, jnp.float32) * num_quantiles
+    segment = np.arange(num_quantiles - 1)  # From quantile i, at 0, to i + 1, at 1.
+    start = np.where(segment == 0, -0.5, 0.0).astype(np.float32)
+    end = np.where(segment == num_quantiles - 2, 1.5, 1.0).astype(np.float32)
+    stop = jnp.clip(mass - 0.5 - segment, start, end)
+    upper = (stop**2 - start**2) / 2
+    lower = stop - start - upper
+    none = jnp.zeros(1)
+    area = jnp.concatenate([lower, none]) + jnp.concatenate([none, upper])
+    return jnp.where(mass < 1, cvar_weights(num_quantiles, alpha), area / mass)
+
+
+def cvar(
+    quantiles: Array, alpha: ArrayLike, weights: Callable[..., Array] = cvar_weights
+) -> Array:
     """Conditional value at risk: the mean of the worst share α of outcomes.
 
     Args:
         quantiles: Equally likely outcomes `[..., N]`, in any order; they are sorted.
         alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
             not checked.
+        weights: The rule, `cvar_weights` or `linear_cvar_weights`.
 
     Returns:
         CVaR_α, float32 `[...]`.
@@ -68,5 +117,110 @@ def cvar(quantiles: Array, alpha: ArrayLike) -> Array:
     0.0
     """
     ordered = jnp.sort(jnp.asarray(quantiles, jnp.float32), axis=-1)
-    weights = cvar_weights(ordered.shape[-1], alpha)
-    return jnp.sum(jnp.broadcast_to(weights, ordered.shape) * ordered, axis=-1)
+    share = weights(ordered.shape[-1], alpha)
+    return jnp.sum(jnp.broadcast_to(share, ordered.shape) * ordered, axis=-1)
+
+
+def law_cvar(law: Law, alpha: ArrayLike) -> Array:
+    """Conditional value at risk of outcomes that are not equally likely.
+
+    Σᵢ max(0, min(Fᵢ, α) − Fᵢ₋₁) zᵢ / α with Fᵢ the probability of outcomes 0 to i; the
+    total weight stands for α, so that rounded probabilities do no harm.
+
+    Args:
+        law: Outcomes in ascending order and their probabilities `[..., N]`.
+        alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
+            not checked.
+
+    Returns:
+        CVaR_α, float32 `[...]`.
+
+    Raises:
+        ValueError: If α is known and not in (0, 1].
+        AssertionError: If α is not a scalar.
+
+    >>> law = Law(jnp.arange(-1.0, 1.1, 0.5), jnp.array([0.1, 0.2, 0.4, 0.2, 0.1]))
+    >>> f"{law_cvar(law, 0.2):.4f}"
+    '-0.7500'
+    """
+    _require_share(alpha)
+    probs = jnp.asarray(law.probs, jnp.float32)
+    before = jnp.cumsum(probs, axis=-1) - probs
+    weights = jnp.clip(alpha - before, 0.0, probs)
+    total = jnp.maximum(weights.sum(axis=-1), np.finfo(np.float32).tiny)
+    return jnp.sum(weights * law.outcomes, axis=-1) / total
+
+
+class EmpiricalTail(NamedTuple):
+    """The worst share of samples, float32 `[]` each; all 0 without samples."""
+
+    cvar: Array
+    """Their mean."""
+    var: Array
+    """The value at risk: the best of them."""
+    size: Array
+    """How many they are; the mean is noise below `MIN_TAIL`."""
+
+
+def empirical_cvar(
+    samples: Array,
+    alpha: ArrayLike,
+    valid: Array | None = None,
+    winsor: ArrayLike = 0.0,
+) -> EmpiricalTail:
+    """Conditional value at risk of samples: the mean of the lowest ⌈α n⌉ of n.
+
+    Args:
+        samples: Rewards or returns `[...]`, all of one law.
+        alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
+            not checked.
+        valid: Which samples count, bool `[...]`, all by default. The others may be
+            anything, even NaN.
+        winsor: Share of samples, in [0, ½), to pull in at either end before, to the
+            quantile there, linearly interpolated. It moves the estimate up; may be
+            traced.
+
+    Returns:
+        The mean of the tail, its largest sample, and its size ≥ 1; 0 if n = 0.
+
+    Raises:
+        ValueError: If α is known and not in (0, 1], or a valid sample is known and not
+            finite, or there
+            are none at all.
+        AssertionError: If shapes differ or α is not a scalar.
+
+    >>> tail = empirical_cvar(jnp.array([0.01, -0.02, 0.01, -0.03]), 0.5)
+    >>> f"{tail.cvar:.3f} {tail.var:.2f} {tail.size:.0f}"
+    '-0.025 -0.02 2'
+    """
+    require(samples.size >= 1, "samples", samples, "at least 1")
+    _require_share(alpha)
+    valid = jnp.ones(samples.shape, bool) if valid is None else valid
+    chex.assert_equal_shape([samples, valid])
+    samples = jnp.where(valid, samples, 0.0).astype(jnp.float32)
+    require_finite(samples=samples)
+    count = valid.sum().astype(jnp.float32)
+    ordered = jnp.sort(jnp.where(valid, samples, jnp.inf), axis=None)
+    ordered = jnp.where(jnp.arange(ordered.size) < count, ordered, 0.0)
+    last = jnp.maximum(count - 1, 0.0)
+    low, high = (_interpolate(ordered, q * last) for q in (winsor, 1.0 - winsor))
+    ordered = jnp.clip(ordered, low, high)
+    exact = alpha * count * (1 - 1e-6)  # α = 0.1 of 30 is 3, whatever float32 says.
+    size = jnp.minimum(jnp.maximum(jnp.ceil(exact), 1.0), count)
+    tail = jnp.arange(ordered.size) < size
+    mean = jnp.sum(jnp.where(tail, ordered, 0.0)) / jnp.maximum(size, 1.0)
+    return EmpiricalTail(
+        mean, ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)], size
+    )
+
+
+def _interpolate(ordered: Array, position: ArrayLike) -> Array:
+    """The value between two neighbours of an ordered array."""
+    return jnp.interp(position, jnp.arange(ordered.size, dtype=jnp.float32), ordered)
+
+
+def _require_share(alpha: ArrayLike) -> None:
+    """Checks α if it is known."""
+    chex.assert_rank(alpha, 0)
+    if not isinstance(alpha, Tracer):
+        require(bool(0 < np.asarray(alpha) <= 1), "alpha", alpha, "a number in (0, 1]")

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppo_jax.losses import cvar, cvar_weights
+from ppo_jax.losses import (
+    MIN_TAIL,
+    Law,
+    cvar,
+    cvar_weights,
+    empirical_cvar,
+    law_cvar,
+    linear_cvar_weights,
+)
 
 ALPHAS = [0.01, 0.05, 0.1, 0.25, 0.3, 0.5, 0.625, 0.875, 0.9, 1.0]
 
@@ -154,3 +162,174 @@ def test_low_precision_quantiles_are_summed_in_float32():
     got = cvar(q, 1.0)
     assert got.dtype == jnp.float32
     np.testing.assert_allclose(got, 31.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "alpha", "want"),
+    [
+        (21, 0.05, [0.975, 0.025]),
+        (32, 0.05, [0.703125, 0.29375, 0.003125]),
+        (4, 1.0, [0.28125, 0.21875, 0.21875, 0.28125]),
+        (4, 0.25, [1.0]),
+        (4, 0.1, [1.0]),
+        (2, 1.0, [0.5, 0.5]),
+        (1, 0.7, [1.0]),
+    ],
+)
+def test_linear_weights_by_hand(n, alpha, want):
+    """PROP-13.1, PROP-13.2: the linear rule, and its step below α = 1/N."""
+    weights = linear_cvar_weights(n, alpha)
+    assert weights.shape == (n,)
+    assert weights.dtype == jnp.float32
+    np.testing.assert_allclose(weights, np.pad(want, (0, n - len(want))), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 4, 21])
+def test_linear_cvar_integrates_the_lines_through_the_quantiles(n):
+    """PROP-13.1, R-D10: against quadrature; never a negative weight."""
+    q = np.sort(np.random.default_rng(n).normal(size=n) * 5)
+    places = (np.arange(n) + 0.5) / n
+    slopes = np.diff(q) / np.diff(places)
+    for alpha in np.linspace(1.0001 / n, 1.0, 9):
+        u = (np.arange(200_000) + 0.5) / 200_000 * alpha
+        line = np.interp(u, places, q)
+        line = np.where(u < places[0], q[0] + slopes[0] * (u - places[0]), line)
+        line = np.where(u > places[-1], q[-1] + slopes[-1] * (u - places[-1]), line)
+        got = cvar(jnp.asarray(q), float(alpha), linear_cvar_weights)
+        np.testing.assert_allclose(got, line.mean(), rtol=1e-4, atol=1e-5)
+        assert linear_cvar_weights(n, float(alpha)).min() >= -1e-7
+
+
+def test_linear_cvar_is_continuous_traceable_and_closer_to_the_truth():
+    """PROP-13.2, PROP-13.7, R-C6: N(0, 1), α = .05, whose CVaR is −2.0627.
+
+    Of 11 quantiles the lowest covers more than α: there the rules agree.
+    """
+    q = jnp.array([-10.0, 0.0, 0.0, 10.0])
+    curve = jax.jit(jax.vmap(lambda alpha: cvar(q, alpha, linear_cvar_weights)))
+    values = np.asarray(curve(jnp.linspace(0.005, 1.0, 400)))
+    assert (np.diff(values) >= -1e-5).all()
+    assert np.diff(values).max() < 0.2
+    table = {11: -1.6906, 21: -1.9679, 32: -2.0112, 51: -2.0347, 101: -2.0505}
+    for n, want in table.items():
+        quantiles = jnp.asarray(stats.norm.ppf((np.arange(n) + 0.5) / n))
+        linear = cvar(quantiles, 0.05, linear_cvar_weights)
+        np.testing.assert_allclose(linear, want, atol=6e-5)
+        assert abs(linear + 2.0627) <= abs(cvar(quantiles, 0.05) + 2.0627) + 1e-6
+
+
+def test_linear_weights_check_alpha():
+    """PROP-13.6."""
+    for alpha in (0.0, -0.1, 1.1, np.nan):
+        with pytest.raises(ValueError, match="alpha"):
+            linear_cvar_weights(4, alpha)
+
+
+ATOMS, MASSES = jnp.linspace(-1.0, 1.0, 5), jnp.array([0.1, 0.2, 0.4, 0.2, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "want"),
+    [(0.05, -1), (0.1, -1), (0.2, -0.75), (0.3, -2 / 3), (0.5, -0.4), (1, 0)],
+)
+def test_cvar_of_atoms_by_hand(alpha, want):
+    """PROP-13.8."""
+    np.testing.assert_allclose(law_cvar(Law(ATOMS, MASSES), alpha), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_cvar_of_atoms_matches_integration(alpha):
+    """PROP-13.8: any leading axes; equal masses give the quantiles' CVaR."""
+    rng = np.random.default_rng(4)
+    outcomes = np.sort(rng.normal(size=(2, 3, 51)) * 5, axis=-1)
+    probs = rng.dirichlet(np.full(51, 0.3), size=(2, 3))
+    got = law_cvar(Law(jnp.asarray(outcomes), jnp.asarray(probs)), alpha)
+    for index in np.ndindex(2, 3):
+        share = np.concatenate([[0.0], np.cumsum(probs[index])])
+        curve = np.concatenate([[0.0], np.cumsum(probs[index] * outcomes[index])])
+        want = np.interp(alpha, share, curve) / alpha
+        np.testing.assert_allclose(got[index], want, rtol=1e-3, atol=1e-4)
+    equal = Law(jnp.asarray(outcomes), jnp.full((2, 3, 51), 1 / 51))
+    want = cvar(jnp.asarray(outcomes), alpha)
+    np.testing.assert_allclose(law_cvar(equal, alpha), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.25, 1.0])
+def test_cvar_of_atoms_is_robust(alpha):
+    """PROP-13.8: finite gradients, rounded sums, and constants are exact."""
+
+    def value(probs):
+        return law_cvar(Law(ATOMS, probs), alpha)
+
+    for probs in (MASSES, jax.nn.one_hot(2, 5), jnp.full(5, 0.2)):
+        assert jnp.isfinite(jax.grad(value)(probs)).all()
+    for scale in (1 - 3e-7, 1 + 3e-7):
+        np.testing.assert_allclose(value(MASSES * scale), value(MASSES), atol=3e-6)
+    constant = Law(jnp.full(5, 1e6), MASSES * (1 - 3e-7))
+    np.testing.assert_allclose(law_cvar(constant, alpha), 1e6, rtol=2e-7)
+    with pytest.raises(ValueError, match="alpha"):
+        law_cvar(Law(ATOMS, MASSES), 1.5)
+
+
+def test_empirical_cvar_by_hand():
+    """PROP-13.9: it scales, one sample is its own tail, and none gives zeros."""
+    rewards = jnp.array([-0.02, 0.01, -0.02, 0.01])
+    tail = empirical_cvar(rewards, 0.5)
+    np.testing.assert_allclose(tail, [-0.02, -0.02, 2.0], rtol=1e-6)
+    scaled = empirical_cvar(100 * rewards, 0.5)
+    np.testing.assert_allclose(scaled, [-2.0, -2.0, 2.0], rtol=1e-6)
+    np.testing.assert_array_equal(empirical_cvar(jnp.array([3.0]), 0.01), [3, 3, 1])
+    none = empirical_cvar(rewards.at[0].set(jnp.nan), 0.5, jnp.zeros(4, bool))
+    np.testing.assert_array_equal(none, [0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.15, 0.3, 0.7, 1.0])
+def test_empirical_cvar_is_the_mean_of_the_lowest_samples(alpha, variant):
+    """PROP-13.9: of the valid ones; the others may be anything."""
+    rng = np.random.default_rng(5)
+    samples, valid = rng.normal(size=(20, 15)), rng.random((20, 15)) < 0.6
+    garbage = np.where(valid, samples, rng.choice([np.nan, np.inf, -1e9], (20, 15)))
+    ordered = np.sort(samples[valid])
+    size = int(np.ceil(round(alpha * ordered.size, 9)))
+    got = variant(lambda x, v: empirical_cvar(x, alpha, v))(
+        jnp.asarray(garbage, jnp.float32), jnp.asarray(valid)
+    )
+    want = [ordered[:size].mean(), ordered[size - 1], size]
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1, 0.3, 1 / 3])
+def test_the_size_of_a_tail_survives_float32(alpha):
+    """PROP-13.9: ⌈α n⌉ of exact numbers: .1 of 30 are 3, and 9 are told from 10."""
+    size = jax.jit(lambda a, v: empirical_cvar(jnp.zeros(2000), a, v).size)
+    for n in [1, 2, 9, 10, 20, 30, 90, 180, 181, 200, 300, 900, 901, 1000, 1999]:
+        valid = jnp.arange(2000) < n
+        assert size(alpha, valid) == max(1, np.ceil(round(alpha * n, 9)))
+    assert size(0.05, jnp.arange(2000) < 180) == 9 < MIN_TAIL
+    assert size(0.05, jnp.arange(2000) < 181) == 10 >= MIN_TAIL
+
+
+@pytest.mark.parametrize("winsor", [0.001, 0.05, 0.2])
+def test_winsorising_pulls_in_both_ends(winsor):
+    """PROP-13.9: to interpolated quantiles, which moves the estimate up."""
+    samples = np.random.default_rng(6).standard_t(2, size=301)
+    valid = np.arange(301) % 4 != 0
+    low, high = np.quantile(samples[valid], [winsor, 1 - winsor])
+    pulled = np.sort(np.clip(samples[valid], low, high))
+    for alpha, size in ((0.1, 23), (1.0, 225)):
+        got = empirical_cvar(jnp.asarray(samples), alpha, jnp.asarray(valid), winsor)
+        want = [pulled[:size].mean(), pulled[size - 1], size]
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+    plain = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid))
+    pulled_tail = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid), winsor)
+    assert pulled_tail.cvar > plain.cvar
+
+
+def test_empirical_cvar_checks_its_arguments():
+    """PROP-13.6."""
+    with pytest.raises(ValueError, match="alpha"):
+        empirical_cvar(jnp.zeros(3), 0.0)
+    with pytest.raises(ValueError, match="samples: expected finite"):
+        empirical_cvar(jnp.array([1.0, jnp.nan]), 0.5)
+    with pytest.raises(AssertionError):
+        empirical_cvar(jnp.zeros(3), 0.5, jnp.ones((3, 1), bool))

@@ -1,0 +1,91 @@
+"""Laws of a return with finitely many outcomes, and how far a new one may move."""
+
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax.types import Array
+
+VAR_EPS = 1e-8
+"""Added to variances under a root, whose gradient is then finite at 0."""
+
+
+class Law(NamedTuple):
+    """Outcomes and their probabilities."""
+
+    outcomes: Array
+    """`[..., N]`."""
+    probs: Array
+    """`[..., N]`; they sum to 1."""
+
+    def mean(self) -> Array:
+        """Expected outcome, `[...]`."""
+        return jnp.sum(self.probs * self.outcomes, axis=-1)
+
+    def std(self) -> Array:
+        """Standard deviation of the outcomes, √(variance + 10⁻⁸), `[...]`."""
+        centred = self.outcomes - self.mean()[..., None]
+        return jnp.sqrt(jnp.sum(self.probs * centred**2, axis=-1) + VAR_EPS)
+
+
+def clip_mean(new: Law, old: Law, eps: ArrayLike) -> Array:
+    """Shifts a law so that its mean is within ±ε of an old one's.
+
+    All outcomes move by the same amount: their differences, and so the spread, stay.
+
+    Args:
+        new: The predicted law.
+        old: The law before the update, with the same leading axes.
+        eps: Half-width ε > 0 in the units of the outcomes; may be traced.
+
+    Returns:
+        The shifted outcomes of the new law, float32 `[..., N]`.
+
+    Raises:
+        AssertionError: If the leading axes differ.
+
+    >>> third = jnp.full(3, 1 / 3)
+    >>> new, old = Law(jnp.arange(3) * 2.0, third), Law(jnp.arange(3) - 1.0, third)
+    >>> print(clip_mean(new, old, 0.5).round(4))
+    [-1.5  0.5  2.5]
+    """
+    return new.outcomes + _shift(new, old, eps)[..., None]
+
+
+def clip_mean_and_std(
+    new: Law, old: Law, eps: ArrayLike, factor: ArrayLike = 2.0
+) -> Array:
+    """Shifts a law as `clip_mean`, and narrows it if it became too wide.
+
+    The deviations from the mean are scaled by min(1, factor · σ_old / σ_new).
+
+    Args:
+        new: The predicted law.
+        old: The law before the update, with the same leading axes.
+        eps: Half-width ε > 0 in the units of the outcomes; may be traced.
+        factor: Largest σ allowed, in units of σ_old, ≥ 1; may be traced.
+
+    Returns:
+        The moved outcomes of the new law, float32 `[..., N]`.
+
+    Raises:
+        AssertionError: If the leading axes differ.
+
+    >>> third = jnp.full(3, 1 / 3)
+    >>> new, old = Law(jnp.arange(3) * 2.0, third), Law(jnp.arange(3) - 1.0, third)
+    >>> print(clip_mean_and_std(new, old, 0.5, factor=1.5).round(4))
+    [-1.   0.5  2. ]
+    """
+    scale = jnp.minimum(1.0, factor * old.std() / new.std())
+    narrowing = (scale - 1.0)[..., None] * (new.outcomes - new.mean()[..., None])
+    return clip_mean(new, old, eps) + narrowing
+
+
+def _shift(new: Law, old: Law, eps: ArrayLike) -> Array:
+    """What moves the mean into range: exactly 0 within it, `[...]`."""
+    mean, old_mean = new.mean(), old.mean()
+    chex.assert_equal_shape([mean, old_mean])
+    excess = jnp.maximum(jnp.abs(mean - old_mean) - eps, 0.0)
+    return -jnp.sign(mean - old_mean) * excess
