@@ -360,8 +360,8 @@ class Categorical(Critic):
 class _OffAtoms(Categorical):
     """What clipping makes of a categorical prediction: a law beside the atoms.
 
-    Its outputs are that law; read as its projection onto the atoms, which exists only
-    where a target lies.
+    Its outputs are that law. It is trained as its projection onto the atoms, which is
+    evaluated only where the target lies.
     """
 
     def law(self, outputs: Law) -> Law:
