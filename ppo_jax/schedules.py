@@ -100,9 +100,51 @@ class Warmup(Schedule):
         progress = _clipped(progress)
         rest = (progress - self.fraction) / (1 - self.fraction)
         rising = progress < self.fraction
-        # Where it does not rise, the fraction may be 0: it must not divide.
-        rise = progress / jnp.where(rising, self.fraction, 1.0)
-        return jnp.where(rising, rise, self.then(rest))
+        return jnp.where(rising, rise(progress, self.fraction), self.then(rest))
+
+
+@component
+class Ramp(Schedule):
+    """From `initial` to `final` on a straight line, constant before and after.
+
+    >>> ramp = Ramp(initial=1.8, final=1.0, begin=0.2, length=0.4)
+    >>> [round(float(ramp(progress)), 4) for progress in (0.0, 0.2, 0.4, 0.6, 1.0)]
+    [1.8, 1.8, 1.4, 1.0, 1.0]
+    """
+
+    initial: float = 1.0
+    final: float = 0.0
+    begin: float = 0.0
+    length: float = 1.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for negative or infinite numbers."""
+        expected = "a finite number ≥ 0"
+        for field in ("initial", "final", "begin", "length"):
+            require_range(self, field, expected, lambda x: 0 <= x < math.inf)
+
+    def __call__(self, progress: ArrayLike) -> Array:
+        done = rise(_clipped(progress) - self.begin, self.length)
+        return (1 - done) * self.initial + done * self.final  # Exact at both ends.
+
+
+def rise(x: ArrayLike, length: ArrayLike) -> Array:
+    """How far a straight rise is done, x / length; one of no length is a step at 0.
+
+    Args:
+        x: Distance from the foot of the rise `[...]`.
+        length: Length ≥ 0 of the rise, a scalar; may be traced.
+
+    Returns:
+        Share in [0, 1], float32 `[...]`.
+
+    >>> rise(jnp.array([-1.0, 0.0, 5.0, 20.0, 30.0]), 20.0).tolist()
+    [0.0, 0.0, 0.25, 1.0, 1.0]
+    """
+    x = jnp.asarray(x, jnp.float32)
+    rising = x < length
+    slope = x / jnp.where(rising, length, 1.0)  # Elsewhere the length may be 0.
+    return jnp.where(rising, jnp.maximum(slope, 0.0), 1.0)
 
 
 def _clipped(progress: ArrayLike) -> Array:

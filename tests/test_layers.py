@@ -16,6 +16,7 @@ LAYERS = (
         "attacks",
         "distributions",
         "losses.categorical",
+        "losses.constraint",
         "losses.law",
         "losses.policy",
         "losses.quantile",
@@ -30,7 +31,9 @@ LAYERS = (
     ("return_scale",),
     ("critics", "envs.api", "returns", "space", "state"),
     (
-        "controllers",
+        "controllers.entropy",
+        "controllers.kl",
+        "controllers.value",
         "diagnostics",
         "envs.behaviour",
         "envs.probes.bandits",

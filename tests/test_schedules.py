@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from ppo_jax.component import as_arrays, numbers
-from ppo_jax.schedules import Constant, Cosine, Linear, Schedule, Warmup
+from ppo_jax.schedules import Constant, Cosine, Linear, Ramp, Schedule, Warmup, rise
 
 PROGRESS = np.linspace(0, 1, 21)
-ALL = [Constant(), Linear(0.1), Cosine(0.1), Warmup(0.25, then=Linear(0.1))]
+ALL = [
+    Constant(),
+    Linear(0.1),
+    Cosine(0.1),
+    Warmup(0.25, then=Linear(0.1)),
+    Ramp(final=0.1, begin=0.2, length=0.55),
+]
 
 
 def oracle(schedule, p):
@@ -27,6 +33,8 @@ def oracle(schedule, p):
         case Warmup(fraction, then):
             rest = (p - fraction) / (1 - fraction)
             return p / fraction if p < fraction else oracle(then, rest)
+        case Ramp(initial, final, begin, length):
+            return np.interp(p, [begin, begin + length], [initial, final])
 
 
 @pytest.mark.parametrize("schedule", ALL, ids=lambda s: type(s).__name__)
@@ -60,6 +68,42 @@ def test_numbers_of_a_schedule_may_be_traced():
     assert set(numbers(members)) == {"fraction", "then.final"}
     factors = jax.vmap(lambda schedule: schedule(0.25))(members)
     np.testing.assert_allclose(factors, [0.75, 0.5], rtol=1e-6)
+
+
+def test_the_clip_range_is_warmed_up():
+    """PROP-5.6: .18 → .10 over 16 of 160 updates."""
+    ramp = Ramp(initial=1.8, final=1.0, length=0.1)
+    got = [float(0.1 * ramp(u / 160)) for u in (0, 8, 16, 17, 160)]
+    np.testing.assert_allclose(got, [0.18, 0.14, 0.1, 0.1, 0.1], rtol=1e-6)
+
+
+def test_a_coefficient_is_held_and_then_decays():
+    """PROP-8.4: held for 200 000 of 1 250 000 steps, then decays over 800 000."""
+    ramp = Ramp(initial=1.0, final=0.0, begin=0.16, length=0.64)
+    steps = np.array([0, 2e5, 6e5, 1e6, 1.25e6])
+    got = jax.vmap(ramp)(jnp.asarray(steps / 1.25e6, jnp.float32))
+    np.testing.assert_allclose(0.7 * got, [0.7, 0.7, 0.35, 0.0, 0.0], atol=1e-6)
+
+
+def test_a_rise_of_no_length_is_a_step():
+    with jax.debug_nans(True):
+        got = rise(jnp.array([-1.0, -1e-6, 0.0, 1.0]), 0.0)
+    np.testing.assert_array_equal(got, [0.0, 0.0, 1.0, 1.0])
+
+
+def test_ramps_of_members():
+    """PROP-5.6: each with its own start, one of no length."""
+    ramps = jax.vmap(lambda x, n: as_arrays(Ramp(x, 1.0, 0.0, n)))(
+        jnp.array([1.8, 3.0]), jnp.array([0.2, 0.0])
+    )
+    got = jax.jit(jax.vmap(lambda ramp: ramp(0.1)))(ramps)
+    np.testing.assert_allclose(got, [1.4, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("field", ["initial", "final", "begin", "length"])
+def test_a_ramp_has_finite_numbers(field):
+    with pytest.raises(ValueError, match=rf"Ramp\.{field}: expected a finite"):
+        Ramp(**{field: -0.1})
 
 
 @pytest.mark.parametrize("kind", [Linear, Cosine])

@@ -7,9 +7,11 @@ from ppo_jax.losses.categorical import (
     shifted_cross_entropy,
     two_hot,
 )
+from ppo_jax.losses.constraint import dual_ascent, shortfall
 from ppo_jax.losses.law import Law, clip_mean, clip_mean_and_std
 from ppo_jax.losses.policy import (
     LOG_RATIO_LIMIT,
+    advantage_weights,
     approx_kl,
     approx_kl_k1,
     clipped_surrogate_loss,
@@ -27,6 +29,7 @@ from ppo_jax.losses.risk import (
     empirical_cvar,
     law_cvar,
     linear_cvar_weights,
+    tail_advantage,
 )
 from ppo_jax.losses.value import clip_around, squared_error
 
@@ -35,6 +38,7 @@ __all__ = [
     "MIN_TAIL",
     "EmpiricalTail",
     "Law",
+    "advantage_weights",
     "approx_kl",
     "approx_kl_k1",
     "clip_around",
@@ -45,6 +49,7 @@ __all__ = [
     "cross_entropy_loss",
     "cvar",
     "cvar_weights",
+    "dual_ascent",
     "empirical_cvar",
     "evenly_spaced_atoms",
     "law_cvar",
@@ -53,6 +58,8 @@ __all__ = [
     "quantile_huber_loss",
     "quantile_midpoints",
     "shifted_cross_entropy",
+    "shortfall",
     "squared_error",
+    "tail_advantage",
     "two_hot",
 ]

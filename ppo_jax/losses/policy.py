@@ -4,9 +4,13 @@
 """
 
 import chex
+import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
+from ppo_jax.component import require
 from ppo_jax.types import Array
 
 LOG_RATIO_LIMIT = 20.0
@@ -91,6 +95,45 @@ def approx_kl_k1(log_ratio: Array) -> Array:
     '0.0125'
     """
     return -_clamp(log_ratio)
+
+
+def advantage_weights(
+    advantage: Array, temperature: ArrayLike, max_weight: ArrayLike = 100.0
+) -> Array:
+    """Weights of advantage-weighted regression, exp(min(A / β, ln w_max)).
+
+    The regression minimises −weight · log π(a|s): it imitates actions, the better ones
+    more. The exponent is bounded before exp, so that nothing overflows; no gradient
+    flows through a weight.
+
+    Args:
+        advantage: Advantages A `[...]`; ±∞ is allowed.
+        temperature: β > 0; may be traced, and is then not checked.
+        max_weight: Largest weight w_max > 0; may be traced, and is then not checked.
+
+    Returns:
+        Weights in [0, w_max], float32 `[...]`; a traced NaN stays one.
+
+    Raises:
+        ValueError: If an advantage is known and NaN, or a number known and not > 0.
+
+    References:
+        Peng et al., `Advantage-Weighted Regression
+        <https://arxiv.org/abs/1910.00177>`_, 2019.
+
+    >>> weights = advantage_weights(jnp.array([-jnp.inf, 0.0, jnp.inf]), 5.0)
+    >>> weights.tolist()
+    [0.0, 1.0, 100.0]
+    """
+    for name, value in (("temperature", temperature), ("max_weight", max_weight)):
+        if not isinstance(value, Tracer):
+            require(bool(np.all(np.asarray(value) > 0)), name, value, "a number > 0")
+    if not isinstance(advantage, Tracer):
+        known = not np.isnan(np.asarray(advantage, np.float32)).any()
+        require(known, "advantage", advantage, "numbers, not NaN")
+    scaled = jnp.asarray(advantage, jnp.float32) / temperature
+    weight = jnp.exp(jnp.minimum(scaled, jnp.log(max_weight)))
+    return jax.lax.stop_gradient(jnp.minimum(weight, max_weight))  # After rounding.
 
 
 def _clamp(log_ratio: Array) -> Array:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -184,9 +185,8 @@ def empirical_cvar(
         The mean of the tail, its largest sample, and its size ≥ 1; 0 if n = 0.
 
     Raises:
-        ValueError: If α is known and not in (0, 1], or a valid sample is known and not
-            finite, or there
-            are none at all.
+        ValueError: If α is known and not in (0, 1], a valid sample is known and not
+            finite, or there are no samples.
         AssertionError: If shapes differ or α is not a scalar.
 
     >>> tail = empirical_cvar(jnp.array([0.01, -0.02, 0.01, -0.03]), 0.5)
@@ -212,6 +212,36 @@ def empirical_cvar(
     return EmpiricalTail(
         mean, ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)], size
     )
+
+
+def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -> Array:
+    """What a sample adds to CVaR_α: 1{R ≤ VaR} (R − VaR) / α.
+
+    Added to an advantage with a coefficient, it makes actions with outcomes in the tail
+    less likely: the gradient of the policy's CVaR. It reaches no critic.
+
+    Args:
+        outcome: Samples R `[...]`, in the units of VaR.
+        value_at_risk: Their α-quantile, a scalar.
+        alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
+            not checked.
+
+    Returns:
+        Numbers ≤ 0 without gradient, float32 `[...]`.
+
+    Raises:
+        ValueError: If α is known and not in (0, 1].
+
+    References:
+        Tamar et al., `Optimizing the CVaR via Sampling
+        <https://arxiv.org/abs/1404.3862>`_, 2015.
+
+    >>> tail_advantage(jnp.array([-3.0, -1.0, 4.0]), -1.0, 0.5).tolist()
+    [-4.0, 0.0, 0.0]
+    """
+    _require_share(alpha)
+    short = jnp.minimum(jnp.asarray(outcome, jnp.float32) - value_at_risk, 0.0)
+    return jax.lax.stop_gradient(short / alpha)
 
 
 def _interpolate(ordered: Array, position: ArrayLike) -> Array:

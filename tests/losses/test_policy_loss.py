@@ -7,6 +7,7 @@ import pytest
 
 from ppo_jax.losses import (
     LOG_RATIO_LIMIT,
+    advantage_weights,
     approx_kl,
     approx_kl_k1,
     clipped_surrogate_loss,
@@ -157,3 +158,49 @@ def test_k1_and_k3_have_the_right_gradients():
     k3 = jax.grad(lambda x: approx_kl(x).sum())(log_ratio)
     np.testing.assert_array_equal(k1, -1.0)
     np.testing.assert_allclose(k3, np.exp([0.0, 0.5, -0.5]) - 1, rtol=1e-5)
+
+
+def test_advantage_weights_by_hand():
+    """PROP-8.1, R-E4: β = 5; ln 100 · 5 = 23.0259 is where the weight ends."""
+    advantage = jnp.array([0.0, 1.0, 2.0, 3.0, -3.0, 5.0, 23.0259, 24.0, 1e30])
+    want = [1, 1.2214, 1.4918, 1.8221, 0.5488, 2.7183, 100, 100, 100]
+    np.testing.assert_allclose(advantage_weights(advantage, 5.0), want, rtol=1e-4)
+    ends = advantage_weights(jnp.array([jnp.inf, -jnp.inf]), 5.0)
+    np.testing.assert_array_equal(ends, [100.0, 0.0])
+    with pytest.raises(ValueError, match="advantage"):
+        advantage_weights(jnp.array([0.0, jnp.nan]), 5.0)
+    assert jnp.isnan(jax.jit(advantage_weights)(jnp.array([jnp.nan]), 5.0)).all()
+
+
+@pytest.mark.parametrize("max_weight", [100.0, 20.0, 0.5])
+def test_advantage_weights_are_bounded_and_monotone(max_weight):
+    """PROP-8.2, R-E4."""
+    advantage = jnp.linspace(-1e3, 1e3, 4_001)
+    for temperature in (0.1, 1.0, 5.0):
+        weight = np.asarray(advantage_weights(advantage, temperature, max_weight))
+        assert weight.max() == np.float32(max_weight)
+        assert weight.min() >= 0
+        assert (np.diff(weight) >= 0).all()
+
+
+def test_no_gradient_through_an_advantage_weight():
+    """PROP-8.3."""
+    gradient = jax.grad(
+        lambda a, b, w: advantage_weights(a, b, w).sum(), argnums=(0, 1, 2)
+    )
+    for part in gradient(jnp.array([0.0, 1.0, 99.0]), 5.0, 100.0):
+        np.testing.assert_array_equal(part, 0.0)
+
+
+@pytest.mark.parametrize(("beta", "most"), [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0)])
+def test_advantage_weights_need_positive_numbers(beta, most):
+    """PROP-8.1: a known temperature and bound are checked."""
+    with pytest.raises(ValueError, match="a number > 0"):
+        advantage_weights(jnp.zeros(2), beta, most)
+
+
+def test_temperature_may_differ_per_member():
+    """PROP-8.1: a population maps over β and the bound in one program."""
+    weights = jax.jit(jax.vmap(advantage_weights, (None, 0, 0)))
+    got = weights(jnp.array([5.0]), jnp.array([5.0, 1.0]), jnp.array([100.0, 3.0]))
+    np.testing.assert_allclose(got, [[2.7183], [3.0]], rtol=1e-4)

@@ -1,0 +1,37 @@
+"""Controllers: small state machines that steer training from one update to the next.
+
+A controller is a component that holds numbers; what it remembers is a state of arrays.
+`init()` makes a state, `update(state, …)` moves it by what an update measured, and a
+further method reads it. A measurement that is not finite leaves a state as it was.
+"""
+
+from ppo_jax.controllers.entropy import EntropySchedule, EntropyState, Plateau, slope
+from ppo_jax.controllers.kl import (
+    Ema,
+    EpochBudget,
+    KlPid,
+    KlPidState,
+    KlStop,
+    KlStopState,
+    MovingAverage,
+    Smoothing,
+)
+from ppo_jax.controllers.value import ClipGate, Known, PoorValueScale
+
+__all__ = [
+    "ClipGate",
+    "Ema",
+    "EntropySchedule",
+    "EntropyState",
+    "EpochBudget",
+    "KlPid",
+    "KlPidState",
+    "KlStop",
+    "KlStopState",
+    "Known",
+    "MovingAverage",
+    "Plateau",
+    "PoorValueScale",
+    "Smoothing",
+    "slope",
+]

@@ -1,0 +1,157 @@
+"""The entropy coefficient: it decays once the entropy is flat, and rises in trouble."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import component, require, require_range
+from ppo_jax.schedules import rise
+from ppo_jax.types import Array
+
+
+@component
+class Plateau:
+    """When the entropy counts as flat: the decay waits for it.
+
+    Attributes:
+        window: W, updates over which a line is fitted.
+        tolerance: Largest absolute slope, in nats per update.
+        min_updates: Updates before which nothing counts as flat.
+    """
+
+    window: int = 24
+    tolerance: float = 0.002
+    min_updates: float = 40.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a window without a slope or a negative number."""
+        require(self.window >= 2, "Plateau.window", self.window, "at least 2")
+        for field in ("tolerance", "min_updates"):
+            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+
+    def reached(self, window: Array, updates: Array) -> Array:
+        """Whether the last W entropies are flat, bool `[]`."""
+        full = updates >= self.window
+        flat = jnp.abs(slope(window)) <= self.tolerance
+        return full & flat & (updates >= self.min_updates)
+
+
+class EntropyState(NamedTuple):
+    """What an `EntropySchedule` remembers."""
+
+    window: Array
+    """The last W entropies, oldest first, `[W]`; `[0]` without a plateau."""
+    updates: Array
+    """Updates seen, int32 `[]`."""
+    started_at: Array
+    """`updates` when the decay began, int32 `[]`; −1 before."""
+    bad_streak: Array
+    """Updates in a row whose explained variance was negative, int32 `[]`."""
+
+
+@component
+class EntropySchedule:
+    """A coefficient that decays linearly, never below a floor.
+
+    With a plateau, the decay begins when the entropy is flat for the first time, and
+    goes on even if it moves again. While the critic stays worse than a constant, the
+    coefficient is boosted: the policy must not settle on what such a critic says.
+
+    Attributes:
+        initial: Coefficient before the decay.
+        final: Coefficient after it.
+        decay_updates: Length of the decay.
+        floor: Least coefficient, after decay and after boost.
+        plateau: What the decay waits for; None: it begins at once.
+        boost: Factor ≥ 1 for each bad update in a row beyond `boost_patience`.
+        boost_patience: Bad updates in a row that are tolerated.
+        boost_cap: Largest coefficient, as a multiple ≥ 1 of `initial`.
+
+    >>> schedule = EntropySchedule(initial=0.01, final=0.0, decay_updates=2, floor=5e-4)
+    >>> state, coefficients = schedule.init(), []
+    >>> for entropy in (1.4, 1.3, 1.2):
+    ...     coefficients.append(round(float(schedule.coefficient(state)), 6))
+    ...     state = schedule.update(state, entropy, explained_variance=0.5)
+    >>> coefficients
+    [0.01, 0.005, 0.0005]
+    """
+
+    initial: float = 0.01
+    final: float = 0.01
+    decay_updates: float = 0.0
+    floor: float = 0.0
+    plateau: Plateau | None = None
+    boost: float = 1.0
+    boost_patience: float = 2.0
+    boost_cap: float = 5.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative number or a boost that is none."""
+        for field in ("initial", "final", "decay_updates", "floor", "boost_patience"):
+            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+        for field in ("boost", "boost_cap"):
+            require_range(self, field, "a number ≥ 1", lambda x: x >= 1)
+
+    def init(self) -> EntropyState:
+        """The state before the first update."""
+        waits = self.plateau is not None
+        return EntropyState(
+            window=jnp.zeros(self.plateau.window if self.plateau else 0),
+            updates=jnp.zeros((), jnp.int32),
+            started_at=jnp.array(-1 if waits else 0, jnp.int32),
+            bad_streak=jnp.zeros((), jnp.int32),
+        )
+
+    def update(
+        self, state: EntropyState, entropy: Array, explained_variance: Array
+    ) -> EntropyState:
+        """The state after one more update.
+
+        Args:
+            state: The state before it.
+            entropy: Mean entropy of the policy `[]`, in nats.
+            explained_variance: Of the update's returns `[]`; the streak of bad updates
+                stays as it was where this is not finite.
+        """
+        window, updates = state.window, state.updates + 1
+        started_at = state.started_at
+        if self.plateau is not None:
+            window = jnp.append(window[1:], entropy)
+            starts = (started_at < 0) & self.plateau.reached(window, updates)
+            started_at = jnp.where(starts, updates, started_at)
+        streak = jnp.where(explained_variance < 0, state.bad_streak + 1, 0)
+        known = jnp.isfinite(explained_variance)
+        streak = jnp.where(known, streak, state.bad_streak)
+        new = EntropyState(window, updates, started_at, streak)
+        return tree.where(jnp.isfinite(entropy), new, state)
+
+    def coefficient(self, state: EntropyState) -> Array:
+        """The coefficient of the entropy in the next update, float32 `[]`."""
+        elapsed = state.updates - state.started_at
+        done = jnp.where(state.started_at < 0, 0.0, rise(elapsed, self.decay_updates))
+        decayed = (1 - done) * self.initial + done * self.final
+        excess = jnp.maximum(state.bad_streak - self.boost_patience, 0.0)
+        growth = jnp.asarray(self.boost, jnp.float32) ** excess
+        growth = jnp.minimum(growth, jnp.finfo(jnp.float32).max)  # 0 · ∞ is NaN.
+        boosted = jnp.maximum(decayed, self.floor) * growth
+        capped = jnp.minimum(boosted, self.boost_cap * self.initial)
+        return jnp.maximum(capped, self.floor)
+
+
+def slope(series: Array) -> Array:
+    """Slope of the least-squares line through equally spaced numbers.
+
+    Args:
+        series: At least two numbers, in order, `[W]`.
+
+    Returns:
+        Change per step, float32 `[]`.
+
+    >>> float(slope(jnp.array([3.0, 5.0, 7.0])))
+    2.0
+    """
+    step = jnp.arange(series.shape[0], dtype=jnp.float32)
+    step -= step.mean()
+    series = jnp.asarray(series, jnp.float32)
+    return jnp.sum(step * (series - series.mean())) / jnp.sum(step**2)

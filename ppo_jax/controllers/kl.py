@@ -1,0 +1,314 @@
+"""How far an update may move the policy: early stop, epochs, and a penalty."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.types import Array
+
+
+@component
+class Smoothing:
+    """A running average of the minibatch steps of an epoch."""
+
+    def init(self) -> Any:
+        """The state before the first number."""
+        raise NotImplementedError
+
+    def update(self, state: Any, x: Array) -> Any:
+        """The state after one more number `[]`."""
+        raise NotImplementedError
+
+    def value(self, state: Any) -> Array:
+        """The average of what was seen, float32 `[]`; 0 before the first number."""
+        raise NotImplementedError
+
+
+class _Window(NamedTuple):
+    last: Array
+    """Numbers, oldest first, `[W]`; zeros before there were W."""
+    count: Array
+    """int32 `[]`."""
+
+
+@component
+class MovingAverage(Smoothing):
+    """The mean of the last W numbers, or of as many as there were.
+
+    >>> average = MovingAverage(window=2)
+    >>> state = average.init()
+    >>> for x in (1.0, 2.0, 5.0):
+    ...     state = average.update(state, x)
+    >>> float(average.value(state))
+    3.5
+    """
+
+    window: int = 10
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for an empty window."""
+        require(self.window >= 1, "MovingAverage.window", self.window, "at least 1")
+
+    def init(self) -> _Window:
+        return _Window(jnp.zeros(self.window), jnp.zeros((), jnp.int32))
+
+    def update(self, state: _Window, x: Array) -> _Window:
+        return _Window(jnp.append(state.last[1:], x), state.count + 1)
+
+    def value(self, state: _Window) -> Array:
+        return state.last.sum() / jnp.clip(state.count, 1, self.window)
+
+
+class _Average(NamedTuple):
+    value: Array
+    """Float32 `[]`."""
+    count: Array
+    """int32 `[]`."""
+
+
+@component
+class Ema(Smoothing):
+    """An exponential moving average that begins at the first number.
+
+    Attributes:
+        rate: Weight of a new number, in (0, 1].
+    """
+
+    rate: float = 0.2
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a rate outside of (0, 1]."""
+        require_range(self, "rate", "a number in (0, 1]", lambda x: 0 < x <= 1)
+
+    def init(self) -> _Average:
+        return _Average(jnp.zeros(()), jnp.zeros((), jnp.int32))
+
+    def update(self, state: _Average, x: Array) -> _Average:
+        moved = (1 - self.rate) * state.value + self.rate * x
+        return _Average(jnp.where(state.count == 0, x, moved), state.count + 1)
+
+    def value(self, state: _Average) -> Array:
+        return state.value
+
+
+class KlStopState(NamedTuple):
+    """What a `KlStop` remembers within one update."""
+
+    smoothing: Any
+    streak: Array
+    """Steps in a row above the target, int32 `[]`."""
+    exceeded: Array
+    """Steps of this epoch above the target, int32 `[]`."""
+    steps: Array
+    """Steps of this epoch, int32 `[]`."""
+    stopped: Array
+    """Whether the rest of the update is skipped, bool `[]`."""
+
+
+@component
+class KlStop:
+    """Ends an update early when the policy has moved too far from the old one.
+
+    A step is above the target if its own or the smoothed divergence is. All but
+    `stopped` begins anew with every epoch; once stopped, nothing changes any more.
+
+    Attributes:
+        target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
+        absolute: Stops at once at this multiple of the target; None: never.
+        consecutive: Stops after so many steps in a row above it; None: never.
+        share: Stops after an epoch with such a share of them; None: never.
+        smoothing: Over the steps of an epoch.
+
+    >>> stop = KlStop(target=0.02)
+    >>> state = stop.observe(stop.init(), 0.03)
+    >>> bool(state.stopped), bool(stop.end_epoch(state).stopped)
+    (False, True)
+    """
+
+    target: float
+    absolute: float | None = 2.5
+    consecutive: float | None = None
+    share: float | None = 0.25
+    smoothing: Smoothing = MovingAverage()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require_range(self, "target", "a number > 0", lambda x: x > 0)
+        require_range(self, "absolute", "a number > 0, or None", lambda x: x > 0)
+        require_range(self, "consecutive", "a number ≥ 1, or None", lambda x: x >= 1)
+        within = "a number in (0, 1], or None"
+        require_range(self, "share", within, lambda x: 0 < x <= 1)
+
+    def init(self) -> KlStopState:
+        """The state before the first step of an update."""
+        zero = jnp.zeros((), jnp.int32)
+        stopped = jnp.zeros((), jnp.bool_)
+        return KlStopState(self.smoothing.init(), zero, zero, zero, stopped)
+
+    def observe(self, state: KlStopState, kl: ArrayLike) -> KlStopState:
+        """The state after an optimiser step.
+
+        Args:
+            state: The state before it.
+            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
+        """
+        kl = jnp.asarray(kl, jnp.float32)
+        smoothing = self.smoothing.update(state.smoothing, kl)
+        above = jnp.maximum(kl, self.smoothing.value(smoothing)) > self.target
+        streak = jnp.where(above, state.streak + 1, 0)
+        stopped = state.stopped
+        if self.absolute is not None:
+            stopped |= kl >= self.absolute * self.target
+        if self.consecutive is not None:
+            stopped |= streak >= self.consecutive
+        exceeded = state.exceeded + above
+        new = KlStopState(smoothing, streak, exceeded, state.steps + 1, stopped)
+        return tree.where(jnp.isfinite(kl) & ~state.stopped, new, state)
+
+    def end_epoch(self, state: KlStopState) -> KlStopState:
+        """The state before the first step of the next epoch."""
+        stopped = state.stopped
+        if self.share is not None:
+            # A quotient: 3 of 20 steps are exactly the share 0.15, a product is not.
+            share = state.exceeded / jnp.maximum(state.steps, 1)
+            stopped |= share >= self.share
+        return self.init()._replace(stopped=stopped)
+
+
+@component
+class EpochBudget:
+    """Fewer epochs after an update that was stopped early, more after calm ones.
+
+    Its state is the share of the epochs that are run, float32 `[]`.
+
+    Attributes:
+        decay: Factor in (0, 1] of the share after a stop; its inverse when it recovers.
+        calm: The share recovers after a divergence below target / `calm`.
+
+    >>> budget = EpochBudget()
+    >>> share = budget.update(budget.init(), True, 0.05, target=0.02, num_epochs=4)
+    >>> int(budget.epochs(share, num_epochs=4))
+    2
+    """
+
+    decay: float = 0.5
+    calm: float = 1.5
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require_range(self, "decay", "a number in (0, 1]", lambda x: 0 < x <= 1)
+        require_range(self, "calm", "a number ≥ 1", lambda x: x >= 1)
+
+    def init(self) -> Array:
+        """The state before the first update: every epoch is run."""
+        return jnp.ones(())
+
+    def update(
+        self,
+        share: Array,
+        stopped: ArrayLike,
+        kl: ArrayLike,
+        *,
+        target: ArrayLike,
+        num_epochs: int,
+    ) -> Array:
+        """The share after an update.
+
+        Args:
+            share: The share before it.
+            stopped: Whether it was stopped early `[]`.
+            kl: Its mean divergence `[]`.
+            target: The divergence it should not have exceeded.
+            num_epochs: Epochs of a full update; one of them is always run.
+        """
+        recovers = jnp.asarray(kl) < target / self.calm
+        recovered = jnp.where(recovers, jnp.minimum(share / self.decay, 1.0), share)
+        decayed = jnp.maximum(share * self.decay, 1 / num_epochs)
+        return jnp.where(stopped, decayed, recovered)
+
+    def epochs(self, share: Array, num_epochs: int) -> Array:
+        """Epochs to run in the next update, int32 `[]`."""
+        return jnp.maximum(jnp.round(share * num_epochs), 1).astype(jnp.int32)
+
+
+class KlPidState(NamedTuple):
+    """What a `KlPid` remembers; float32 `[]` each."""
+
+    coefficient: Array
+    integral: Array
+    error: Array
+
+
+@component
+class KlPid:
+    """The coefficient of a penalty on KL(π_old ‖ π_new), kept near a target.
+
+    With e = KL − target the coefficient moves by kp e + ki Σe + kd Δe and stays within
+    its bounds. The integral is bounded by what can move the coefficient from one bound
+    to the other, and leaks while the coefficient is at a bound.
+
+    Attributes:
+        target: Divergence in nats.
+        initial: First coefficient.
+        minimum: Least coefficient.
+        maximum: Largest coefficient.
+        kp: Gain of the error.
+        ki: Gain of its sum.
+        kd: Gain of its change.
+        leak: Factor in [0, 1] of the integral while at a bound; 1: no leak.
+
+    >>> pid = KlPid(target=0.08)
+    >>> print(pid.coefficient(pid.update(pid.init(), 0.16)))
+    0.062
+    """
+
+    target: float
+    initial: float = 0.01
+    minimum: float = 1e-4
+    maximum: float = 1.0
+    kp: float = 0.5
+    ki: float = 0.05
+    kd: float = 0.1
+    leak: float = 0.9
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative number or bounds out of order."""
+        require_range(self, "target", "a number > 0", lambda x: x > 0)
+        for field in ("initial", "minimum", "kp", "ki", "kd"):
+            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+        require_range(self, "leak", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+        if concrete(self.minimum):
+            ordered = f"a number ≥ minimum = {self.minimum}"
+            require_range(self, "maximum", ordered, lambda x: x >= self.minimum)
+
+    def init(self) -> KlPidState:
+        """The state before the first update."""
+        first = jnp.clip(jnp.asarray(self.initial), self.minimum, self.maximum)
+        return KlPidState(first.astype(jnp.float32), jnp.zeros(()), jnp.zeros(()))
+
+    def update(self, state: KlPidState, kl: ArrayLike) -> KlPidState:
+        """The state after an update whose mean divergence was `kl` `[]`."""
+        kl = jnp.asarray(kl, jnp.float32)
+        error = kl - self.target
+        integral = self._bounded(state.integral + error)
+        change = error - state.error
+        wanted = state.coefficient + (
+            self.kp * error + self.ki * integral + self.kd * change
+        )
+        coefficient = jnp.clip(wanted, self.minimum, self.maximum)
+        saturated = (coefficient <= self.minimum) | (coefficient >= self.maximum)
+        integral = jnp.where(saturated, self.leak * integral, integral)
+        new = KlPidState(coefficient, integral, error)
+        return tree.where(jnp.isfinite(kl), new, state)
+
+    def coefficient(self, state: KlPidState) -> Array:
+        """The coefficient of the penalty in the next update, float32 `[]`."""
+        return state.coefficient
+
+    def _bounded(self, integral: Array) -> Array:
+        acts = jnp.asarray(self.ki) > 0
+        bound = (self.maximum - self.minimum) / jnp.where(acts, self.ki, 1.0)
+        return jnp.where(acts, jnp.clip(integral, -bound, bound), 0.0)

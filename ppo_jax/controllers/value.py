@@ -1,0 +1,104 @@
+"""What depends on how well the critic explains the returns."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax.component import component, require_range
+from ppo_jax.types import Array
+
+
+class Known(NamedTuple):
+    """The last finite measurement of something, if there was one.
+
+    >>> last = Known.init().update(jnp.array(0.5)).update(jnp.array(jnp.nan))
+    >>> float(last.value), bool(last.known)
+    (0.5, True)
+    """
+
+    value: Array
+    """Float32 `[]`; 0 before the first."""
+    known: Array
+    """Bool `[]`."""
+
+    @classmethod
+    def init(cls) -> "Known":
+        """Nothing was measured yet."""
+        return cls(jnp.zeros(()), jnp.zeros((), jnp.bool_))
+
+    def update(self, measured: Array) -> "Known":
+        """With a new measurement `[]`; one that is not finite is ignored."""
+        finite = jnp.isfinite(measured)
+        return Known(jnp.where(finite, measured, self.value), self.known | finite)
+
+
+@component
+class PoorValueScale:
+    """A smaller coefficient of the value loss while the critic explains little.
+
+    Attributes:
+        threshold: Explained variance below which the critic counts as poor.
+        scale: Factor ≥ 0 of the coefficient then; it never enlarges it.
+        floor: Least coefficient that the factor may lead to.
+
+    >>> scale = PoorValueScale(threshold=0.0, scale=0.5)
+    >>> print(scale(1.8, Known.init().update(jnp.array(-0.2))))
+    0.9
+    """
+
+    threshold: float = 0.0
+    scale: float = 1.0
+    floor: float = 0.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require_range(self, "threshold", "a number ≤ 1", lambda x: x <= 1)
+        for field in ("scale", "floor"):
+            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+
+    def __call__(self, coef: ArrayLike, explained_variance: Known) -> Array:
+        """The coefficient in force, float32 `[]`; unchanged if nothing is known."""
+        coef = jnp.asarray(coef, jnp.float32)
+        reduced = jnp.minimum(coef, jnp.maximum(coef * self.scale, self.floor))
+        known = explained_variance.known
+        poor = known & (explained_variance.value < self.threshold)
+        return jnp.where(poor, reduced, coef)
+
+
+@component
+class ClipGate:
+    """Whether value predictions are clipped: not early, and not of a poor critic.
+
+    Clipping slows down a critic that still has far to go.
+
+    Attributes:
+        warmup_updates: Updates without clipping.
+        threshold: Least explained variance for clipping, in [−1, 1]; None: any.
+
+    >>> gate = ClipGate(warmup_updates=10, threshold=0.2)
+    >>> bool(gate(jnp.array(10), Known.init().update(jnp.array(0.2))))
+    True
+    """
+
+    warmup_updates: float = 0.0
+    threshold: float | None = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require_range(self, "warmup_updates", "a number ≥ 0", lambda x: x >= 0)
+        within = "a number in [−1, 1], or None"
+        require_range(self, "threshold", within, lambda x: -1 <= x <= 1)
+
+    def __call__(self, updates: Array, explained_variance: Known) -> Array:
+        """Whether to clip, bool `[]`.
+
+        Args:
+            updates: Finished updates `[]`.
+            explained_variance: Of the update before; what is not known counts as poor.
+        """
+        warm = updates >= self.warmup_updates
+        if self.threshold is None:
+            return warm
+        good = explained_variance.value >= self.threshold
+        return warm & explained_variance.known & good
