@@ -7,15 +7,13 @@ further method reads it. A measurement that is not finite leaves a state as it w
 
 from ppo_jax.controllers.entropy import EntropySchedule, EntropyState, Plateau, slope
 from ppo_jax.controllers.kl import (
-    Ema,
     EpochBudget,
     KlPid,
     KlPidState,
     KlStop,
     KlStopState,
-    MovingAverage,
-    Smoothing,
 )
+from ppo_jax.controllers.smoothing import Ema, MovingAverage, Smoothing
 from ppo_jax.controllers.value import ClipGate, Known, PoorValueScale
 
 __all__ = [

@@ -6,92 +6,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import tree
-from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.component import component, concrete, require_range
+from ppo_jax.controllers.smoothing import MovingAverage, Smoothing
 from ppo_jax.types import Array
-
-
-@component
-class Smoothing:
-    """A running average of the minibatch steps of an epoch."""
-
-    def init(self) -> Any:
-        """The state before the first number."""
-        raise NotImplementedError
-
-    def update(self, state: Any, x: Array) -> Any:
-        """The state after one more number `[]`."""
-        raise NotImplementedError
-
-    def value(self, state: Any) -> Array:
-        """The average of what was seen, float32 `[]`; 0 before the first number."""
-        raise NotImplementedError
-
-
-class _Window(NamedTuple):
-    last: Array
-    """Numbers, oldest first, `[W]`; zeros before there were W."""
-    count: Array
-    """int32 `[]`."""
-
-
-@component
-class MovingAverage(Smoothing):
-    """The mean of the last W numbers, or of as many as there were.
-
-    >>> average = MovingAverage(window=2)
-    >>> state = average.init()
-    >>> for x in (1.0, 2.0, 5.0):
-    ...     state = average.update(state, x)
-    >>> float(average.value(state))
-    3.5
-    """
-
-    window: int = 10
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for an empty window."""
-        require(self.window >= 1, "MovingAverage.window", self.window, "at least 1")
-
-    def init(self) -> _Window:
-        return _Window(jnp.zeros(self.window), jnp.zeros((), jnp.int32))
-
-    def update(self, state: _Window, x: Array) -> _Window:
-        return _Window(jnp.append(state.last[1:], x), state.count + 1)
-
-    def value(self, state: _Window) -> Array:
-        return state.last.sum() / jnp.clip(state.count, 1, self.window)
-
-
-class _Average(NamedTuple):
-    value: Array
-    """Float32 `[]`."""
-    count: Array
-    """int32 `[]`."""
-
-
-@component
-class Ema(Smoothing):
-    """An exponential moving average that begins at the first number.
-
-    Attributes:
-        rate: Weight of a new number, in (0, 1].
-    """
-
-    rate: float = 0.2
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a rate outside of (0, 1]."""
-        require_range(self, "rate", "a number in (0, 1]", lambda x: 0 < x <= 1)
-
-    def init(self) -> _Average:
-        return _Average(jnp.zeros(()), jnp.zeros((), jnp.int32))
-
-    def update(self, state: _Average, x: Array) -> _Average:
-        moved = (1 - self.rate) * state.value + self.rate * x
-        return _Average(jnp.where(state.count == 0, x, moved), state.count + 1)
-
-    def value(self, state: _Average) -> Array:
-        return state.value
 
 
 class KlStopState(NamedTuple):

@@ -31,6 +31,7 @@ from ppo_jax.losses.risk import (
     linear_cvar_weights,
     tail_advantage,
 )
+from ppo_jax.losses.robust import policy_smoothness_loss
 from ppo_jax.losses.value import clip_around, squared_error
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "evenly_spaced_atoms",
     "law_cvar",
     "linear_cvar_weights",
+    "policy_smoothness_loss",
     "project",
     "quantile_huber_loss",
     "quantile_midpoints",

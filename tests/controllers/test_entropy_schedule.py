@@ -108,8 +108,9 @@ def test_coefficient_stays_within_floor_and_cap(seed):
     assert (got >= np.float32(FULL.floor)).all()
     assert (got <= np.float32(0.06) * (1 + 1e-6)).all()
     np.testing.assert_allclose(got[-1], 0.06, rtol=1e-6)
-    off = EntropySchedule(initial=0.0, final=0.0, boost=2.0, floor=1e-4)
-    np.testing.assert_allclose(coefficients(off, entropies, explained), 1e-4)
+    for floor in (0.0, 1e-4):
+        off = EntropySchedule(initial=0.0, final=0.0, boost=2.0, floor=floor)
+        np.testing.assert_allclose(coefficients(off, entropies, explained), floor)
 
 
 def test_the_decay_waits_for_the_plateau_and_is_only_shifted_by_it():

@@ -231,7 +231,8 @@ def test_pid_ignores_a_non_finite_divergence():
     )
     for series in states:
         assert (series == series[0]).all()
-    assert KlPid(0.08, initial=0.0, minimum=0.5).init().coefficient == 0.5
+    pid = KlPid(0.08, initial=0.0, minimum=0.5, ki=0.0)
+    assert pid.init().coefficient == pid.update(pid.init(), 0.0).coefficient == 0.5
 
 
 def test_members_have_their_own_gains():

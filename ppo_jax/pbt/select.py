@@ -1,0 +1,192 @@
+"""Who copies whom: selection over a population `[P]`, and when there is one.
+
+A greater fitness is better. A member whose fitness is not finite is broken: it is never
+a parent, and is healed by a copy whenever there is a parent. A member that is not ready
+is left alone; one that was never evaluated is not ready, whatever finite number it has.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require_range
+from ppo_jax.types import Array, Key
+
+
+class Selection(NamedTuple):
+    """What becomes of every member."""
+
+    parent: Array
+    """Whom it continues, int32 `[P]`; itself, unless it copies."""
+    copied: Array
+    """Whether it copies its parent, bool `[P]`."""
+
+
+class Ranking(NamedTuple):
+    """Ready members from best to worst; ties in the order of members."""
+
+    order: Array
+    """Members by rank, `[P]`; the first `ready` of them are the ready ones."""
+    rank: Array
+    """Rank of every member, 0 the best, `[P]`."""
+    ready: Array
+    """Which members are ranked, bool `[P]`."""
+    broken: Array
+    """Which members have no finite fitness, bool `[P]`."""
+
+
+def ranking(fitness: Array, ready: Array) -> Ranking:
+    """Ranks those that are ready and whose fitness is finite.
+
+    >>> ranking(jnp.array([1.0, jnp.nan, 3.0, 2.0]), jnp.ones(4, bool)).order.tolist()
+    [2, 3, 0, 1]
+    """
+    finite = jnp.isfinite(fitness)
+    ready = ready & finite
+    order = jnp.argsort(jnp.where(ready, -fitness, jnp.inf), stable=True)
+    return Ranking(order, jnp.argsort(order), ready, ~finite)
+
+
+@component
+class Selector:
+    """A rule of selection."""
+
+    def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
+        """Who copies whom.
+
+        Args:
+            fitness: Greater is better, `[P]`.
+            ready: Who may take part, bool `[P]`.
+            keys: One per member `[P]`, so that the order of members means nothing.
+        """
+        raise NotImplementedError
+
+
+@component
+class Truncation(Selector):
+    """The worst members copy random ones of the best.
+
+    Of n members that are ready or broken, the ⌊n · ratio⌋ worst copy, and as many of
+    the best are parents. Broken members are the worst, and all of them copy.
+
+    Attributes:
+        ratio: Share in (0, 0.5] of the population at either end.
+
+    References:
+        Jaderberg et al., `Population Based Training of Neural Networks
+        <https://arxiv.org/abs/1711.09846>`_, 2017.
+
+    >>> fitness = jnp.array([1.0, 4.0, 2.0, 3.0])
+    >>> keys = jax.random.split(jax.random.key(0), 4)
+    >>> selection = Truncation(ratio=0.25)(fitness, jnp.ones(4, bool), keys)
+    >>> selection.parent.tolist(), selection.copied.tolist()
+    ([1, 1, 2, 3], [True, False, False, False])
+    """
+
+    ratio: float = 0.2
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a ratio outside of (0, 0.5]."""
+        within = "a number in (0, 0.5]"
+        require_range(self, "ratio", within, lambda ratio: 0 < ratio <= 0.5)
+
+    def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
+        order, rank, ready, broken = ranking(fitness, ready)
+        ranked = ready.sum()
+        # 0.53 · 100 is just below 53 in float32.
+        share = jnp.floor((ranked + broken.sum()) * self.ratio + 1e-4).astype(jnp.int32)
+        worst = jnp.maximum(share - broken.sum(), 0)
+        copies = broken | (ready & (rank >= ranked - worst))
+        best = jnp.clip(share, 1, ranked)
+        drawn = jax.vmap(lambda key: jax.random.randint(key, (), 0, best))(keys)
+        return _selection(copies & (ranked > 0), order[drawn])
+
+
+@component
+class BinaryTournament(Selector):
+    """Every member meets a random other one, and copies it if that is better.
+
+    A broken member copies whomever it meets.
+
+    References:
+        Jaderberg et al., `Population Based Training of Neural Networks
+        <https://arxiv.org/abs/1711.09846>`_, 2017.
+
+    >>> fitness, keys = jnp.array([1.0, 2.0]), jax.random.split(jax.random.key(0), 2)
+    >>> selection = BinaryTournament()(fitness, jnp.ones(2, bool), keys)
+    >>> selection.parent.tolist(), selection.copied.tolist()
+    ([1, 1], [True, False])
+    """
+
+    def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
+        order, _, ready, broken = ranking(fitness, ready)
+        others = ready.sum() - ready
+        drawn = jax.vmap(lambda key, n: jax.random.randint(key, (), 0, n))(keys, others)
+        # Ranks from one's own on stand for the opponents below: no better, no copy.
+        opponent = order[drawn]
+        better = ready & (fitness[opponent] > fitness)
+        return _selection((broken | better) & (others > 0), opponent)
+
+
+def _selection(copied: Array, parent: Array) -> Selection:
+    own = jnp.arange(copied.shape[0])
+    return Selection(jnp.where(copied, parent, own).astype(jnp.int32), copied)
+
+
+def only_if(proceed: Array, selection: Selection) -> Selection:
+    """The selection, or nobody copies."""
+    return _selection(selection.copied & proceed, selection.parent)
+
+
+class Round(NamedTuple):
+    """Whether there is a selection now."""
+
+    proceed: Array
+    """Bool `[]`."""
+    fallback: Array
+    """Whether it goes ahead only because it waited too long, bool `[]`."""
+    waited: Array
+    """Rounds in a row without a selection, int32 `[]`."""
+
+
+@component
+class Readiness:
+    """How many members have to be ready.
+
+    Attributes:
+        share: Share in (0, 1] of the population.
+        min_ready: Members that suffice after waiting.
+        max_wait: Rounds in a row without a selection, after which they suffice.
+
+    >>> ready = jnp.array([True, True, False, False])
+    >>> check = Readiness(share=0.75)(ready, waited=jnp.array(9))
+    >>> bool(check.proceed), bool(check.fallback), int(check.waited)
+    (True, True, 0)
+    """
+
+    share: float = 0.8
+    min_ready: float = 2.0
+    max_wait: float = 10.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        within = "a number in (0, 1]"
+        require_range(self, "share", within, lambda share: 0 < share <= 1)
+        require_range(self, "min_ready", "a number ≥ 2", lambda x: 2 <= x < math.inf)
+        require_range(self, "max_wait", "a number ≥ 1", lambda x: 1 <= x < math.inf)
+
+    def __call__(self, ready: Array, waited: Array) -> Round:
+        """Whether there is a selection in this round.
+
+        Args:
+            ready: Who may take part, bool `[P]`.
+            waited: Rounds in a row without a selection before this one, int32 `[]`.
+        """
+        count = ready.sum()
+        enough = count >= jnp.floor(ready.shape[0] * self.share + 1e-4)
+        waited = jnp.where(enough, 0, waited + 1)
+        fallback = (waited >= self.max_wait) & (count >= self.min_ready)
+        waited = jnp.where(fallback, 0, waited)
+        return Round(enough | fallback, fallback, waited)

@@ -1,0 +1,142 @@
+"""How numbers of a population move."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.pbt.explore import (
+    Explorer,
+    Perturb,
+    PerturbOrResample,
+    Resample,
+    explore,
+)
+from ppo_jax.space import Choice, LogUniform, Range, Space, Uniform
+
+SPACE = Space.of(
+    {
+        "optimizer.learning_rate": LogUniform(1e-5, 5e-4, factor=1.2),
+        "surrogate.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+        "value.coef": Uniform(-1.0, 1.0),
+        "batch.scale": Choice((1.0, 2.0, 4.0, 8.0)),
+    }
+)
+START = (1e-4, 0.1, 0.0, 2.0)
+EXPLORERS = [Perturb(), Resample(), PerturbOrResample()]
+each_explorer = pytest.mark.parametrize(
+    "explorer", EXPLORERS, ids=lambda e: type(e).__name__
+)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def moved(explorer, space, values, moves, keys):
+    return explore(explorer, space, values, moves, keys)
+
+
+def population(size, seed=0):
+    """The same numbers for all members, and their keys."""
+    pairs = zip(SPACE.paths, START, strict=True)
+    values = {path: jnp.full(size, x, jnp.float32) for path, x in pairs}
+    return values, jax.random.split(jax.random.key(seed), size)
+
+
+@each_explorer
+def test_only_copiers_explore(explorer):
+    """The numbers of all others keep their bits."""
+    values, keys = population(200)
+    moves = jnp.arange(200) % 3 == 0
+    got = moved(explorer, SPACE, values, moves, keys)
+    for path in SPACE.paths:
+        assert got[path].dtype == jnp.float32
+        np.testing.assert_array_equal(got[path][~moves], values[path][~moves])
+        assert np.mean(np.asarray(got[path][moves] != values[path][moves])) > 0.5
+
+
+@each_explorer
+def test_numbers_stay_in_their_ranges(explorer):
+    """After 100 generations in which everybody explores."""
+    values, keys = population(32)
+
+    @jax.jit
+    def generations(values):
+        def generation(values, i):
+            fresh = jax.vmap(lambda key: jax.random.fold_in(key, i))(keys)
+            return explore(explorer, SPACE, values, jnp.ones(32, bool), fresh), values
+
+        return jax.lax.scan(generation, values, jnp.arange(100))[1]
+
+    history = generations(values)
+    for path, range_ in SPACE.ranges:
+        seen = np.asarray(history[path])
+        if isinstance(range_, Choice):
+            assert set(seen.reshape(-1)) == set(range_.values)
+        else:
+            low, high = np.float32([range_.low, range_.high])
+            assert (seen >= low).all()
+            assert (seen <= high).all()
+            assert seen.min() < low + 0.2 * (high - low)
+            assert seen.max() > high - 0.2 * (high - low)
+
+
+def test_perturb_goes_up_as_often_as_down():
+    """Exactly v · f or v / f, half of the members each."""
+    values, keys = population(4_000)
+    got = moved(Perturb(), SPACE, values, jnp.ones(4_000, bool), keys)
+    wanted = [(1e-4, 1.2), (0.1, 1.1)]
+    for path, (value, factor) in zip(SPACE.paths, wanted, strict=False):
+        numbers, counts = np.unique(np.asarray(got[path]), return_counts=True)
+        np.testing.assert_allclose(numbers, [value / factor, value * factor], rtol=1e-6)
+        np.testing.assert_allclose(counts / 4_000, 0.5, atol=0.03)
+    numbers = np.unique(np.asarray(got["batch.scale"]))
+    np.testing.assert_array_equal(numbers, [1.0, 4.0])
+
+
+def test_every_member_and_number_has_a_key_of_its_own():
+    """What one does says nothing about another."""
+    values, keys = population(4_000)
+    got = moved(Perturb(), SPACE, values, jnp.ones(4_000, bool), keys)
+    ups = np.stack([np.asarray(got[path] > values[path]) for path in SPACE.paths])
+    correlation = np.corrcoef(ups) - np.eye(4)
+    assert np.abs(correlation).max() < 0.06
+    for row in ups:
+        assert abs(np.corrcoef(row[:-1], row[1:])[0, 1]) < 0.06
+
+
+def test_numbers_are_drawn_anew_with_the_probability_of_their_range():
+    """.25 and .2: what is no neighbour was drawn."""
+    values, keys = population(4_000)
+    got = moved(PerturbOrResample(), SPACE, values, jnp.ones(4_000, bool), keys)
+    for path, share in (("optimizer.learning_rate", 0.25), ("surrogate.clip_eps", 0.2)):
+        range_ = dict(SPACE.ranges)[path]
+        ratio = np.asarray(got[path] / values[path], np.float64)
+        near = np.isclose(ratio, range_.factor, 1e-5) | np.isclose(
+            ratio, 1 / range_.factor, 1e-5
+        )
+        np.testing.assert_allclose(1 - near.mean(), share, atol=0.03)
+
+
+@each_explorer
+def test_the_order_of_members_means_nothing(explorer):
+    """Permuting members and keys permutes the result."""
+    values, keys = population(16)
+    moves = jnp.arange(16) % 2 == 0
+    values = {path: x * (1 + jnp.arange(16) / 100) for path, x in values.items()}
+    got = moved(explorer, SPACE, values, moves, keys)
+    order = jax.random.permutation(jax.random.key(5), 16)
+    shuffled = {path: x[order] for path, x in values.items()}
+    again = moved(explorer, SPACE, shuffled, moves[order], keys[order])
+    for path in SPACE.paths:
+        np.testing.assert_array_equal(again[path], got[path][order])
+
+
+def test_nothing_to_search_is_nothing_to_move():
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert explore(Perturb(), Space(), {}, jnp.ones(3, bool), keys) == {}
+
+
+def test_a_rule_has_to_say_what_it_does(key):
+    with pytest.raises(NotImplementedError):
+        Explorer()(Range(), jnp.zeros(()), key)

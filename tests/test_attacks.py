@@ -1,0 +1,372 @@
+"""Attacks: the ball, the bounds, independence of samples, and how strong they are."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.attacks import Fgsm, Noise, Pgd, random_rows
+from ppo_jax.component import as_arrays
+from ppo_jax.norms import L2, LInf
+from ppo_jax.schedules import Cosine, Linear, Ramp
+
+EPS = 0.25
+NORMS = [LInf(), L2()]
+ATTACKS = [
+    kind(eps=EPS, norm=norm, **numbers)
+    for norm in NORMS
+    for kind, numbers in [
+        (Noise, {}),
+        (Fgsm, {}),
+        (Pgd, {"steps": 1, "start": 0.0}),
+        (Pgd, {"steps": 5, "step_size": 0.7}),
+        (Pgd, {"steps": 2, "step_size": 30.0, "restarts": 3}),
+    ]
+]
+
+
+def draws(attack):
+    """Whether an attack is random."""
+    return isinstance(attack, Noise) or getattr(attack, "start", 0.0) > 0
+
+
+each_attack = pytest.mark.parametrize("attack", ATTACKS, ids=repr)
+each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda norm: type(norm).__name__)
+
+
+def linear(gradient):
+    """An objective with a given gradient per sample; leaves `[n, ...]`."""
+
+    def objective(obs):
+        parts = jax.tree.map(
+            lambda x, g: (x * g).reshape(x.shape[0], -1).sum(axis=-1), obs, gradient
+        )
+        return sum(jax.tree.leaves(parts))
+
+    return objective
+
+
+@jax.jit
+def against_linear(attack, gradient, obs, key):
+    return attack(linear(gradient), obs, key)
+
+
+@jax.jit
+def against_quadratic(attack, centre, obs, key):
+    return attack(functools.partial(quadratic, centre), obs, key)
+
+
+def quadratic(centre, obs):
+    """A concave hill per sample, narrow along one diagonal; its top may be far."""
+    d = obs - centre
+    return -(jnp.square(d.sum(axis=-1)) + 0.1 * jnp.square(d).sum(axis=-1))
+
+
+def sizes(norm, delta):
+    """Float64 size of the samples of a tree with leaves `[n, ...]`."""
+    rows = [np.asarray(x, np.float64).reshape(x.shape[0], -1) for x in delta]
+    flat = np.concatenate(rows, axis=1)
+    if isinstance(norm, LInf):
+        return np.abs(flat).max(axis=1)
+    return np.sqrt((flat**2).sum(axis=1))
+
+
+@each_attack
+def test_perturbations_stay_in_the_ball(attack, key):
+    """A3, R-A15: also for gradients that are huge, tiny, infinite or NaN."""
+    rng = np.random.default_rng(0)
+    gradient = rng.normal(size=(9, 3, 2)).astype(np.float32)
+    gradient[1], gradient[2] = 1e38, -1e-38
+    gradient[3, 0], gradient[4, 1] = np.inf, np.nan
+    gradient[5], gradient[6], gradient[7] = -np.inf, np.nan, 0.0
+    other = rng.normal(size=(9, 4)).astype(np.float32)
+    gradients = {"grid": jnp.asarray(gradient), "vector": jnp.asarray(other)}
+    obs = jax.tree.map(jnp.zeros_like, gradients)
+    moved = against_linear(as_arrays(attack), gradients, obs, key)
+    size = sizes(attack.norm, jax.tree.leaves(moved))
+    assert (size <= EPS * (1 + 1e-6)).all()
+    assert (size[[0, 1, 2, 3, 4, 8]] > 0).all()
+
+
+@each_norm
+def test_a_non_finite_gradient_counts_as_zero(norm, key):
+    """A3, R-A15: only its own component stands still."""
+    gradient = jnp.array([[jnp.nan, 1.0, jnp.inf], [3.0, -jnp.inf, 4.0]])
+    attack = Fgsm(eps=1.0, norm=norm)
+    got = against_linear(as_arrays(attack), gradient, jnp.zeros((2, 3)), key)
+    want = [[0, 1, 0], [1, 0, 1] if isinstance(norm, LInf) else [0.6, 0, 0.8]]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@each_attack
+def test_no_radius_is_no_attack(attack, key):
+    """Exactly the true observations, at the same cost."""
+    obs = jax.random.normal(key, (4, 3))
+    off = as_arrays(dataclasses.replace(attack, eps=0.0))
+    np.testing.assert_array_equal(against_linear(off, obs, obs, key), obs)
+
+
+@each_attack
+def test_bounds_hold_and_never_break_the_ball(attack, key):
+    """A clean observation beyond the bounds moves towards them at most."""
+    obs = jnp.array([[0.0, 0.9], [-0.9, 0.1], [1.5, -3.0]])
+    gradient = jnp.array([[1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]])
+    bounded = dataclasses.replace(attack, low=-1.0, high=1.0)
+    moved = np.asarray(against_linear(as_arrays(bounded), gradient, obs, key))
+    assert (np.abs(moved[:2]) <= 1.0 + 1e-6).all()
+    assert moved[2, 0] <= 1.5
+    assert moved[2, 1] >= -3.0
+    assert (sizes(attack.norm, [moved - obs]) <= EPS + 1e-6).all()
+    one_side = dataclasses.replace(attack, high=0.95)
+    moved = np.asarray(against_linear(as_arrays(one_side), gradient, obs, key))
+    assert (moved[:2] <= 0.95 + 1e-6).all()
+
+
+@each_attack
+def test_only_floats_are_attacked(attack, key):
+    obs = {"id": jnp.arange(4), "x": jnp.ones((4, 3), jnp.float16), "y": jnp.ones(4)}
+
+    def objective(obs):
+        return obs["x"].sum(axis=-1).astype(jnp.float32) + obs["y"] + obs["id"]
+
+    moved = jax.jit(lambda obs, key: attack(objective, obs, key))(obs, key)
+    np.testing.assert_array_equal(moved["id"], obs["id"])
+    assert jax.tree.map(lambda x: x.dtype, moved) == jax.tree.map(
+        lambda x: x.dtype, obs
+    )
+    assert (moved["y"] != 1).any()
+    assert (moved["x"] != 1).any()
+    with pytest.raises(ValueError, match="float leaf"):
+        attack(lambda obs: obs.astype(jnp.float32), jnp.arange(4), key)
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if not draws(a)], ids=repr)
+def test_samples_do_not_see_each_other(attack, key):
+    """A batch of 64 is 64 batches of 1, and a poisoned sample harms itself only."""
+    centre, obs = jax.random.normal(key, (2, 64, 2))
+    together = against_quadratic(as_arrays(attack), centre, obs, key)
+    for i in (0, 17, 63):
+        rows = slice(i, i + 1)
+        alone = against_quadratic(as_arrays(attack), centre[rows], obs[rows], key)
+        np.testing.assert_allclose(together[rows], alone, atol=1e-6)
+    order = jax.random.permutation(key, 64)
+    shuffled = against_quadratic(as_arrays(attack), centre[order], obs[order], key)
+    np.testing.assert_allclose(shuffled, together[order], atol=1e-6)
+    poisoned = against_quadratic(as_arrays(attack), centre.at[5].set(jnp.nan), obs, key)
+    np.testing.assert_array_equal(poisoned[:5], together[:5])
+    np.testing.assert_array_equal(poisoned[5], obs[5])
+
+
+def test_a_large_batch_does_not_weaken_an_attack(key):
+    """Gradients near the smallest float: those of a mean would vanish."""
+    gradient = jnp.full((64, 2), 1e-37)
+    for norm, size in ((LInf(), EPS), (L2(), EPS / np.sqrt(2))):
+        attack = as_arrays(Fgsm(eps=EPS, norm=norm))
+        moved = against_linear(attack, gradient, jnp.zeros((64, 2)), key)
+        np.testing.assert_allclose(moved, size, rtol=1e-6)
+
+
+@each_attack
+def test_attacks_are_functions_of_their_key(attack, key):
+    obs = jnp.zeros((4, 2))
+    one, same, other = (
+        against_quadratic(as_arrays(attack), obs + 0.1, obs, k)
+        for k in (key, key, jax.random.key(9))
+    )
+    np.testing.assert_array_equal(one, same)
+    if draws(attack) and getattr(attack, "step_size", 0.0) < 1:
+        assert (one != other).any()
+
+
+@each_attack
+def test_no_gradient_leaks_from_an_attack(attack, key):
+    """A4, R-A15: parameter gradients are those of a constant perturbation."""
+    params, obs = jnp.array([0.5, -1.0, 2.0]), jax.random.normal(key, (6, 3))
+
+    def loss(params, obs):
+        return jnp.tanh(obs @ params) ** 2
+
+    @jax.jit
+    def attacked(params, seen):
+        moved = attack(lambda obs: loss(seen, obs), obs, key)
+        return loss(params, moved).mean()
+
+    moved = jax.jit(lambda p: attack(lambda obs: loss(p, obs), obs, key))(params)
+    constant = jax.grad(lambda p: loss(p, moved).mean())(params)
+    assert jnp.abs(moved - obs).max() > 0.01
+    through = jax.jit(jax.grad(lambda p: attacked(p, p)))(params)
+    np.testing.assert_allclose(through, constant, rtol=1e-5)
+    leaked = jax.jit(jax.grad(attacked, argnums=1))(params, params)
+    np.testing.assert_array_equal(leaked, 0.0)
+
+
+def test_one_step_of_pgd_is_fgsm(key):
+    """L∞ and L2: a whole step from the clean observation."""
+    centre, obs = jax.random.normal(key, (2, 16, 2))
+    for norm in NORMS:
+        step = Pgd(eps=EPS, norm=norm, steps=1, step_size=1.0, start=0.0)
+        got = against_quadratic(as_arrays(step), centre, obs, key)
+        want = against_quadratic(as_arrays(Fgsm(eps=EPS, norm=norm)), centre, obs, key)
+        np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+@each_norm
+def test_the_border_is_reached_on_a_linear_problem(norm, key):
+    """From anywhere in the ball, if steps · step size allow it."""
+    gradient = jax.random.normal(key, (8, 3))
+    attack = Pgd(eps=EPS, norm=norm, steps=40, step_size=0.4)
+    got = against_linear(as_arrays(attack), gradient, jnp.zeros((8, 3)), key)
+    g = np.asarray(gradient, np.float64)
+    unit = np.sign(g) if isinstance(norm, LInf) else g / sizes(norm, [g])[:, None]
+    np.testing.assert_allclose(got, EPS * unit, atol=2e-4)
+
+
+def test_convex_objectives_never_fall(key):
+    """f(s + δ) ≥ f(s) from the clean observation; more steps are not worse."""
+    obs, values = jax.random.normal(key, (32, 3)), []
+    for steps in (1, 2, 4):
+        attack = Pgd(eps=EPS, steps=steps, start=0.0)
+        moved = jax.jit(
+            lambda obs, attack=attack: attack(
+                lambda x: jnp.cosh(x).sum(axis=-1), obs, key
+            )
+        )(obs)
+        values.append(np.cosh(np.asarray(moved)).sum(axis=-1))
+    assert (values[0] >= np.cosh(np.asarray(obs)).sum(axis=-1)).all()
+    assert (np.diff(values, axis=0) >= -1e-5).all()
+
+
+@each_norm
+def test_pgd_beats_fgsm_beats_noise(norm, key):
+    """On a concave problem, against the best point of a fine grid."""
+    centre = 0.6 * jax.random.normal(key, (40, 2))
+    obs, eps = jnp.zeros((40, 2)), 0.5
+    reached = {}
+    for name, attack in {
+        "noise": Noise(eps=eps, norm=norm),
+        "fgsm": Fgsm(eps=eps, norm=norm),
+        "pgd": Pgd(eps=eps, norm=norm, steps=100, step_size=0.02),
+    }.items():
+        moved = against_quadratic(as_arrays(attack), centre, obs, key)
+        reached[name] = np.asarray(quadratic(centre, moved))
+    axis = np.linspace(-eps, eps, 201)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    grid = grid[sizes(norm, [grid]) <= eps]
+    best = np.array([quadratic(np.asarray(c), grid).max() for c in centre])
+    assert reached["pgd"].mean() > reached["fgsm"].mean() + 0.02
+    assert reached["fgsm"].mean() > reached["noise"].mean() + 0.02
+    assert (reached["pgd"] <= best + 0.01).all()
+    assert reached["pgd"].mean() > best.mean() - 0.02
+
+
+def test_restarts_keep_the_best_of_every_sample(key):
+    """Two hills: one start finds the lower one about half of the time."""
+
+    def hills(obs):
+        x = obs[..., 0]
+        return jnp.exp(-((x - 0.8) ** 2) / 0.02) + 2 * jnp.exp(-((x + 0.8) ** 2) / 0.02)
+
+    def reached(restarts):
+        attack = Pgd(eps=1.0, steps=20, step_size=0.05, restarts=restarts)
+        moved = jax.jit(lambda obs: attack(hills, obs, key))(jnp.zeros((200, 1)))
+        return np.mean(np.asarray(hills(moved)) > 1.5)
+
+    assert 0.2 < reached(1) < 0.8
+    assert reached(8) > 0.95
+
+
+def test_a_divergence_needs_a_random_start(key):
+    """At the clean observation KL has no gradient."""
+    obs = jax.random.normal(key, (8, 3))
+
+    def divergence(x):
+        return 0.5 * jnp.square((x - obs) @ jnp.array([1.0, -2.0, 3.0]))
+
+    def reached(start):
+        attack = Pgd(eps=EPS, steps=5, start=start)
+        return np.asarray(divergence(jax.jit(lambda: attack(divergence, obs, key))()))
+
+    np.testing.assert_array_equal(reached(0.0), 0.0)
+    np.testing.assert_allclose(reached(1.0), 0.5 * (6 * EPS) ** 2, rtol=1e-4)
+
+
+def test_a_sequence_is_attacked_as_a_whole(key):
+    """Two batch axes: early observations move for the sake of later losses."""
+    obs = jnp.zeros((5, 3, 2))
+
+    def objective(obs):
+        memory = jnp.cumsum(obs, axis=0)
+        last = jnp.arange(5)[:, None] == 4
+        return jnp.where(last, memory @ jnp.array([3.0, -4.0]), 0.0)
+
+    for norm, want in ((LInf(), [EPS, -EPS]), (L2(), [0.6 * EPS, -0.8 * EPS])):
+        moved = jax.jit(lambda key, norm=norm: Fgsm(EPS, norm)(objective, obs, key))(
+            key
+        )
+        np.testing.assert_allclose(moved, np.broadcast_to(want, obs.shape), rtol=1e-5)
+
+
+def test_members_have_their_own_radius_and_nothing_recompiles(key):
+    """ε is a number: one trace for all of them."""
+    traces, obs = [], jnp.zeros((4, 2))
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, None))
+    def attacked(attack, key):
+        traces.append(1)
+        return jnp.abs(attack(lambda x: x.sum(axis=-1), obs, key)).max()
+
+    for eps in ([0.0, 0.1, 0.3], [0.2, 0.4, 0.0]):
+        members = jax.vmap(lambda e: as_arrays(Pgd(e, step_size=1.0)))(jnp.array(eps))
+        np.testing.assert_allclose(attacked(members, key), eps, rtol=1e-6)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("schedule", [Linear(final=2 / 3), Cosine(final=2 / 3)])
+def test_the_radius_falls_with_progress(schedule):
+    """From .075 to .05, a pure function that nothing compounds."""
+    attack = Pgd(eps=0.075, schedule=schedule)
+    eps = [float(attack.at(p).eps) for p in np.linspace(0, 1, 11)]
+    np.testing.assert_allclose(eps[::5], [0.075, 0.0625, 0.05], rtol=1e-6)
+    assert (np.diff(eps) < 0).all()
+    again = [float(attack.at(p).eps) for p in (0.5, 0.5, 1.0, 2.0)]
+    np.testing.assert_allclose(again, [0.0625, 0.0625, 0.05, 0.05], rtol=1e-6)
+    assert attack.at(0.5).at(0.5).eps == attack.at(0.5).eps
+
+
+def test_the_radius_may_rise_from_zero_after_a_warm_up():
+    attack = Fgsm(eps=0.3, schedule=Ramp(initial=0.0, final=1.0, begin=0.1, length=0.6))
+    eps = [float(attack.at(p).eps) for p in (0.0, 0.1, 0.4, 0.7, 1.0)]
+    np.testing.assert_allclose(eps, [0.0, 0.0, 0.15, 0.3, 0.3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 7, 100])
+def test_a_share_of_the_rows_is_chosen_at_random(count):
+    """The mask counts ⌊count · ratio⌋ rows, and every row is as likely."""
+    rows = jax.jit(jax.vmap(random_rows, (0, None, None)), static_argnums=1)
+    keys = jax.random.split(jax.random.key(0), 400)
+    for ratio in (0.0, 0.3, 0.5, 0.53, 0.7, 1.0):
+        chosen = rows(keys, count, ratio)
+        np.testing.assert_array_equal(chosen.sum(axis=1), int(count * ratio + 1e-9))
+        if count == 100:
+            np.testing.assert_allclose(chosen.mean(axis=0), ratio, atol=0.12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Fgsm(eps=-0.1),
+        lambda: Noise(low=1.0, high=1.0),
+        lambda: Pgd(steps=0),
+        lambda: Pgd(step_size=0.0),
+        lambda: Pgd(start=1.5),
+        lambda: Pgd(restarts=0),
+        lambda: Pgd(eps=-1.0),
+    ],
+)
+def test_impossible_numbers_are_errors(make):
+    with pytest.raises(ValueError, match=r"\w+\.\w+: expected"):
+        make()

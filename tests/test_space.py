@@ -1,0 +1,168 @@
+"""Ranges of numbers: bounds, laws of samples, neighbours, and paths."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from ppo_jax.component import component
+from ppo_jax.space import Choice, LogUniform, Range, Space, Uniform
+
+RANGES = [
+    LogUniform(1e-5, 5e-4),
+    Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+    Uniform(-400.0, 100.0),
+    Uniform(0.0, 1.0),
+    Choice((4.0, 1.0, 2.0)),
+]
+each_range = pytest.mark.parametrize("range_", RANGES, ids=repr)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def samples(range_, keys):
+    return jax.vmap(range_.sample)(keys)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def neighbours(range_, values):
+    """Down and up, `[2, n]`."""
+    return jax.vmap(lambda up: jax.vmap(lambda x: range_.perturb(x, up))(values))(
+        jnp.array([False, True])
+    )
+
+
+def ends(range_):
+    if isinstance(range_, Choice):
+        return min(range_.values), max(range_.values)
+    return range_.low, range_.high
+
+
+@each_range
+def test_numbers_stay_in_their_range(range_):
+    """Samples, and neighbours even of numbers that were outside."""
+    low, high = np.float32(ends(range_))
+    drawn = np.asarray(samples(range_, jax.random.split(jax.random.key(0), 2_000)))
+    assert drawn.dtype == np.float32
+    assert (drawn >= low).all()
+    assert (drawn <= high).all()
+    outside = jnp.array([low, high, low - 1, high + 1, 0.0, -1e6, 1e6])
+    moved = neighbours(range_, jnp.concatenate([drawn, outside]))
+    assert (moved >= low).all()
+    assert (moved <= high).all()
+
+
+def test_samples_follow_their_law():
+    """Kolmogorov–Smirnov: log-uniform, uniform; each choice as likely."""
+    keys = jax.random.split(jax.random.key(1), 4_000)
+    drawn = np.log(np.asarray(samples(RANGES[0], keys), np.float64))
+    law = stats.uniform(np.log(1e-5), np.log(50)).cdf
+    assert stats.kstest(drawn, law).pvalue > 0.01
+    drawn = np.asarray(samples(RANGES[2], keys), np.float64)
+    assert stats.kstest(drawn, stats.uniform(-400, 500).cdf).pvalue > 0.01
+    drawn = np.asarray(samples(RANGES[4], keys))
+    counts = [np.sum(drawn == value) for value in (4.0, 1.0, 2.0)]
+    assert stats.chisquare(counts).pvalue > 0.01
+
+
+@pytest.mark.parametrize("range_", RANGES[:2], ids=repr)
+def test_a_neighbour_is_a_factor_away(range_):
+    """Exactly v · f and v / f, where they are in the range."""
+    values = np.geomspace(range_.low * 1.3, range_.high / 1.3, 50).astype(np.float32)
+    down, up = neighbours(range_, jnp.asarray(values))
+    factor = np.float32(range_.factor)
+    np.testing.assert_allclose(down, values / factor, rtol=2e-7)
+    np.testing.assert_allclose(up, values * factor, rtol=2e-7)
+    low, high = np.float32([range_.low, range_.high])
+    np.testing.assert_array_equal(
+        neighbours(range_, jnp.array([low, high])),
+        [[low, high / factor], [low * factor, high]],
+    )
+
+
+def test_without_a_ratio_a_neighbour_is_a_step_away():
+    """Ranges around or at 0: a fifth of the width, and 0 is no trap."""
+    moved = neighbours(RANGES[2], jnp.array([0.0, -390.0, 50.0]))
+    np.testing.assert_allclose(moved, [[-100, -400, -50], [100, -290, 100]], rtol=1e-5)
+    moved = neighbours(RANGES[3], jnp.array([0.0, 0.5]))
+    np.testing.assert_allclose(moved, [[0.0, 0.3], [0.2, 0.7]], rtol=1e-5)
+
+
+def test_a_choice_moves_to_the_next_one_and_never_around():
+    """In the given order; a number that is none of them counts as the nearest."""
+    moved = neighbours(RANGES[4], jnp.array([4.0, 1.0, 2.0, 2.9]))
+    np.testing.assert_array_equal(moved, [[4, 4, 1, 1], [1, 2, 2, 2]])
+
+
+@component
+class Inner:
+    rate: float = 0.1
+    size: int = 3
+
+
+@component
+class Outer:
+    inner: Inner = Inner()
+    coef: float = 0.5
+
+
+SPACE = Space.of({"inner.rate": LogUniform(0.01, 1.0), "coef": Uniform(0.0, 1.0)})
+
+
+def test_a_space_names_numbers_by_path():
+    assert SPACE.paths == ("inner.rate", "coef")
+    SPACE.require_in(Outer())
+    assert SPACE.read(Outer()) == {"inner.rate": 0.1, "coef": 0.5}
+    moved = SPACE.write(Outer(), {"inner.rate": 0.2, "coef": 0.7})
+    assert moved == Outer(Inner(0.2), 0.7)
+    wrong = Space.of({"inner.rat": Uniform(0.0, 1.0)})
+    with pytest.raises(KeyError, match=r"closest is 'inner\.rate'"):
+        wrong.require_in(Outer())
+
+
+def test_samples_of_a_space_are_independent():
+    """Members and numbers alike: no two are correlated."""
+    space = Space.of({name: Uniform(0.0, 1.0) for name in "abc"})
+    drawn = jax.jit(jax.vmap(space.sample))(jax.random.split(jax.random.key(0), 2_000))
+    columns = np.stack([drawn[name] for name in "abc"])
+    correlation = np.corrcoef(columns) - np.eye(3)
+    assert np.abs(correlation).max() < 0.1
+    assert abs(np.corrcoef(columns[0, :-1], columns[0, 1:])[0, 1]) < 0.1
+
+
+def test_spaces_are_hashable_and_compared_by_value():
+    same = Space.of({"inner.rate": LogUniform(0.01, 1.0), "coef": Uniform(0.0, 1.0)})
+    assert {SPACE: 1}[same] == 1
+    assert Space.of({"coef": Uniform(0.0, 1.0)}) != SPACE
+    assert hash(Choice([1.0, 2.0])) == hash(Choice((1.0, 2.0)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Uniform(1.0, 1.0),
+        lambda: Uniform(2.0, 1.0),
+        lambda: Uniform(0.0, np.inf),
+        lambda: Uniform(np.nan, 1.0),
+        lambda: Uniform(0.0, 1.0, factor=1.0),
+        lambda: Uniform(0.0, 1.0, resample=1.5),
+        lambda: LogUniform(0.0, 1.0),
+        lambda: LogUniform(-1.0, 1.0),
+        lambda: Choice((1.0,)),
+        lambda: Choice((1.0, 1.0)),
+        lambda: Choice((1.0, np.nan)),
+        lambda: Choice((1.0, 2.0), resample=-0.1),
+    ],
+)
+def test_impossible_ranges_are_errors(make):
+    with pytest.raises(ValueError, match="expected"):
+        make()
+
+
+def test_a_range_has_to_say_what_it_does(key):
+    with pytest.raises(NotImplementedError):
+        Range().sample(key)
+    with pytest.raises(NotImplementedError):
+        Range().perturb(jnp.zeros(()), jnp.array(True))
