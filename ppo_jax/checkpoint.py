@@ -1,8 +1,12 @@
 """Saving and restoring whole populations: asynchronous, atomic, never pickled."""
 
-import json
+import contextlib
+import gc
+import io
 import logging
 import math
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,11 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.types import PyTree
 
-logging.getLogger("absl").setLevel(logging.ERROR)
+logging.getLogger("absl").setLevel(logging.CRITICAL)
+
+
+class CheckpointError(Exception):
+    """There is no checkpoint that can be restored; the message says why."""
 
 
 class Checkpointer:
@@ -24,29 +32,43 @@ class Checkpointer:
     """
 
     def __init__(self, run_dir: Path, last: int = 2):
-        policy = keep.AnyPreservationPolicy(
-            [
-                keep.LatestN(last),
-                keep.BestN(get_metric_fn=_fitness, n=1, reverse=False),
-            ]
-        )
+        self._fitness = _Fitness()
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=policy, best_fn=_fitness, best_mode="max"
+            preservation_policy=keep.AnyPreservationPolicy(
+                [keep.LatestN(last), self._fitness]
+            )
         )
-        path = Path(run_dir).absolute() / "checkpoints"
-        self._manager = ocp.CheckpointManager(path, options=options)
+        self._path = Path(run_dir).absolute() / "checkpoints"
+        self._manager = ocp.CheckpointManager(self._path, options=options)
+        for step in self._manager.all_steps():
+            with contextlib.suppress(Exception):  # It is damaged, and never the best.
+                self._fitness[step] = self._meta(step)["fitness"]
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
-        """Starts to save; the population may be donated afterwards."""
-        finite = fitness if math.isfinite(fitness) else -1e30  # NaN would stay best.
-        self._manager.save(
-            update,
-            args=ocp.args.Composite(
-                population=ocp.args.StandardSave(population),
-                meta=ocp.args.JsonSave(meta),
-            ),
-            metrics={"fitness": finite},
-        )
+        """Starts to save; the population may be donated afterwards.
+
+        Args:
+            update: Updates done.
+            population: What to save.
+            fitness: By which the best is kept; one that is not finite never is.
+            meta: What else to remember, as JSON.
+
+        Raises:
+            OSError: If this save or the one before cannot be written.
+        """
+        score = fitness if math.isfinite(fitness) else None
+        meta = meta | {"fitness": score, "leaves": _leaves(population)}
+        self._fitness[update] = score
+        try:
+            self._manager.save(
+                update,
+                args=ocp.args.Composite(
+                    population=ocp.args.StandardSave(population),
+                    meta=ocp.args.JsonSave(meta),
+                ),
+            )
+        except Exception as error:
+            raise self._unwritable(error) from error
 
     @property
     def empty(self) -> bool:
@@ -64,47 +86,103 @@ class Checkpointer:
             Its update, its population and its metadata.
 
         Raises:
-            FileNotFoundError: If there is none that can be read.
+            CheckpointError: If none can be read, or one has other leaves.
         """
+        steps = sorted(self._manager.all_steps(), reverse=True)
+        if best:
+            first = self._fitness.best(steps)
+            steps = sorted(steps, key=lambda step: step != first)
+        for step in steps:
+            with contextlib.redirect_stderr(io.StringIO()):  # Orbax's threads complain.
+                try:
+                    return step, *self._read(step, template)
+                except CheckpointError:
+                    raise
+                except Exception as error:
+                    reason = _first_line(error)
+                gc.collect()  # So do coroutines that it never awaited.
+            print(f"checkpoint {step} cannot be read ({reason})")
+        raise CheckpointError(f"{self._path}: no checkpoint can be restored")
+
+    def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:
+        meta = self._meta(step)
+        wrong = _differences(meta["leaves"], _leaves(template))
+        if wrong:
+            raise CheckpointError(
+                f"{self._path / str(step)}: its leaves are not those of this "
+                "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
+            )
         shapes = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
             template,
         )
-        steps = sorted(self._manager.all_steps(), reverse=True)
-        if best and (step := self._manager.best_step()) is not None:
-            steps = [step, *(s for s in steps if s != step)]
-        for step in steps:
-            try:
-                out = self._manager.restore(
-                    step,
-                    args=ocp.args.Composite(
-                        population=ocp.args.StandardRestore(shapes),
-                        meta=ocp.args.JsonRestore(),
-                    ),
-                )
-                return step, out["population"], out["meta"]
-            except Exception as error:
-                print(f"checkpoint {step} cannot be read ({_first_line(error)})")
-        raise FileNotFoundError(
-            f"{self._manager.directory}: no checkpoint can be restored"
-        )
+        args = ocp.args.Composite(population=ocp.args.StandardRestore(shapes))
+        return self._manager.restore(step, args=args)["population"], meta
+
+    def _meta(self, step: int) -> dict:
+        args = ocp.args.Composite(meta=ocp.args.JsonRestore())
+        return self._manager.restore(step, args=args)["meta"]
+
+    def rewind(self, update: int) -> None:
+        """Removes what is newer than an update, and saves that were cut off."""
+        for path in self._path.iterdir():
+            if not path.name.isdigit() or int(path.name) > update:
+                shutil.rmtree(path)
+        self._manager.reload()
 
     def close(self) -> None:
-        """Waits until everything is on disk."""
-        self._manager.wait_until_finished()
-        self._manager.close()
+        """Waits until everything is on disk.
+
+        Raises:
+            OSError: If the last save cannot be written.
+        """
+        try:
+            self._manager.wait_until_finished()
+        except Exception as error:
+            raise self._unwritable(error) from error
+        finally:
+            self._manager.close()
+
+    def _unwritable(self, error: Exception) -> OSError:
+        return OSError(
+            f"{self._path}: a checkpoint cannot be saved ({_first_line(error)})"
+        )
 
 
-def _fitness(metrics: dict) -> float:
-    return metrics["fitness"]
+class _Fitness(dict[int, float | None], keep.PreservationPolicy):
+    """What every checkpoint scored, of which the best is kept."""
+
+    def best(self, steps: Iterable[int]) -> int | None:
+        scored = [(self[step], step) for step in steps if self.get(step) is not None]
+        return max(scored)[1] if scored else None
+
+    def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
+        best = self.best(info.step for info in checkpoints)
+        return [info.step == best for info in checkpoints]
+
+
+def _leaves(tree: PyTree) -> dict[str, str]:
+    """What every leaf is, by path, for example `float32[4, 64]`."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): (
+            f"{leaf.dtype}{list(leaf.shape)}"
+        )
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
+def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:
+    """Leaves that differ.
+
+    >>> _differences({"x": "float32[2]", "y": "int32[]"}, {"x": "float32[3]"})
+    ['x: float32[2] -> float32[3]', 'y: int32[] -> absent']
+    """
+    return [
+        f"{path}: {saved.get(path, 'absent')} -> {wanted.get(path, 'absent')}"
+        for path in sorted(saved.keys() | wanted.keys())
+        if saved.get(path) != wanted.get(path)
+    ]
 
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes a file whole or not at all."""
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(json.dumps(value, indent=2) + "\n")
-    part.replace(path)

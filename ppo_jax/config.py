@@ -41,6 +41,8 @@ class Config:
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
         max_failures: Updates in a row without one finite step before a run stops.
+        stall_seconds: Seconds without a phase coming back until the run says so, or
+            three times the longest that did; it ends after four times that.
 
     Raises:
         ValueError: At construction, for impossible numbers or combinations.
@@ -68,15 +70,21 @@ class Config:
     eval_phases: int = host(default=10)
     eval_episodes: int = host(default=128)
     max_failures: int = host(default=10)
+    stall_seconds: int = host(default=1800)
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""
         for name in (
             *("num_envs", "num_steps", "num_epochs", "num_minibatches"),
             *("num_microbatches", "num_critics", "eval_phases", "eval_episodes"),
+            *("max_failures", "stall_seconds"),
         ):
             value = getattr(self, name)
             require(value >= 1, f"Config.{name}", value, "at least 1")
+        require(
+            self.phase_updates >= 0,
+            *("Config.phase_updates", self.phase_updates, "at least 0"),
+        )
         require_range(self, "gamma", "a number in (0, 1]", lambda x: 0 < x <= 1)
         require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)

@@ -1,5 +1,8 @@
 """What a run shows: a progress bar on a terminal, plain lines elsewhere."""
 
+import os
+import sys
+
 from rich.console import Console as Terminal
 from rich.progress import (
     BarColumn,
@@ -11,16 +14,10 @@ from rich.progress import (
 
 
 class Console:
-    """Progress over environment steps.
+    """Lines, and progress over environment steps once it has started."""
 
-    Args:
-        total: Environment steps of the whole run.
-        done: Those done before.
-    """
-
-    def __init__(self, total: int, done: int = 0):
+    def __init__(self):
         self._terminal = Terminal()
-        self._total = total
         self._bar = Progress(
             BarColumn(),
             TaskProgressColumn(),
@@ -29,6 +26,16 @@ class Console:
             console=self._terminal,
             disable=not self._terminal.is_terminal,
         )
+        self._total = 0
+
+    def start(self, total: int, done: int) -> None:
+        """Begins the bar.
+
+        Args:
+            total: Environment steps of the whole run.
+            done: Those done before.
+        """
+        self._total = total
         self._task = self._bar.add_task("compiling", total=total, completed=done)
         self._bar.start()
 
@@ -42,8 +49,9 @@ class Console:
             f"{metrics['time/fps']:,.0f} steps/s"
             f"  return {metrics['rollout/ep_rew_mean']:.1f}"
         )
-        if "eval/mean" in metrics:
-            self.say(f"{step:>12,} steps  evaluation {metrics['eval/mean']:.1f}")
+        if "eval/mean_reward" in metrics:
+            mean = metrics["eval/mean_reward"]
+            self.say(f"{step:>12,} steps  evaluation {mean:.1f}")
         self._bar.update(self._task, completed=step, description=text)
         if not self._terminal.is_terminal:
             self.say(f"{step:>12,} / {self._total:,} steps  {text}")
@@ -51,3 +59,10 @@ class Console:
     def close(self) -> None:
         """Ends the bar."""
         self._bar.stop()
+
+    def leave(self, status: int) -> None:
+        """Ends the process at once, from any thread; what is on disk stays whole."""
+        self.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

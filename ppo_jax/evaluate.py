@@ -4,10 +4,31 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Evaluates a run's newest checkpoint; returns the exit status."""
+    """Evaluates a run's newest checkpoint; returns the exit status.
+
+    0: done. 2: an option or the run directory is wrong.
+    """
+    options = _parser().parse_args(argv)
+    if options.episodes < 1:
+        _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
+    from ppo_jax.checkpoint import CheckpointError
+    from ppo_jax.experiment import ExperimentError
+
+    try:
+        figures = _evaluate(options)
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    except (ExperimentError, CheckpointError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ppo_jax.evaluate", description=__doc__)
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--episodes", type=int, default=128)
@@ -18,31 +39,33 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--best", action="store_true", help="the best checkpoint")
     parser.add_argument("--json", type=Path, help="also write the figures to a file")
-    options = parser.parse_args(argv)
-    if options.episodes < 1:
-        parser.error(f"--episodes: expected at least 1, got {options.episodes}")
-    from ppo_jax import experiment, training
+    return parser
+
+
+def _evaluate(options: Any) -> dict[str, float]:
+    """Plays the episodes and prints their statistics."""
+    from ppo_jax import episodes, experiment, training
     from ppo_jax.checkpoint import Checkpointer
 
-    try:
-        overrides = experiment.stored_overrides(options.run_dir)
-        config = experiment.load(options.run_dir / "experiment.py", overrides)
-        checkpoints = Checkpointer(options.run_dir)
-        update, population, _ = checkpoints.restore(
-            training.start(config), best=options.best
-        )
-        checkpoints.close()
-    except (experiment.ExperimentError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    figures = training.evaluate(
+    overrides = experiment.stored_overrides(options.run_dir)
+    config = experiment.load(
+        options.run_dir / "experiment.py", overrides, command="ppo_jax.evaluate"
+    )
+    checkpoints = Checkpointer(options.run_dir)
+    update, population, _ = checkpoints.restore(training.start(config), options.best)
+    checkpoints.close()
+    returns, ended = training.evaluate(
         population, config, update, options.episodes, options.deterministic
     )
+    figures = episodes.summarize(returns)
     for name, value in figures.items():
         print(f"{name:>10}  {value:g}")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    return 0
+    if not ended.all():
+        print(
+            f"{(~ended).sum()} of {ended.size} episodes did not end within "
+            f"{episodes.DEFAULT_LIMIT:,} steps; their returns go as far as that"
+        )
+    return figures
 
 
 if __name__ == "__main__":

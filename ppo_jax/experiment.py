@@ -8,12 +8,12 @@ import dataclasses
 import inspect
 import json
 import runpy
-import shutil
 from pathlib import Path
 from typing import Any
 
 import tyro
 
+from ppo_jax import files
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
 
@@ -83,11 +83,21 @@ def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
 
 
 def store(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
-    """Writes what a run directory needs to stand alone."""
-    run_dir.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, run_dir / "experiment.py")
-    (run_dir / "overrides.json").write_text(json.dumps(overrides) + "\n")
-    (run_dir / "config.json").write_text(json.dumps(describe(config), indent=2) + "\n")
+    """Writes what a run directory needs to stand alone.
+
+    Raises:
+        ExperimentError: If it cannot be written.
+    """
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        files.write(run_dir / "experiment.py", path.read_text())
+        files.write(run_dir / "overrides.json", json.dumps(overrides) + "\n")
+        described = json.dumps(describe(config), indent=2)
+        files.write(run_dir / "config.json", described + "\n")
+    except OSError as error:
+        raise ExperimentError(
+            f"{run_dir}: no run can be kept there: {error}"
+        ) from error
 
 
 def stored_overrides(run_dir: Path) -> list[str]:
@@ -96,34 +106,43 @@ def stored_overrides(run_dir: Path) -> list[str]:
     Raises:
         ExperimentError: If the directory holds no run.
     """
-    try:
-        return json.loads((run_dir / "overrides.json").read_text())
-    except FileNotFoundError:
-        raise ExperimentError(f"{run_dir}: no run to be found there") from None
+    return _stored(run_dir, "overrides.json")
 
 
-def differences(run_dir: Path, config: Config) -> dict[str, str]:
-    """Numbers and host settings that differ from those a run was started with.
+def require_same_structure(run_dir: Path, config: Config) -> None:
+    """Checks that a run can be continued with a config.
 
     Raises:
-        ExperimentError: If anything else differs, which the run could not follow.
+        ExperimentError: If more than numbers and host settings differ from those of
+            the run; the message lists what.
     """
-    old = json.loads((run_dir / "config.json").read_text())
-    new = describe(config)
-    changed = {
+    old, new = _stored(run_dir, "config.json"), describe(config)
+    structure = [
+        f"  {name}: {change}"
+        for name, change in differences(old, new).items()
+        if "structure"
+        in {fields[name]["kind"] for fields in (old, new) if name in fields}
+    ]
+    if structure:
+        raise ExperimentError(
+            f"{run_dir}: the experiment is not the one of this run; a resumed run may "
+            "change numbers and budgets only:\n" + "\n".join(structure)
+        )
+
+
+def differences(old: dict, new: dict) -> dict[str, str]:
+    """Fields of two descriptions that differ, and how.
+
+    >>> cartpole = Config("CartPole-v1")
+    >>> other = dataclasses.replace(cartpole, gamma=0.9)
+    >>> differences(describe(cartpole), describe(other))
+    {'gamma': '0.99 -> 0.9'}
+    """
+    return {
         name: f"{old.get(name, {}).get('value')} -> {new.get(name, {}).get('value')}"
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     }
-    kinds = {name: (new.get(name) or old[name])["kind"] for name in changed}
-    fixed = [name for name in changed if kinds[name] == "structure"]
-    if fixed:
-        listed = "\n".join(f"  {name}: {changed[name]}" for name in fixed)
-        raise ExperimentError(
-            f"{run_dir}: the experiment is not the one of this run; a resumed run may "
-            f"change numbers and budgets only:\n{listed}"
-        )
-    return changed
 
 
 def _shown(value: Any) -> str:
@@ -131,3 +150,12 @@ def _shown(value: Any) -> str:
     if inspect.isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
+
+
+def _stored(run_dir: Path, name: str) -> Any:
+    try:
+        return json.loads((run_dir / name).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ExperimentError(f"{run_dir}: no run to be found there") from None
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{run_dir / name}: cannot be read: {error}") from error

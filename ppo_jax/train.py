@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 USAGE = """\
 usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VALUE ...]
@@ -13,13 +14,15 @@ usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VA
   --resume     go on with the run in --run-dir
   --FIELD      any field of the config; `EXPERIMENT --help` lists them
 """
+EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Trains an experiment; returns the exit status.
 
-    0: finished. 2: the experiment or an option is wrong. 3: the run failed, for the
-    cause printed. 130: interrupted, and resumable.
+    0: finished. 2: the experiment, an option or the run directory is wrong. 3: the run
+    failed, for the cause printed. 4: nothing came back for too long. 130: interrupted.
+    A run that was saved once can be resumed after each of them.
     """
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0].startswith("-"):
@@ -29,53 +32,75 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--run-dir", type=Path)
     parser.add_argument("--resume", action="store_true")
     options, overrides = parser.parse_known_args(argv[1:])
-    from ppo_jax.experiment import ExperimentError
-
     try:
         return _train(Path(argv[0]), options.run_dir, options.resume, overrides)
-    except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    except KeyboardInterrupt:
+        return EXIT_STATUS["interrupted"]
 
 
 def _train(path: Path, run_dir: Path | None, resume: bool, overrides: list[str]) -> int:
-    from ppo_jax import experiment, training
+    from ppo_jax import training
+    from ppo_jax.checkpoint import CheckpointError
+    from ppo_jax.experiment import ExperimentError
 
-    changed = {}
-    if resume:
-        if run_dir is None:
-            raise experiment.ExperimentError("--resume: expected --run-dir as well")
-        overrides = experiment.stored_overrides(run_dir) + overrides
-        config = experiment.load(path, overrides)
-        changed = experiment.differences(run_dir, config)
-        for name, change in changed.items():
-            print(f"resuming with another {name}: {change}")
-    else:
-        config = experiment.load(path, overrides)
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
-        if (run_dir / "config.json").exists():
-            raise experiment.ExperimentError(
-                f"{run_dir}: holds a run already; give --resume to go on with it, "
-                "or another --run-dir"
-            )
-    experiment.store(run_dir, path, overrides, config)
     try:
-        ending, evaluation = training.train(config, run_dir, resume, changed)
-    except FileNotFoundError as error:
-        raise experiment.ExperimentError(str(error)) from error
-    print(f"{ending}: evaluation {evaluation['mean']:.1f} ± {evaluation['std']:.1f}")
-    if ending == "failed":
-        print(
-            f"error: {config.max_failures} updates in a row had no finite optimiser "
-            f"step; error/* in {run_dir / 'metrics.jsonl'} says why",
-            file=sys.stderr,
-        )
+        prepare = _old_run if resume else _new_run
+        run_dir, config = prepare(path, run_dir, overrides)
+    except ExperimentError as error:
+        return _fail(2, str(error))
+    hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
+    try:
+        ending = training.train(config, run_dir, resume, hint)
+    except CheckpointError as error:
+        return _fail(2, str(error))
+    except OSError as error:
+        return _fail(3, f"{error}\n{hint}")
+    print(ending)
     if ending == "interrupted":
-        print(
-            f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
+        print(hint)
+    if ending == "failed":
+        _fail(
+            3,
+            f"{config.max_failures} updates in a row had no finite optimiser step; "
+            f"error/* in {run_dir / 'metrics.jsonl'} says why",
         )
-    return {"finished": 0, "failed": 3, "interrupted": 130}[ending]
+    return EXIT_STATUS[ending]
+
+
+def _new_run(
+    path: Path, run_dir: Path | None, overrides: list[str]
+) -> tuple[Path, Any]:
+    from ppo_jax import experiment
+
+    config = experiment.load(path, overrides)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+    if (run_dir / "config.json").exists():
+        raise experiment.ExperimentError(
+            f"{run_dir}: holds a run already; give --resume to go on with it, or "
+            "another --run-dir"
+        )
+    experiment.store(run_dir, path, overrides, config)
+    return run_dir, config
+
+
+def _old_run(
+    path: Path, run_dir: Path | None, overrides: list[str]
+) -> tuple[Path, Any]:
+    from ppo_jax import experiment
+
+    if run_dir is None:
+        raise experiment.ExperimentError("--resume: expected --run-dir as well")
+    overrides = experiment.stored_overrides(run_dir) + overrides
+    config = experiment.load(path, overrides)
+    experiment.require_same_structure(run_dir, config)
+    experiment.store(run_dir, path, overrides, config)
+    return run_dir, config
+
+
+def _fail(status: int, message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

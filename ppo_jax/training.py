@@ -1,9 +1,9 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
+import contextlib
 import dataclasses
 import functools
 import math
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,12 @@ from ppo_jax import component, episodes
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
 from ppo_jax.console import Console
+from ppo_jax.experiment import describe, differences
+from ppo_jax.interrupt import Interrupt
 from ppo_jax.logger import Logger
 from ppo_jax.pbt import population as populations
 from ppo_jax.state import Population
-
-
-class Interrupt:
-    """Ctrl-C asks for a stop between phases; a second one stops at once.
-
-    An exception inside a phase would lose the population, which was donated to it.
-    """
-
-    def __init__(self):
-        self.asked = False
-        self._before = signal.signal(signal.SIGINT, self._ask)
-
-    def _ask(self, *_: Any) -> None:
-        self.asked = True
-        signal.signal(signal.SIGINT, self._before)
-
-    def close(self) -> None:
-        """Gives Ctrl-C back."""
-        signal.signal(signal.SIGINT, self._before)
+from ppo_jax.watchdog import Watchdog
 
 
 def start(config: Config) -> Population:
@@ -46,88 +30,115 @@ def start(config: Config) -> Population:
     return populations.init(config, jax.random.split(key, 1))
 
 
-def train(
-    config: Config, run_dir: Path, resume: bool, changed: dict[str, str]
-) -> tuple[str, dict[str, float]]:
+def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
     """Trains to the end of the budget, or until something stops it.
+
+    A row is logged before its checkpoint is saved: what a resumed run finds in the log
+    reaches at least as far as the checkpoint, and is cut back to it.
 
     Args:
         config: The experiment.
         run_dir: Where checkpoints and logs go.
         resume: Whether to go on from the newest checkpoint.
-        changed: Numbers that a resumed run takes from `config`, by path.
+        hint: How to go on with the run, for whoever ends it or finds it ended.
 
     Returns:
-        How it ended: `finished`, `interrupted` or `failed`; and the last evaluation.
+        How it ended: `finished`, `interrupted` or `failed`.
+
+    Raises:
+        CheckpointError: If no checkpoint can be restored.
+        OSError: If the disk does not take a checkpoint or a log.
     """
-    population, done = start(config), 0
-    checkpoints = Checkpointer(run_dir)
-    if resume and checkpoints.empty:
-        print(f"{run_dir}: stopped before its first checkpoint; starting again")
-    elif resume:
-        done, population, _ = checkpoints.restore(population)
-        population = _with_numbers(population, config, changed)
-    steps = config.steps_per_update
-    logger = Logger(run_dir, done * steps)
-    console = Console(config.num_updates * steps, done * steps)
-    device = jax.devices()[0]
-    console.say(f"training on {device.platform} ({device.device_kind}), in {run_dir}")
-    interrupt = Interrupt()
-    ending, evaluation = "finished", {}
-    try:
-        while done < config.num_updates and ending == "finished":
+    with contextlib.ExitStack() as stack:
+        console = stack.enter_context(contextlib.closing(Console()))
+        interrupt = stack.enter_context(Interrupt(console))
+        watchdog = stack.enter_context(Watchdog(config.stall_seconds, console, hint))
+        console.say(f"training on {_device()}, in {run_dir}")
+        checkpoints = stack.enter_context(contextlib.closing(Checkpointer(run_dir)))
+        population, done = start(config), 0
+        if resume:
+            population, done = _resume(config, checkpoints, population, console)
+        steps = config.steps_per_update
+        logger = stack.enter_context(contextlib.closing(Logger(run_dir, done * steps)))
+        console.start(config.num_updates * steps, done * steps)
+        meta = {"config": describe(config)}
+        ending = "finished" if done >= config.num_updates else ""
+        while not ending:
+            watchdog.heard()
             population, done, metrics = _phase(config, population, done)
-            failures = int(np.max(metrics["error/failure_streak"]))
-            if failures >= config.max_failures:
-                ending = "failed"
-            elif interrupt.asked and done < config.num_updates:
-                ending = "interrupted"
-            due = _phase_index(config, done) % config.eval_phases == 0
-            if due or done == config.num_updates:
-                evaluation = evaluate(population, config, done)
-                metrics |= {f"eval/{name}": x for name, x in evaluation.items()}
-            if due or done == config.num_updates or ending != "finished":
-                fitness = evaluation.get("mean", -math.inf)
-                checkpoints.save(done, population, fitness, {"update": done})
+            watchdog.heard()
+            ending = _ending(config, done, metrics, interrupt)
+            due = ending == "finished" or _is_evaluated(config, done)
+            if due:
+                metrics |= _evaluation(config, population, done)
             logger.write(done * steps, metrics)
             console.update(done * steps, metrics)
-    finally:
-        interrupt.close()
-        checkpoints.close()
-        logger.close()
-        console.close()
-    return ending, evaluation or evaluate(population, config, done)
+            if due or ending:
+                fitness = metrics.get("eval/mean_reward", -math.inf)
+                checkpoints.save(done, population, fitness, meta)
+        return ending
 
 
 def evaluate(
     population: Population,
     config: Config,
     update: int,
-    num_episodes: int | None = None,
+    num_episodes: int,
     deterministic: bool = True,
-) -> dict[str, float]:
-    """Statistics of whole episodes, with keys that training never sees."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns of whole episodes, with keys that training never sees.
+
+    Returns:
+        Returns `[num_episodes]`, and whether each episode came to its end.
+    """
     key = jax.random.fold_in(jax.random.key(config.seed), 1 + update)
-    count = num_episodes or config.eval_episodes
-    total, _ = _run_episodes(population.runs.learner, key, count, deterministic)
-    return episodes.summarize(np.asarray(total)[0])
+    total, ended = _run_episodes(
+        population.runs.learner, key, num_episodes, deterministic
+    )
+    return np.asarray(total)[0], np.asarray(ended)[0]
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _run_episodes(
-    learners: Any, key: Any, num_episodes: int, deterministic: bool = True
+    learners: Any, key: Any, num_episodes: int, deterministic: bool
 ) -> Any:
     return jax.vmap(
         lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
     )(learners)
 
 
-def _phase_length(config: Config) -> int:
-    return config.phase_updates or max(1, config.num_updates // 100)
+def _device() -> str:
+    device = jax.devices()[0]
+    return f"{device.platform} ({device.device_kind})"
 
 
-def _phase_index(config: Config, done: int) -> int:
-    return done // _phase_length(config)
+def _resume(
+    config: Config, checkpoints: Checkpointer, fresh: Population, console: Console
+) -> tuple[Population, int]:
+    """The newest checkpoint, with the numbers that the run was given anew."""
+    if checkpoints.empty:
+        checkpoints.rewind(0)
+        console.say("stopped before its first checkpoint; starting again")
+        return fresh, 0
+    done, population, meta = checkpoints.restore(fresh)
+    checkpoints.rewind(done)
+    changed = differences(meta["config"], describe(config))
+    for name, change in changed.items():
+        console.say(f"resuming with another {name}: {change}")
+    console.say(f"resuming after update {done} of {config.num_updates}")
+    return _with_numbers(population, config, changed), done
+
+
+def _with_numbers(
+    population: Population, config: Config, changed: dict[str, str]
+) -> Population:
+    learner = population.runs.learner
+    mine, given = learner.config, component.numbers(config)
+    for path in changed.keys() & given.keys():
+        old = component.numbers(mine)[path]
+        mine = component.replace_at(mine, path, jnp.full_like(old, given[path]))
+    learner = dataclasses.replace(learner, config=mine)
+    return Population(runs=dataclasses.replace(population.runs, learner=learner))
 
 
 def _phase(
@@ -143,9 +154,43 @@ def _phase(
     )
     history = jax.device_get(history)
     seconds = time.perf_counter() - began
+    steps = config.steps_per_update
     metrics = summarize({k: v[: until - done, 0] for k, v in history.items()})
-    metrics["time/fps"] = (until - done) * config.steps_per_update / seconds
+    metrics |= {
+        "time/fps": (until - done) * steps / seconds,
+        "time/iterations": until,
+        "time/total_timesteps": until * steps,
+    }
     return population, until, metrics
+
+
+def _phase_length(config: Config) -> int:
+    return config.phase_updates or max(1, config.num_updates // 100)
+
+
+def _is_evaluated(config: Config, done: int) -> bool:
+    return done // _phase_length(config) % config.eval_phases == 0
+
+
+def _ending(
+    config: Config, done: int, metrics: dict[str, float], interrupt: Interrupt
+) -> str:
+    """How the run ends after this phase, or nothing."""
+    if metrics["error/failure_streak"] >= config.max_failures:
+        return "failed"
+    if done >= config.num_updates:
+        return "finished"
+    return "interrupted" if interrupt.asked else ""
+
+
+def _evaluation(config: Config, population: Population, done: int) -> dict[str, float]:
+    returns, ended = evaluate(population, config, done, config.eval_episodes)
+    figures = episodes.summarize(returns)
+    count = figures.pop("episodes")
+    return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
+        "eval/episodes": count,
+        "eval/unfinished_episodes": np.sum(~ended),
+    }
 
 
 def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
@@ -172,17 +217,3 @@ def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
 
 def _ratio(total: float, count: float) -> float:
     return float(total) / float(count) if count else math.nan
-
-
-def _with_numbers(
-    population: Population, config: Config, changed: dict[str, str]
-) -> Population:
-    """The population with the numbers that a resumed run was given anew."""
-    learner = population.runs.learner
-    mine, given = learner.config, component.numbers(config)
-    for path in changed:
-        if path in given:
-            old = component.numbers(mine)[path]
-            mine = component.replace_at(mine, path, jnp.full_like(old, given[path]))
-    learner = dataclasses.replace(learner, config=mine)
-    return Population(runs=dataclasses.replace(population.runs, learner=learner))

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("component", "tree"),
+    ("component", "files", "tree"),
     (
         "distributions",
         "losses.categorical",
@@ -60,6 +60,7 @@ LAYERS = (
     ("episodes", "learner"),
     ("pbt.mesh", "pbt.population"),
     ("checkpoint", "console", "experiment", "figures", "logger", "pbt.lineage"),
+    ("interrupt", "watchdog"),
     ("training",),
     (
         "evaluate",

@@ -1,0 +1,118 @@
+"""Tiny experiments, the commands as a user runs them, and what they leave on disk."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from tensorboardX.proto.event_pb2 import Event
+
+from ppo_jax import experiment, training
+from ppo_jax.checkpoint import Checkpointer
+
+EXPERIMENT = """
+from ppo_jax import Config, networks
+from ppo_jax.envs.probes import TimeLimitChain
+
+config = Config(
+    env=TimeLimitChain(limit=5),
+    num_envs=4,
+    num_steps=8,
+    num_minibatches=2,
+    num_epochs=2,
+    total_timesteps=32 * 24,
+    phase_updates=2,
+    eval_phases=1,
+    eval_episodes=4,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)){memory}),
+)
+"""
+MEMORIES = {"mlp": "", "lstm": ", memory=networks.Lstm(size=8)"}
+ENVIRONMENT = os.environ | {
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parent.parent / ".cache" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+def arguments(name, *options):
+    return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
+
+
+def command(name, *options, timeout=180, **settings):
+    """Runs a command to its end."""
+    return subprocess.run(
+        arguments(name, *options),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=ENVIRONMENT,
+        check=False,
+        **settings,
+    )
+
+
+def begin(name, *options, **settings):
+    """Starts a command."""
+    return subprocess.Popen(
+        arguments(name, *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=ENVIRONMENT,
+        **settings,
+    )
+
+
+def rows(run_dir):
+    """The metrics of a run, but for what a clock says."""
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if not k.startswith("time/")}
+        for line in lines
+    ]
+
+
+def event_steps(run_dir):
+    """The steps of all tensorboard events of a run, in the order of the files."""
+    steps = []
+    for path in sorted(run_dir.glob("events.out.tfevents.*")):
+        data = path.read_bytes()
+        while data:
+            (size,) = struct.unpack("<Q", data[:8])
+            event = Event.FromString(data[12 : 12 + size])
+            steps += [event.step] if event.HasField("summary") else []
+            data = data[16 + size :]
+    return steps
+
+
+def saved(run_dir):
+    """Updates of the whole checkpoints of a run."""
+    paths = (run_dir / "checkpoints").glob("*")
+    return sorted(int(path.name) for path in paths if path.name.isdigit())
+
+
+def leaves(run_dir):
+    """The update and every leaf of a run's newest checkpoint."""
+    config = experiment.load(
+        run_dir / "experiment.py", experiment.stored_overrides(run_dir)
+    )
+    checkpoints = Checkpointer(run_dir)
+    update, population, _ = checkpoints.restore(training.start(config))
+    checkpoints.close()
+    runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
+    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(runs)]
+
+
+def assert_same(expected, found):
+    """Two runs ended in the same state, after the same rows."""
+    (update, theirs), (also, ours) = leaves(expected), leaves(found)
+    assert update == also
+    for a, b in zip(theirs, ours, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert rows(expected) == rows(found)
+    assert event_steps(found) == [row["step"] for row in rows(found)]

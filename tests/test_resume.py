@@ -1,0 +1,325 @@
+"""Whatever ends a run, it goes on as if nothing had happened."""
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+
+import jax
+import jax.numpy as jnp
+import pytest
+from runs import (
+    EXPERIMENT,
+    MEMORIES,
+    assert_same,
+    begin,
+    command,
+    event_steps,
+    leaves,
+    rows,
+    saved,
+)
+
+from ppo_jax.checkpoint import Checkpointer, CheckpointError
+
+STALLING = EXPERIMENT + """
+import dataclasses
+import time
+import jax
+from ppo_jax.component import component
+
+@component
+class Stalling(TimeLimitChain):
+    def step(self, key, state, action):
+        timestep, state = super().step(key, state, action)
+        one = jax.ShapeDtypeStruct((), "float32")
+        sleepy = jax.pure_callback(
+            stall, one, timestep.reward, vmap_method="sequential"
+        )
+        return dataclasses.replace(timestep, reward=sleepy), state
+
+calls = 0
+
+def stall(reward):
+    global calls
+    calls += 1
+    if calls > 400:
+        time.sleep(600)
+    return reward
+
+config = dataclasses.replace(config, env=Stalling(limit=5), stall_seconds={seconds})
+"""
+
+
+@pytest.fixture(params=MEMORIES)
+def memory(request):
+    return MEMORIES[request.param]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=""))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that nothing disturbed."""
+    home = tmp_path_factory.mktemp("finished")
+    path = home / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=""))
+    assert command("train", path, "--run-dir", home / "run").returncode == 0
+    return home / "run"
+
+
+@pytest.fixture
+def run_dir(finished, tmp_path):
+    """A copy of it, to be damaged."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def wait_for_checkpoint(process, run_dir, number=1):
+    deadline = time.monotonic() + 120
+    while len(saved(run_dir)) < number:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.005)
+
+
+def being_saved(run_dir):
+    return any(".orbax-checkpoint-tmp" in p.name for p in run_dir.rglob("*"))
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_a_run_ends_the_same(tmp_path, memory):
+    """PROP-18.1: ten kills at random moments, some inside a save, for each memory."""
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=memory))
+    budget = ("--total-timesteps", 32 * 400)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert command("train", path, "--run-dir", whole, *budget).returncode == 0
+    moment, kills, in_save = random.Random(0), 0, 0
+    while kills < 10:
+        resume = ["--resume"] if (broken / "config.json").exists() else []
+        process = begin("train", path, "--run-dir", broken, *budget, *resume)
+        for line in process.stdout:
+            if "steps/s" in line:
+                break
+        time.sleep(moment.uniform(0.0, 0.5))
+        process.kill()
+        kills += 1
+        process.stdout.close()
+        assert process.wait() == -signal.SIGKILL
+        in_save += being_saved(broken)
+    end = command("train", path, "--run-dir", broken, "--resume")
+    assert end.returncode == 0, end.stderr
+    print(f"{kills} kills, {in_save} inside a save")
+    assert in_save
+    assert_same(whole, broken)
+    assert not being_saved(broken)
+
+
+def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
+    """PROP-18.1: SIGKILL after the first checkpoint."""
+    broken = tmp_path / "broken"
+    process = begin("train", path, "--run-dir", broken)
+    wait_for_checkpoint(process, broken)
+    process.kill()
+    process.communicate()
+    again = command("train", path, "--run-dir", broken, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert_same(finished, broken)
+
+
+def test_half_the_budget_and_then_the_rest(path, finished, tmp_path):
+    """PROP-18.1: N updates, saved, and N more equal 2 N; the new budget is said."""
+    half = tmp_path / "half"
+    options = ("--total-timesteps", 32 * 12)
+    assert command("train", path, "--run-dir", half, *options).returncode == 0
+    assert leaves(half)[0] == 12
+    rest = command(
+        "train", path, "--run-dir", half, "--resume", "--total-timesteps", 32 * 24
+    )
+    assert rest.returncode == 0, rest.stderr
+    assert "total_timesteps: 384 -> 768" in rest.stdout
+    assert_same(finished, half)
+
+
+def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
+    """What a checkpoint was trained with is in it, not in the files beside it."""
+    overrides = ["--total-timesteps", str(32 * 26), "--gamma", "0.5"]
+    (run_dir / "overrides.json").write_text(json.dumps(overrides))
+    described = (run_dir / "config.json").read_text().replace("'0.99'", "'0.5'")
+    (run_dir / "config.json").write_text(described)
+    done = command(
+        "train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gamma: 0.99 -> 0.5" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_saves_and_the_run_goes_on(path, finished, tmp_path, number):
+    """PROP-18.1: interrupted between two phases."""
+    broken = tmp_path / "broken"
+    process = begin("train", path, "--run-dir", broken)
+    wait_for_checkpoint(process, broken)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=120)
+    if process.returncode != 0:  # It was not about to finish anyway.
+        assert process.returncode == 130
+        assert "--resume" in output and "Traceback" not in output
+    again = command("train", path, "--run-dir", broken, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert_same(finished, broken)
+
+
+def stalled(tmp_path, seconds):
+    path = tmp_path / "stalling.py"
+    path.write_text(STALLING.format(memory="", seconds=seconds))
+    return path, tmp_path / "run"
+
+
+def test_a_second_signal_stops_at_once(tmp_path):
+    path, run_dir = stalled(tmp_path, 600)
+    process = begin("train", path, "--run-dir", run_dir)
+    wait_for_checkpoint(process, run_dir)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=10)
+    assert process.returncode == 130 and "once more" in output
+    assert saved(run_dir) and leaves(run_dir)
+
+
+def test_what_never_comes_back_is_said_and_ended(tmp_path):
+    path, run_dir = stalled(tmp_path, 1)
+    process = begin("train", path, "--run-dir", run_dir)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 4, output
+    assert "nothing has come back for" in output and "--resume" in output
+    assert "Traceback" not in output
+    assert saved(run_dir) and leaves(run_dir)
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [cut, os.remove], ids=["cut", "removed"])
+@pytest.mark.parametrize(
+    "name", ["meta/metadata", "population/manifest.ocdbt", "population/d/*"]
+)
+def test_a_damaged_checkpoint_falls_back(tmp_path, damage, name):
+    tree = {"x": jnp.arange(1000.0), "key": jax.random.key(1)}
+    checkpoints = Checkpointer(tmp_path)
+    for update in (1, 2):
+        checkpoints.save(update, tree, fitness=1.0, meta={})
+    checkpoints.close()
+    for file in (tmp_path / "checkpoints" / "2").glob(name):
+        damage(file)
+    checkpoints = Checkpointer(tmp_path)
+    assert checkpoints.restore(tree)[0] == 1
+    checkpoints.rewind(1)
+    checkpoints.save(2, tree, fitness=0.0, meta={})
+    checkpoints.close()
+    checkpoints = Checkpointer(tmp_path)
+    assert checkpoints.restore(tree)[0] == 2
+    assert checkpoints.restore(tree, best=True)[0] == 1
+    checkpoints.close()
+
+
+def test_only_a_finite_fitness_is_the_best(tmp_path):
+    checkpoints = Checkpointer(tmp_path)
+    scores = [2.0, 5.0, float("nan"), 3.0, -float("inf"), 4.0]
+    for update, score in enumerate(scores):
+        checkpoints.save(update, {"x": jnp.zeros(())}, score, {})
+    checkpoints.close()
+    assert saved(tmp_path) == [1, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ({"x": jnp.zeros(3)}, "x: float32[2] -> float32[3]"),
+        ({"x": jnp.zeros(2, jnp.int32)}, "x: float32[2] -> int32[2]"),
+        ({"x": jnp.zeros(2), "y": jnp.zeros(1)}, "y: absent -> float32[1]"),
+        ({}, "x: float32[2] -> absent"),
+    ],
+)
+def test_other_leaves_are_an_error_that_names_them(tmp_path, template, said):
+    """PROP-18.2: missing, additional and reshaped leaves."""
+    checkpoints = Checkpointer(tmp_path)
+    checkpoints.save(1, {"x": jnp.zeros(2)}, fitness=0.0, meta={})
+    with pytest.raises(CheckpointError) as error:
+        checkpoints.restore(template)
+    assert said in str(error.value)
+    checkpoints.close()
+
+
+def test_a_run_falls_back_and_goes_on(finished, run_dir):
+    """PROP-18.1: the newest checkpoint is damaged, and a save was cut off."""
+    cut(run_dir / "checkpoints" / "24" / "population" / "manifest.ocdbt")
+    (run_dir / "checkpoints" / "25.orbax-checkpoint-tmp").mkdir()
+    done = command(
+        "train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "checkpoint 24 cannot be read" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert_same(finished, run_dir)
+    assert saved(run_dir) == saved(finished) and not being_saved(run_dir)
+
+
+def test_nothing_left_to_restore(run_dir):
+    for file in run_dir.glob("checkpoints/*/population/manifest.ocdbt"):
+        cut(file)
+    for name, *options in (
+        ("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"),
+        ("evaluate", run_dir),
+    ):
+        done = command(name, *options)
+        assert done.returncode == 2
+        assert "no checkpoint can be restored" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_log_is_cut_back_and_mended(path, finished, run_dir):
+    """Rows after the checkpoint, half a row, and events that were lost."""
+    shutil.rmtree(run_dir / "checkpoints" / "24")
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 8')
+    for file in run_dir.glob("events*"):
+        cut(file)
+    done = command("train", path, "--run-dir", run_dir, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert rows(run_dir) == rows(finished)
+    assert event_steps(run_dir) == event_steps(finished)
+
+
+def test_a_full_disk_is_said(path, tmp_path):
+    run_dir = tmp_path / "run"
+
+    def tiny_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+    done = command("train", path, "--run-dir", run_dir, preexec_fn=tiny_files)
+    assert done.returncode == 3, done.stderr
+    assert "error:" in done.stderr and "--resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    again = command("train", path, "--run-dir", run_dir, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert len(rows(run_dir)) == 12
+
+
+def test_a_run_directory_that_cannot_be(path, tmp_path):
+    (tmp_path / "file").write_text("")
+    for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):
+        done = command("train", path, "--run-dir", run_dir)
+        assert done.returncode == 2
+        assert str(run_dir) in done.stderr and "Traceback" not in done.stderr
