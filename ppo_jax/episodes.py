@@ -15,6 +15,11 @@ DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
 
 
+def limit(env: Any) -> int:
+    """Steps after which an episode of an environment is over, or given up."""
+    return env.max_episode_steps or DEFAULT_LIMIT
+
+
 def run_episodes(
     learner: Learner, key: Key, num_episodes: int, deterministic: bool = True
 ) -> tuple[Array, Array]:
@@ -33,12 +38,12 @@ def run_episodes(
     """
     config = learner.config
     network = config.build()
-    limit = config.env.max_episode_steps or DEFAULT_LIMIT
+    longest = limit(config.env)
     key, key_start = jax.random.split(key)
     actor = rollout.start(config.env, network, num_episodes, key_start)
 
     def going(loop):
-        return (loop[1] < limit) & ~loop[3].all()
+        return (loop[1] < longest) & ~loop[3].all()
 
     def step(loop):
         actor, time, total, ended = loop

@@ -63,7 +63,7 @@ def _evaluate(options: Any) -> dict[str, float]:
     if not ended.all():
         print(
             f"{(~ended).sum()} of {ended.size} episodes did not end within "
-            f"{episodes.DEFAULT_LIMIT:,} steps; their returns go as far as that"
+            f"{episodes.limit(config.env):,} steps; their returns go as far as that"
         )
     return figures
 

@@ -1,10 +1,10 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
-import contextlib
 import dataclasses
 import functools
 import math
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,34 +49,35 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         CheckpointError: If no checkpoint can be restored.
         OSError: If the disk does not take a checkpoint or a log.
     """
-    with contextlib.ExitStack() as stack:
-        console = stack.enter_context(contextlib.closing(Console()))
-        interrupt = stack.enter_context(Interrupt(console))
-        watchdog = stack.enter_context(Watchdog(config.stall_seconds, console, hint))
+    with (
+        closing(Console()) as console,
+        Interrupt(console) as interrupt,
+        Watchdog(config.stall_seconds, console, hint) as watchdog,
+        closing(Checkpointer(run_dir)) as checkpoints,
+    ):
         console.say(f"training on {_device()}, in {run_dir}")
-        checkpoints = stack.enter_context(contextlib.closing(Checkpointer(run_dir)))
         population, done = start(config), 0
         if resume:
             population, done = _resume(config, checkpoints, population, console)
         steps = config.steps_per_update
-        logger = stack.enter_context(contextlib.closing(Logger(run_dir, done * steps)))
         console.start(config.num_updates * steps, done * steps)
-        meta = {"config": describe(config)}
         ending = "finished" if done >= config.num_updates else ""
-        while not ending:
-            watchdog.heard()
-            population, done, metrics = _phase(config, population, done)
-            watchdog.heard()
-            ending = _ending(config, done, metrics, interrupt)
-            due = ending == "finished" or _is_evaluated(config, done)
-            if due:
-                metrics |= _evaluation(config, population, done)
-            logger.write(done * steps, metrics)
-            console.update(done * steps, metrics)
-            if due or ending:
-                fitness = metrics.get("eval/mean_reward", -math.inf)
-                checkpoints.save(done, population, fitness, meta)
-        return ending
+        with closing(Logger(run_dir, done * steps)) as logger:
+            while not ending:
+                watchdog.heard()
+                population, done, metrics = _phase(config, population, done)
+                watchdog.heard()
+                ending = _ending(config, done, metrics, interrupt)
+                due = ending == "finished" or _is_evaluated(config, done)
+                if due:
+                    metrics |= _evaluation(config, population, done)
+                logger.write(done * steps, metrics)
+                console.update(done * steps, metrics)
+                if due or ending:
+                    fitness = metrics.get("eval/mean_reward", -math.inf)
+                    meta = {"config": describe(config)}
+                    checkpoints.save(done, population, fitness, meta)
+    return ending
 
 
 def evaluate(

@@ -1,51 +1,39 @@
 """The commands, as a user runs them: exit status, messages, what is left on disk."""
 
+import contextlib
 import json
 import os
-import signal
+import pty
+import shutil
 import subprocess
-import sys
-import time
-from pathlib import Path
 
-import numpy as np
 import pytest
+from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows
 
-EXPERIMENT = """
-from ppo_jax import Config, networks
-from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax import experiment as experiments
 
-config = Config(
-    env=TimeLimitChain(limit=5),
-    num_envs=4,
-    num_steps=8,
-    num_minibatches=2,
-    num_epochs=2,
-    total_timesteps=32 * 24,
-    phase_updates=2,
-    eval_phases=1,
-    eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)){memory}),
-)
+ENDLESS = """
+from ppo_jax.component import component
+
+@component
+class GivenUp(TimeLimitChain):
+    @property
+    def max_episode_steps(self):
+        return 3
+
+config = dataclasses.replace(config, env=GivenUp(limit=5))
 """
-MEMORIES = {"mlp": "", "lstm": ", memory=networks.Lstm(size=8)"}
-CACHE = Path(__file__).parent.parent / ".cache" / "jax"
 
 
-def command(name, *args, timeout=180, **options):
-    environment = os.environ | {
-        "JAX_COMPILATION_CACHE_DIR": str(CACHE),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", f"ppo_jax.{name}", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env=environment,
-        check=False,
-        **options,
-    )
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    """A finished run."""
+    home = tmp_path_factory.mktemp("commands")
+    path = home / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=""))
+    done = command("train", path, "--run-dir", home / "run")
+    assert done.returncode == 0, done.stderr
+    return home / "run"
 
 
 @pytest.fixture
@@ -55,65 +43,8 @@ def experiment(tmp_path):
     return path
 
 
-def rows(run_dir):
-    """The metrics of a run, but for what a clock says."""
-    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
-    drop = "time/"
-    return [
-        {k: v for k, v in json.loads(line).items() if not k.startswith(drop)}
-        for line in lines
-    ]
-
-
-def leaves(run_dir):
-    """Every leaf of a run's newest checkpoint."""
-    import jax
-
-    from ppo_jax import experiment, training
-    from ppo_jax.checkpoint import Checkpointer
-
-    config = experiment.load(
-        run_dir / "experiment.py", experiment.stored_overrides(run_dir)
-    )
-    checkpoints = Checkpointer(run_dir)
-    update, population, _ = checkpoints.restore(training.start(config))
-    checkpoints.close()
-    keys = population.runs.key
-    runs = population.runs.replace(key=jax.random.key_data(keys))
-    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(runs)]
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_killed_run_resumes_bit_exactly(tmp_path, memory):
-    """PROP-18.1: killed by SIGKILL and resumed equals never stopped."""
-    path = tmp_path / "experiment.py"
-    path.write_text(EXPERIMENT.format(memory=MEMORIES[memory]))
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert command("train", path, "--run-dir", whole).returncode == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ppo_jax.train", str(path), "--run-dir", str(broken)],
-        env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(CACHE)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.time() + 120
-    while not any(p.name.isdigit() for p in (broken / "checkpoints").glob("*")):
-        assert time.time() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    resumed = command("train", path, "--run-dir", broken, "--resume")
-    assert resumed.returncode == 0, resumed.stderr
-    (updates, expected), (also, found) = leaves(whole), leaves(broken)
-    assert updates == also == 24
-    for a, b in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert rows(whole) == rows(broken)
-
-
-def test_evaluate_writes_its_figures(tmp_path, experiment):
-    run_dir, figures = tmp_path / "run", tmp_path / "figures.json"
-    assert command("train", experiment, "--run-dir", run_dir).returncode == 0
+def test_evaluate_writes_its_figures(tmp_path, run_dir):
+    figures = tmp_path / "figures.json"
     done = command("evaluate", run_dir, "--episodes", 3, "--json", figures)
     assert done.returncode == 0, done.stderr
     assert json.loads(figures.read_text()) == {
@@ -121,6 +52,72 @@ def test_evaluate_writes_its_figures(tmp_path, experiment):
         "std": 0.0,
         "episodes": 3,
     }
+    assert "did not end" not in done.stdout
+
+
+def test_evaluate_says_which_episodes_did_not_end(tmp_path):
+    path = tmp_path / "experiment.py"
+    path.write_text("import dataclasses\n" + EXPERIMENT.format(memory="") + ENDLESS)
+    run_dir = tmp_path / "run"
+    assert command("train", path, "--run-dir", run_dir).returncode == 0
+    assert rows(run_dir)[-1]["eval/unfinished_episodes"] == 4
+    done = command("evaluate", run_dir, "--episodes", 2)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 episodes did not end within 3 steps" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nowhere"], "nowhere: no run"),
+        (["{home}"], "no run"),
+        (["{run}", "--episodes", "0"], "at least 1, got 0"),
+        (["{run}", "--episodes", "many"], "--episodes"),
+        (["{run}", "--json", "{run}/no/such/file"], "no/such/file"),
+    ],
+)
+def test_evaluate_refuses_what_it_cannot_do(run_dir, options, said):
+    known = {"run": run_dir, "home": run_dir.parent}
+    done = command("evaluate", *(option.format(**known) for option in options))
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_metrics_have_the_tags_that_users_know(run_dir):
+    row = json.loads((run_dir / "metrics.jsonl").read_text().splitlines()[-1])
+    assert row["step"] == row["time/total_timesteps"] == 32 * 24
+    assert row["time/iterations"] == 24
+    assert row["time/time_elapsed"] > 0 and row["time/fps"] > 0
+    assert row["rollout/ep_rew_mean"] == row["rollout/ep_len_mean"] == 5.0
+    assert row["eval/mean_reward"] == 5.0 and row["eval/episodes"] == 4
+    for name in (
+        *("approx_kl", "clip_fraction", "explained_variance", "learning_rate"),
+        *("policy_loss", "value_loss", "policy_entropy"),
+    ):
+        assert f"train/{name}" in row
+
+
+def test_plain_lines_without_a_terminal_and_a_bar_on_one(tmp_path, experiment):
+    plain = command("train", experiment, "--run-dir", tmp_path / "plain").stdout
+    assert plain.startswith("training on ")
+    assert "768 / 768 steps" in plain and "\x1b" not in plain
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        arguments("train", experiment, "--run-dir", tmp_path / "terminal"),
+        stdout=theirs,
+        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "120"},
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # The other end is closed.
+        while part := os.read(ours, 4096):
+            shown += part
+    assert process.wait(timeout=60) == 0
+    os.close(ours)
+    text = shown.decode()
+    for sign in ("━", "100%", "steps/s", "return 5.0", "0:00:00", "evaluation 5.0"):
+        assert sign in text
+    assert "768 / 768" not in text
 
 
 @pytest.mark.parametrize(
@@ -143,13 +140,24 @@ def test_bad_input_is_said_without_a_traceback(experiment, options, said):
     assert "Traceback" not in done.stderr
 
 
-def test_another_structure_cannot_resume(tmp_path, experiment):
-    run_dir = tmp_path / "run"
-    assert command("train", experiment, "--run-dir", run_dir).returncode == 0
-    done = command(
-        "train", experiment, "--run-dir", run_dir, "--resume", "--num-envs", 8
-    )
-    assert done.returncode == 2
-    assert "num_envs: 4 -> 8" in done.stderr
-    again = command("train", experiment, "--run-dir", run_dir)
+def test_another_structure_cannot_resume(run_dir):
+    path = run_dir / "experiment.py"
+    for option, said in (
+        (("--num-envs", 8), "num_envs: 4 -> 8"),
+        (("--obs-clip", 10.0), "obs_clip: None -> 10.0"),
+    ):
+        done = command("train", path, "--run-dir", run_dir, "--resume", *option)
+        assert done.returncode == 2
+        assert said in done.stderr and "Traceback" not in done.stderr
+    again = command("train", path, "--run-dir", run_dir)
     assert again.returncode == 2 and "--resume" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["config.json", "overrides.json"])
+def test_a_run_directory_that_cannot_be_read(tmp_path, run_dir, name):
+    damaged = shutil.copytree(run_dir, tmp_path / "run")
+    (damaged / name).write_text("{")
+    with pytest.raises(experiments.ExperimentError, match=name):
+        experiments.stored_overrides(damaged)
+        config = experiments.load(run_dir / "experiment.py", [])
+        experiments.require_same_structure(damaged, config)

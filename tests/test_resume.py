@@ -25,7 +25,19 @@ from runs import (
 
 from ppo_jax.checkpoint import Checkpointer, CheckpointError
 
-STALLING = EXPERIMENT + """
+CONSTANT = (
+    EXPERIMENT
+    + """
+import dataclasses
+from ppo_jax import optimizers, schedules
+
+adam = optimizers.Adam(schedule=schedules.Constant())
+config = dataclasses.replace(config, optimizer=adam)
+"""
+)
+STALLING = (
+    EXPERIMENT
+    + """
 import dataclasses
 import time
 import jax
@@ -52,6 +64,7 @@ def stall(reward):
 
 config = dataclasses.replace(config, env=Stalling(limit=5), stall_seconds={seconds})
 """
+)
 
 
 @pytest.fixture(params=MEMORIES)
@@ -134,18 +147,18 @@ def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
     assert_same(finished, broken)
 
 
-def test_half_the_budget_and_then_the_rest(path, finished, tmp_path):
+def test_half_the_budget_and_then_the_rest(path, tmp_path):
     """PROP-18.1: N updates, saved, and N more equal 2 N; the new budget is said."""
-    half = tmp_path / "half"
-    options = ("--total-timesteps", 32 * 12)
-    assert command("train", path, "--run-dir", half, *options).returncode == 0
+    path.write_text(CONSTANT.format(memory=""))
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    assert command("train", path, "--run-dir", whole).returncode == 0
+    less, more = (("--total-timesteps", 32 * updates) for updates in (12, 24))
+    assert command("train", path, "--run-dir", half, *less).returncode == 0
     assert leaves(half)[0] == 12
-    rest = command(
-        "train", path, "--run-dir", half, "--resume", "--total-timesteps", 32 * 24
-    )
+    rest = command("train", path, "--run-dir", half, "--resume", *more)
     assert rest.returncode == 0, rest.stderr
     assert "total_timesteps: 384 -> 768" in rest.stdout
-    assert_same(finished, half)
+    assert_same(whole, half)
 
 
 def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
@@ -154,9 +167,7 @@ def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
     (run_dir / "overrides.json").write_text(json.dumps(overrides))
     described = (run_dir / "config.json").read_text().replace("'0.99'", "'0.5'")
     (run_dir / "config.json").write_text(described)
-    done = command(
-        "train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"
-    )
+    done = command("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "gamma: 0.99 -> 0.5" in done.stdout
 
@@ -266,9 +277,7 @@ def test_a_run_falls_back_and_goes_on(finished, run_dir):
     """PROP-18.1: the newest checkpoint is damaged, and a save was cut off."""
     cut(run_dir / "checkpoints" / "24" / "population" / "manifest.ocdbt")
     (run_dir / "checkpoints" / "25.orbax-checkpoint-tmp").mkdir()
-    done = command(
-        "train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"
-    )
+    done = command("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "checkpoint 24 cannot be read" in done.stdout
     assert "Traceback" not in done.stderr
