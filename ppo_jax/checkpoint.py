@@ -1,11 +1,10 @@
 """Saving and restoring whole populations: asynchronous, atomic, never pickled."""
 
 import contextlib
-import gc
-import io
 import logging
 import math
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,20 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 from ppo_jax.types import PyTree
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
+ECHOES = (
+    "Event loop is closed",
+    "Encountered error while reading array",
+    "coroutine 'Store.",
+)
+"""What orbax's threads print as tracebacks, beside the exception that it raises."""
+
+
+def _drop_echoes(unraisable: Any, report: Any = sys.unraisablehook) -> None:
+    if not str(unraisable.exc_value).startswith(ECHOES):
+        report(unraisable)
+
+
+sys.unraisablehook = _drop_echoes
 
 
 class CheckpointError(Exception):
@@ -93,15 +106,12 @@ class Checkpointer:
             first = self._fitness.best(steps)
             steps = sorted(steps, key=lambda step: step != first)
         for step in steps:
-            with contextlib.redirect_stderr(io.StringIO()):  # Orbax's threads complain.
-                try:
-                    return step, *self._read(step, template)
-                except CheckpointError:
-                    raise
-                except Exception as error:
-                    reason = _first_line(error)
-                gc.collect()  # So do coroutines that it never awaited.
-            print(f"checkpoint {step} cannot be read ({reason})")
+            try:
+                return step, *self._read(step, template)
+            except CheckpointError:
+                raise
+            except Exception as error:
+                print(f"checkpoint {step} cannot be read ({_first_line(error)})")
         raise CheckpointError(f"{self._path}: no checkpoint can be restored")
 
     def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:

@@ -58,7 +58,7 @@ class Watchdog:
                 self._say(f"the run ends after {_duration(END * patience)}")
             if self._silence >= END * patience:
                 self._say(f"giving up; {self._hint}")
-                self._console.leave(EXIT_STATUS)
+                return self._console.leave(EXIT_STATUS)
 
     def _say(self, consequence: str) -> None:
         self._console.say(

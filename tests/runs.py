@@ -43,20 +43,19 @@ def arguments(name, *options):
     return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
 
 
-def command(name, *options, timeout=180, **settings):
+def command(name, *options, prefix=(), timeout=180):
     """Runs a command to its end."""
     return subprocess.run(
-        arguments(name, *options),
+        [*prefix, *arguments(name, *options)],
         capture_output=True,
         text=True,
         timeout=timeout,
         env=ENVIRONMENT,
         check=False,
-        **settings,
     )
 
 
-def begin(name, *options, **settings):
+def begin(name, *options):
     """Starts a command."""
     return subprocess.Popen(
         arguments(name, *options),
@@ -64,7 +63,6 @@ def begin(name, *options, **settings):
         stderr=subprocess.STDOUT,
         text=True,
         env=ENVIRONMENT,
-        **settings,
     )
 
 
