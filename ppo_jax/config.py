@@ -4,10 +4,13 @@ import jax
 
 from ppo_jax import networks
 from ppo_jax.component import component, converted, host, require, require_range
+from ppo_jax.controllers import KlStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.api import Env, make
 from ppo_jax.networks import ActorCritic, Network
 from ppo_jax.optimizers import Adam, Optimizer
+from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.standardization import OverAll, Standardization
 from ppo_jax.terms import Entropy, Surrogate, Term, Value
 
 
@@ -29,11 +32,17 @@ class Config:
             shuffled; None: T with a memory, else 1.
         gamma: Discount γ in (0, 1].
         gae_lambda: λ in [0, 1] of generalised advantage estimation.
+        standardization: Over which advantages a mean and a deviation are taken; None:
+            they are left as they are.
         obs_clip: Bound of normalised observations; None: not normalised.
+        return_scale: How the scale of returns follows them; None: it stays 1.
         network: Architecture.
         critic: Kind of critic.
         num_critics: C, how many of them; the least of their means counts.
         terms: Summands of the objective.
+        kl_stop: What ends an update early; None: nothing.
+        holdout_envs: Environments, the last ones, that nothing is learned from; how
+            well the critic explains their returns is measured.
         optimizer: Optimiser with its learning rate.
         total_timesteps: Environment steps to train for.
         seed: Seed of everything.
@@ -58,11 +67,15 @@ class Config:
     chunk_length: int | None = None
     gamma: float = 0.99
     gae_lambda: float = 0.95
+    standardization: Standardization | None = OverAll()
     obs_clip: float | None = None
+    return_scale: ReturnNormalization | None = None
     network: ActorCritic = ActorCritic()
     critic: Critic = Scalar()
     num_critics: int = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
+    kl_stop: KlStop | None = None
+    holdout_envs: int = 0
     optimizer: Optimizer = Adam()
     total_timesteps: int = host(default=500_000)
     seed: int = host(default=0)
@@ -89,6 +102,12 @@ class Config:
         require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
         self._validate_shapes()
+        self._validate_critic()
+        require(
+            0 <= self.holdout_envs < self.num_envs,
+            *("Config.holdout_envs", self.holdout_envs),
+            f"at least 0 and less than num_envs = {self.num_envs}",
+        )
 
     def _validate_shapes(self) -> None:
         chunk = self.chunk
@@ -111,6 +130,21 @@ class Config:
             *("Config.total_timesteps", self.total_timesteps),
             f"at least one rollout of num_envs · num_steps = {self.steps_per_update}",
         )
+
+    def _validate_critic(self) -> None:
+        require(
+            self.critic.rescalable or self.return_scale is None,
+            *("Config.return_scale", self.return_scale),
+            f"None with a {type(self.critic).__name__} critic, whose support is fixed",
+        )
+        ranges = [term.clip_eps for term in self.terms if isinstance(term, Value)]
+        clips = [eps is not None for eps in ranges]
+        if self.critic.clip is None:
+            expected = "a way of clipping, because a Value term has a clip_eps"
+            require(not any(clips), "Config.critic.clip", None, expected)
+        else:
+            expected = "a Value term with a clip_eps, because the critic has a clip"
+            require(any(clips), "Config.terms", self.terms, expected)
 
     @property
     def chunk(self) -> int:

@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import returns
+from ppo_jax import losses, returns
+from ppo_jax.moments import TINY
+from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Transition
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -59,18 +61,51 @@ def rollout_metrics(steps: Transition) -> Metrics:
     }
 
 
-def target_metrics(steps: Transition, advantage: Array, target: Array) -> Metrics:
-    """Statistics of the advantages before they were normalised, and of the critic."""
-    weight = steps.weight
-    total = jnp.maximum(weight.sum(), 1.0)
+def target_metrics(
+    value: Array,
+    advantage: Array,
+    target: Array,
+    weight: Array,
+    held_out: Array | None,
+    scale: ReturnScale,
+) -> Metrics:
+    """Statistics of the advantages before they were normalised, and of the critic.
+
+    Args:
+        value: Predictions `[T, B]`, in units of the return scale.
+        advantage: Advantages `[T, B]`, in units of rewards.
+        target: λ-returns `[T, B]`, in units of rewards.
+        weight: Weights of what is learned from `[T, B]`.
+        held_out: Weights of what is held out `[T, B]`, if anything is.
+        scale: The return scale.
+    """
+    total = jnp.maximum(weight.sum(), TINY)
     mean = jnp.sum(weight * advantage) / total
     variance = jnp.sum(weight * (advantage - mean) ** 2) / total
-    return {
-        "train/explained_variance": returns.explained_variance(
-            target, steps.value, weight
-        ),
+    value = scale.decode(value)
+    explained = {
+        f"train/explained_variance{name}": returns.explained_variance(target, value, w)
+        for name, w in (("", weight), ("_holdout", held_out))
+        if w is not None
+    }
+    return explained | {
         "train/advantages_mean_raw": mean,
         "train/advantages_std_raw": jnp.sqrt(variance),
         "train/target_return_mean": jnp.sum(weight * target) / total,
-        "train/value_pred_mean": jnp.sum(weight * steps.value) / total,
+        "train/value_pred_mean": jnp.sum(weight * value) / total,
+        "train/return_scale_mean": scale.mean,
+        "train/return_scale_std": scale.std,
+    }
+
+
+def shift_metrics(log_ratio: Array) -> Metrics:
+    """How far the policy moved from the one that acted, per example."""
+    limit = losses.LOG_RATIO_LIMIT
+    extent = jnp.abs(log_ratio)
+    return {
+        "train/approx_kl": losses.approx_kl(log_ratio),
+        "train/approx_kl_k1": losses.approx_kl_k1(log_ratio),
+        "train/ratio_mean": jnp.exp(jnp.clip(log_ratio, -limit, limit)),
+        "train/log_ratio_extreme_fraction": (extent > 10).astype(jnp.float32),
+        "train/log_ratio_clamp_frac": (extent > limit).astype(jnp.float32),
     }

@@ -5,18 +5,18 @@ functions are those of one member; a population maps them.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
-from ppo_jax import diagnostics, moments, returns, rollout, tree
+from ppo_jax import diagnostics, moments, networks, return_scale, returns, rollout, tree
 from ppo_jax.component import as_arrays
-from ppo_jax.networks import Network
-from ppo_jax.objective import objective
+from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Batch, Counters, Learner, Run, Transition
+from ppo_jax.terms import Rollout
 from ppo_jax.types import Array, Carry, Key, Metrics, PyTree
+from ppo_jax.update import Outcome, update
 
 
 def init(config: Any, key: Key) -> Run:
@@ -32,11 +32,15 @@ def init(config: Any, key: Key) -> Run:
     params = network.init(key_params)
     actor = rollout.start(config.env, network, config.num_envs, key_envs)
     obs = jax.tree.map(lambda x: x[0], actor.obs)
+    stop = config.kl_stop
     learner = Learner(
         params=params,
         opt_state=config.optimizer.transformation().init(params),
         config=config,
         obs_moments=() if config.obs_clip is None else moments.init(obs),
+        return_scale=return_scale.identity(),
+        memories=tuple(term.init() for term in config.terms),
+        epoch_share=stop.budget.init() if stop and stop.budget else (),
     )
     zero = jnp.zeros((), jnp.int32)
     return Run(learner, actor, key, Counters(zero, zero, zero, zero))
@@ -54,41 +58,77 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     """
     key, key_rollout, key_update = jax.random.split(run.key, 3)
     actor, steps, carries = rollout.unroll(run.learner, run.actor, key_rollout)
-    advantage, clipped = advantages(run.learner.config, steps)
-    target = advantage + steps.value
-    normalized, zero_variance = returns.standardize(advantage, steps.weight)
-    batch = chunks(run.learner.config, steps, normalized, target, carries)
-    learner, sums, step_metrics = _update(run.learner, batch, key_update, progress)
+    batch, seen, metrics = _batch(run.learner, steps, carries)
+    learner, outcome = update(run.learner, batch, key_update, progress)
+    metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
+    learner = _adapt(learner, seen, outcome, metrics)
     learner, drift = _observe_moments(learner, steps)
-    metrics = {
-        **diagnostics.rollout_metrics(steps),
-        **diagnostics.target_metrics(steps, advantage, target),
-        **step_metrics,
-        **drift,
-        "train/gae_clip_count": clipped.sum(),
-        "train/advantages_zero_std": zero_variance.astype(jnp.float32),
-        **learner.config.optimizer.metrics(learner.opt_state),
-        "train/learning_rate": learner.config.optimizer.step_size(progress),
-    }
-    counters = _count(run.counters, steps, sums)
+    metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
+    metrics["train/learning_rate"] = learner.config.optimizer.step_size(progress)
+    counters = _count(run.counters, steps, outcome)
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, key, counters), metrics
 
 
-def advantages(config: Any, steps: Transition) -> tuple[Array, Array]:
-    """Generalised advantages `[T, B]`, and where they had to be clipped.
+def _batch(
+    learner: Learner, steps: Transition, carries: Carry
+) -> tuple[Batch, Rollout, Metrics]:
+    """What is learned from a rollout, all that needs the whole of it included."""
+    config, scale = learner.config, learner.return_scale
+    learned = jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
+    weight = jnp.where(learned[None], steps.weight, 0.0)
+    advantage, clipped = advantages(config, steps, scale)
+    target = advantage + scale.decode(steps.value)
+    held_out = steps.weight - weight if config.holdout_envs else None
+    metrics = diagnostics.target_metrics(
+        steps.value, advantage, target, weight, held_out, scale
+    )
+    zero_variance = jnp.zeros((), bool)
+    normalized = advantage
+    if config.standardization is not None:
+        normalized, zero_variance = config.standardization(
+            advantage, weight, steps.group
+        )
+    unit = jnp.where(zero_variance.all(), jnp.inf, metrics["train/advantages_std_raw"])
+    seen = Rollout(steps.reward, target, weight, unit)
+    prepared = []
+    for term, memory in zip(config.terms, learner.memories, strict=True):
+        examples, said = term.prepare(memory, seen)
+        prepared.append(examples)
+        metrics |= said
+    metrics |= {
+        "train/gae_clip_count": clipped.sum(),
+        "train/advantages_zero_std": zero_variance.astype(jnp.float32).mean(),
+    }
+    steps = steps._replace(weight=weight)
+    target = scale.encode(target)
+    batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
+    return batch, seen, metrics
+
+
+def advantages(
+    config: Any, steps: Transition, scale: ReturnScale | None = None
+) -> tuple[Array, Array]:
+    """Generalised advantages `[T, B]` in units of rewards, and where they were clipped.
 
     A quarantined step has advantage 0 and stops the trace: the step before it is
     valued by the critic alone.
     """
-    r_t = jnp.where(steps.valid, steps.reward, steps.value)
+    scale = return_scale.identity() if scale is None else scale
+    value, next_value = scale.decode(steps.value), scale.decode(steps.next_value)
+    r_t = jnp.where(steps.valid, steps.reward, value)
     discount = config.gamma * (steps.valid & ~steps.terminated)
     trace = config.gamma * config.gae_lambda * (steps.valid & ~steps.last)
-    return returns.gae(r_t, discount, trace, steps.value, steps.next_value)
+    return returns.gae(r_t, discount, trace, value, next_value)
 
 
 def chunks(
-    config: Any, steps: Transition, advantage: Array, target: Array, carries: Carry
+    config: Any,
+    steps: Transition,
+    advantage: Array,
+    target: Array,
+    carries: Carry,
+    prepared: tuple[PyTree, ...] | None = None,
 ) -> Batch:
     """The rollout as chunks of L steps, leaves `[K, L, ...]`, carries `[K, ...]`."""
 
@@ -96,142 +136,56 @@ def chunks(
         x = x.reshape(-1, config.chunk, *x.shape[1:])
         return x.swapaxes(1, 2).reshape(-1, config.chunk, *x.shape[3:])
 
-    return Batch(
-        *jax.tree.map(
-            cut,
-            (
-                steps.obs,
-                steps.reset,
-                steps.action,
-                steps.log_prob,
-                steps.action_mask,
-                advantage,
-                target,
-                steps.weight,
-            ),
-        ),
-        carry=tree.merge_leading(carries),
+    rows = Batch(
+        obs=steps.obs,
+        reset=steps.reset,
+        action=steps.action,
+        log_prob=steps.log_prob,
+        action_mask=steps.action_mask,
+        advantage=advantage,
+        target=target,
+        weight=steps.weight,
+        old_value=steps.old_value,
+        prepared=((),) * len(config.terms) if prepared is None else prepared,
+        carry=(),
     )
+    return jax.tree.map(cut, rows)._replace(carry=tree.merge_leading(carries))
 
 
-class _Trainee(NamedTuple):
-    """What minibatch steps change."""
-
-    params: PyTree
-    opt_state: PyTree
-
-
-def _update(
-    learner: Learner, batch: Batch, key: Key, progress: Array
-) -> tuple[Learner, Metrics, Metrics]:
-    """Epochs of minibatch steps; returns the sums of flags and mean metrics."""
-    config = learner.config
-    network = config.build()
-    num_chunks = batch.weight.shape[0]
-
-    def step(trainee, inputs):
-        order, key = inputs
-        return _minibatch_step(learner, network, batch, trainee, order, key, progress)
-
-    def epoch(trainee, key):
-        keys = jax.random.split(key, 1 + config.num_minibatches)
-        order = jnp.argsort(jax.random.bits(keys[0], (num_chunks,)))
-        order = order.reshape(config.num_minibatches, -1)
-        return jax.lax.scan(step, trainee, (order, keys[1:]))
-
-    trainee = _Trainee(learner.params, learner.opt_state)
-    keys = jax.random.split(key, config.num_epochs)
-    trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, keys)
-    sums = jax.tree.map(jnp.sum, flags)
-    taken = flags["taken"].astype(jnp.float32)
-    means = {
-        name: jnp.sum(jnp.where(flags["taken"], value, 0.0))
-        / jnp.maximum(taken.sum(), 1)
-        for name, value in metrics.items()
-    }
-    errors = {name: value for name, value in sums.items() if name.startswith("error/")}
-    means |= errors | {
-        "train/n_minibatches_done": sums["taken"],
-        "train/n_epochs_completed": flags["taken"].any(axis=1).sum(),
-        "warn/empty_epoch": (~(batch.weight > 0).any()).astype(jnp.float32),
-    }
-    learner = dataclasses.replace(
-        learner, params=trainee.params, opt_state=trainee.opt_state
+def _adapt(
+    learner: Learner, seen: Rollout, outcome: Outcome, metrics: Metrics
+) -> Learner:
+    """Moves what steers the next update, unless no step of this one was taken."""
+    config, old = learner.config, learner
+    memories = tuple(
+        term.update(memory, metrics)
+        for term, memory in zip(config.terms, learner.memories, strict=True)
     )
-    return learner, sums, means
-
-
-def _minibatch_step(
-    learner: Learner,
-    network: Network,
-    batch: Batch,
-    trainee: _Trainee,
-    order: Array,
-    key: Key,
-    progress: Array,
-) -> tuple[_Trainee, tuple[Metrics, Metrics]]:
-    """One optimiser step; a no-op if anything about it is not finite."""
-    config = learner.config
-    grads, loss, metrics, weight = _gradients(
-        config, network, trainee.params, batch, order
-    )
-    norms = diagnostics.gradient_norms(grads)
-    nan = metrics.pop("error/log_ratio_nan_count")
-    inf = metrics.pop("error/log_ratio_inf_count")
-    finite_loss = jnp.isfinite(loss)
-    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"])
-    finite = finite_loss & finite_grad & (nan + inf == 0)
-    taken = finite & (weight > 0)
-    updates, opt_state = config.optimizer.transformation().update(
-        grads, trainee.opt_state, trainee.params, key=key
-    )
-    step_size = config.optimizer.step_size(progress)
-    updates = jax.tree.map(lambda u: -step_size * u, updates)
-    stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state)
-    flags = {
-        "taken": taken,
-        "failed": ~finite,
-        "error/log_ratio_nan_count": nan,
-        "error/log_ratio_inf_count": inf,
-        "error/nonfinite_loss": ~finite_loss,
-        "error/nonfinite_grad": ~finite_grad,
-        "error/skipped_steps": ~finite,
-    }
-    metrics |= norms | {"train/loss": loss}
-    return tree.where(taken, stepped, trainee), (flags, metrics)
-
-
-def _gradients(
-    config: Any, network: Network, params: PyTree, batch: Batch, order: Array
-) -> tuple[PyTree, Array, Metrics, Array]:
-    """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
-
-    def part(order):
-        rows = gather(batch, order)
-        (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
-            params, network, config.terms, rows
+    learner = dataclasses.replace(learner, memories=memories)
+    stop = config.kl_stop
+    if stop is not None and stop.budget is not None:
+        share = stop.budget.update(
+            learner.epoch_share,
+            metrics["train/kl_early_stop"] > 0,
+            metrics["train/approx_kl"],
+            target=stop.target,
+            num_epochs=config.num_epochs,
         )
-        return grads, loss, sums, rows.weight.sum()
-
-    if config.num_microbatches == 1:
-        grads, loss, sums, weight = part(order)
-    else:
-        parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
-        grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
-    total = jnp.maximum(weight, moments.TINY)
-    grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
-    means = {
-        name: value if name.startswith("error/") else value / total
-        for name, value in sums.items()
-    }
-    return grads, loss, means, weight
+        learner = dataclasses.replace(learner, epoch_share=share)
+    if config.return_scale is not None:
+        learner = _rescale(learner, seen)
+    return tree.where(outcome.taken > 0, learner, old)
 
 
-def gather(batch: Batch, order: Array) -> Batch:
-    """Chunks by index, time-major `[L, b, ...]`."""
-    carry = tree.take(batch.carry, order)
-    rows = tree.take(batch._replace(carry=()), order)
-    return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
+def _rescale(learner: Learner, seen: Rollout) -> Learner:
+    """Moves the return scale, and the heads with it: no prediction changes (PopArt)."""
+    old = learner.return_scale
+    new = learner.config.return_scale.update(old, seen.target, seen.weight)
+    critic = learner.config.critic
+    params = networks.map_value_heads(
+        learner.params, lambda kernel, bias: critic.rescale(kernel, bias, old, new)
+    )
+    return dataclasses.replace(learner, params=params, return_scale=new)
 
 
 def _observe_moments(learner: Learner, steps: Transition) -> tuple[Learner, Metrics]:
@@ -243,11 +197,11 @@ def _observe_moments(learner: Learner, steps: Transition) -> tuple[Learner, Metr
     return dataclasses.replace(learner, obs_moments=new), drift
 
 
-def _count(counters: Counters, steps: Transition, sums: Metrics) -> Counters:
-    failed = (sums["taken"] == 0) & (sums["failed"] > 0)
+def _count(counters: Counters, steps: Transition, outcome: Outcome) -> Counters:
+    failed = (outcome.taken == 0) & (outcome.failed > 0)
     return Counters(
         updates=counters.updates + 1,
-        skipped_steps=counters.skipped_steps + sums["failed"],
+        skipped_steps=counters.skipped_steps + outcome.failed,
         quarantined=counters.quarantined + jnp.sum(~steps.valid),
         failure_streak=jnp.where(failed, counters.failure_streak + 1, 0),
     )

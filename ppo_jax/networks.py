@@ -211,6 +211,21 @@ def build(
     return Network(init, initial_carry, apply)
 
 
+def map_value_heads(
+    params: Params, change: Callable[[Array, Array], tuple[Array, Array]]
+) -> Params:
+    """Parameters with other last layers of the critics.
+
+    Args:
+        params: Parameters of a network.
+        change: From kernels `[C, features, N]` and biases `[C, N]` to new ones.
+    """
+    heads = params["critic"]["heads"]
+    kernel, bias = change(heads["head"]["kernel"], heads["head"]["bias"])
+    heads = heads | {"head": {"kernel": kernel, "bias": bias}}
+    return params | {"critic": params["critic"] | {"heads": heads}}
+
+
 def _apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
     return module.apply({"params": params}, *inputs)
 

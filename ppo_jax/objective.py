@@ -7,9 +7,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from ppo_jax import diagnostics
 from ppo_jax.networks import Network
 from ppo_jax.state import Batch
-from ppo_jax.terms import Forward, Term
+from ppo_jax.terms import Context, Forward, Term
 from ppo_jax.types import Array, Metrics, Params
 
 
@@ -22,9 +23,20 @@ def forward(network: Network, params: Params, batch: Batch) -> Forward:
 
 
 def objective(
-    params: Params, network: Network, terms: tuple[Term, ...], batch: Batch
+    params: Params,
+    network: Network,
+    terms: tuple[Term, ...],
+    contexts: tuple[Context, ...],
+    batch: Batch,
 ) -> tuple[Array, Metrics]:
     """Sums of weighted losses and metrics over a minibatch.
+
+    Args:
+        params: What to differentiate by.
+        network: The network.
+        terms: The summands.
+        contexts: What each of them knows; what it prepared is in the batch.
+        batch: The minibatch, time-major.
 
     Returns:
         The weighted sum of losses `[]` and weighted sums of metrics `[]`, with counts
@@ -32,15 +44,17 @@ def objective(
     """
     out = forward(network, params, batch)
     active = batch.weight > 0
-    total, sums = jnp.zeros(()), {}
-    for term in terms:
-        loss, metrics = term(out, batch)
+    total = jnp.zeros(())
+    said = diagnostics.shift_metrics(out.log_ratio)
+    for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
+        loss, metrics = term(out, batch, context._replace(prepared=prepared))
         chex.assert_equal_shape([loss, *metrics.values(), batch.weight])
         total += _weighted_sum(loss, batch.weight)
-        sums |= {
-            name: _weighted_sum(jax.lax.stop_gradient(metric), batch.weight)
-            for name, metric in metrics.items()
-        }
+        said |= metrics
+    sums = {
+        name: _weighted_sum(jax.lax.stop_gradient(metric), batch.weight)
+        for name, metric in said.items()
+    }
     sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
     sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
     return total, sums

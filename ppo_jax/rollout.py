@@ -89,9 +89,10 @@ def _step(
     mask = jax.vmap(env.action_mask)(actor.env_state)
     obs_ok = _finite(actor.obs, actor.reset)
     obs = _zero_unless(obs_ok, observe(learner, actor.obs))
-    policy, value, carry = evaluate(
+    policy, predicted, carry = evaluate(
         network, learner.params, actor.carry, obs, actor.reset, mask
     )
+    value = pessimistic(predicted)
     action = policy.sample(keys[0])
     log_prob = policy.log_prob(action)
     timestep, env_state = jax.vmap(env.step)(
@@ -111,6 +112,7 @@ def _step(
         log_prob=jnp.where(valid, log_prob, 0.0),
         action_mask=() if mask is None else mask,
         value=jnp.where(jnp.isfinite(value), value, 0.0),
+        old_value=_zero_unless(valid, predicted.outputs) if predicted.clips else (),
         next_value=jnp.zeros_like(value),
         reward=jnp.where(valid, timestep.reward, 0.0),
         terminated=timestep.terminated,
@@ -134,11 +136,11 @@ def _step(
 
 
 def evaluate(network, params, carry, obs, reset, mask=None):
-    """One step of a network: policy, value `[B]` and the carry after it."""
+    """One step of a network: policy and value of `[B]`, and the carry after it."""
     batch = jax.tree.map(lambda x: x[None], (obs, reset, mask))
     out = network.apply(params, carry, *batch)
-    policy, value = jax.tree.map(lambda x: x[0], (out.policy, pessimistic(out.value)))
-    return policy, value, out.carry
+    policy, outputs = jax.tree.map(lambda x: x[0], (out.policy, out.value.outputs))
+    return policy, dataclasses.replace(out.value, outputs=outputs), out.carry
 
 
 def _require_one_each(timestep: Timestep, reset: Array) -> None:
@@ -197,7 +199,7 @@ def _bootstrap(
     obs, carry, reset = tree.merge_leading(rows)
     obs = _zero_unless(_finite(obs, reset), observe(learner, obs))
     _, value, _ = evaluate(network, learner.params, carry, obs, reset)
-    value = value.reshape(1 + size, num_envs)
+    value = pessimistic(value).reshape(1 + size, num_envs)
     owed = jnp.take_along_axis(value[1:], slot, axis=0)
     following = jnp.concatenate([steps.value[1:], value[:1]])
     truncated = steps.last & ~steps.terminated

@@ -21,6 +21,7 @@ from ppo_jax.envs.wrappers import TimeLimit
 from ppo_jax.experiment import ExperimentError, load
 from ppo_jax.objective import forward
 from ppo_jax.state import Run
+from ppo_jax.update import gather
 
 TOLERANCE = 1e-5
 
@@ -95,7 +96,7 @@ def _live_and_replay(run: Run) -> Any:
     config = run.learner.config
     nothing = jnp.zeros_like(steps.reward)
     cut = learner.chunks(config, steps, nothing, nothing, carries)
-    batch = learner.gather(cut, jnp.arange(cut.weight.shape[0]))
+    batch = gather(cut, jnp.arange(cut.weight.shape[0]))
     out = forward(config.build(), run.learner.params, batch)
     log_ratio = jnp.where(batch.weight > 0, out.log_ratio, 0.0)
     return dataclasses.replace(run, actor=actor), steps, log_ratio

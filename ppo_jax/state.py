@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from flax import struct
 
+from ppo_jax.return_scale import ReturnScale
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
@@ -26,6 +27,8 @@ class Transition(NamedTuple):
     action_mask: Array | tuple[()]
     value: Array
     """What the critics said of `obs`, the least of their means."""
+    old_value: PyTree
+    """All that they said of it; `()` if nothing clips against it."""
     next_value: Array
     """The value of the next step, or of the final observation where truncated."""
     reward: Array
@@ -53,7 +56,12 @@ class Batch(NamedTuple):
     action_mask: Array | tuple[()]
     advantage: Array
     target: Array
+    """λ-returns in units of the return scale, as the critics see them."""
     weight: Array
+    old_value: PyTree
+    """What the critics said when acting; `()` if nothing clips against it."""
+    prepared: tuple[PyTree, ...]
+    """What each term of the objective prepared."""
     carry: Carry
     """Before the first step of each chunk, `[b, ...]`."""
 
@@ -68,6 +76,12 @@ class Learner:
     """The experiment's `Config`; its leaves are this member's numbers."""
     obs_moments: PyTree
     """`Moments`, or `()` if observations are not normalised."""
+    return_scale: ReturnScale
+    """What targets are divided by; the identity if returns are not normalised."""
+    memories: tuple[PyTree, ...]
+    """What each term of the objective remembers."""
+    epoch_share: Array | tuple[()]
+    """Share of the epochs that an update runs; `()` without a budget."""
 
 
 @struct.dataclass

@@ -22,6 +22,7 @@ from ppo_jax.envs.probes import (
 from ppo_jax.envs.wrappers import TimeLimit, Wrapper
 from ppo_jax.objective import forward
 from ppo_jax.pbt import population
+from ppo_jax.update import gather
 
 SMALL = networks.Mlp(hidden=(8,))
 NAN = float("nan")
@@ -83,7 +84,7 @@ def test_observations_are_consumed_once():
     assert steps.next_value[:, 1].tolist() == [3, 6, 10, 3, 6, 10]
     zeros = jnp.zeros_like(steps.reward)
     batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
-    late = learner.gather(batch, jnp.array([2, 3]))  # Both environments at t = 1.
+    late = gather(batch, jnp.array([2, 3]))  # Both environments at t = 1.
     late = late._replace(obs=steps.obs[1:3], reset=steps.reset[1:3])
     late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
     out = forward(run.learner.config.build(), run.learner.params, late)
@@ -239,7 +240,7 @@ def test_a_replay_knows_the_mask():
     _, steps, carries = live(run.learner, run.actor, run.key)
     zeros = jnp.zeros_like(steps.reward)
     batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
-    rows = learner.gather(batch, jnp.arange(batch.weight.shape[0]))
+    rows = gather(batch, jnp.arange(batch.weight.shape[0]))
     out = forward(run.learner.config.build(), run.learner.params, rows)
     assert not steps.action_mask.all()
     np.testing.assert_allclose(out.log_ratio, 0.0, atol=1e-5)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, networks, optimizers, rollout, terms, tree
+from ppo_jax import diagnostics, learner, networks, optimizers, rollout, terms, tree
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile, Scalar, ValueDist
@@ -17,6 +17,7 @@ from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
 from ppo_jax.objective import objective
 from ppo_jax.pbt import population
 from ppo_jax.schedules import Linear, Warmup
+from ppo_jax.update import contexts, gather
 
 SMALL = networks.Mlp(hidden=(8,))
 FEED_FORWARD = networks.ActorCritic(torso=SMALL)
@@ -349,10 +350,7 @@ def test_extreme_log_ratios_stay_finite(monkeypatch, log_prob):
 def test_thresholds_of_log_ratios_are_strict():
     """PROP-5.5: 10 is not extreme, 10.0001 is; 20 is not clamped."""
     log_ratio = jnp.array([10.0, -10.0, 10.0001, -10.0001, 20.0, 20.001])
-    rows = learner.Batch(*(jnp.ones(6),) * 9)
-    value = ValueDist(jnp.zeros((6, 1, 1)), Scalar())
-    out = terms.Forward(Categorical(jnp.zeros((6, 2))), value, log_ratio)
-    _, metrics = terms.Surrogate()(out, rows)
+    metrics = diagnostics.shift_metrics(log_ratio)
     extreme = metrics["train/log_ratio_extreme_fraction"]
     assert extreme.tolist() == [0, 0, 1, 1, 1, 1]
     assert metrics["train/log_ratio_clamp_frac"].tolist() == [0, 0, 0, 0, 0, 1]
@@ -362,7 +360,7 @@ def test_thresholds_of_log_ratios_are_strict():
 class Cliff(terms.Term):
     """A finite loss whose gradient is not."""
 
-    def __call__(self, out, batch):
+    def __call__(self, out, batch, context):
         still = out.value.mean().min(axis=-1) * 0.0
         return jnp.sqrt(jnp.abs(still)), {}
 
@@ -442,7 +440,7 @@ class Table(TimeLimited):
 class Shown(terms.Term):
     """Costs what is observed."""
 
-    def __call__(self, out, batch):
+    def __call__(self, out, batch, context):
         del out
         return batch.obs[..., 0], {"train/shown": batch.obs[..., 0]}
 
@@ -475,7 +473,7 @@ def test_the_order_of_examples_does_not_matter():
 
     @jax.jit
     def sums(order):
-        rows = learner.gather(batch, order)
+        rows = gather(batch, order)
         config = run.learner.config
         return jax.grad(objective, has_aux=True)(
             run.learner.params, network, config.terms, rows
@@ -497,8 +495,18 @@ def test_the_length_of_chunks_only_truncates_gradients():
 
     @jax.jit
     def loss(params, batch):
-        rows = learner.gather(batch, jnp.arange(batch.weight.shape[0]))
-        return objective(params, network, cut.learner.config.terms, rows)[0]
+        rows = gather(batch, jnp.arange(batch.weight.shape[0]))
+        return objective(
+            params,
+            network,
+            cut.learner.config.terms,
+            contexts(cut.learner, jnp.zeros(())),
+            rows,
+            network,
+            cut.learner.config.terms,
+            contexts(cut.learner, jnp.zeros(())),
+            rows,
+        )[0]
 
     long, short = rows_of(whole), rows_of(cut)
     np.testing.assert_allclose(
@@ -511,9 +519,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
 
     def constant(params):
         """Both halves of the rollout, the second from a carry without gradient."""
-        first_half, second_half = (
-            learner.gather(long, jnp.arange(4)) for _ in range(2)
-        )
+        first_half, second_half = (gather(long, jnp.arange(4)) for _ in range(2))
 
         def part(batch, rows):
             leaves = batch._replace(carry=())
@@ -524,7 +530,13 @@ def test_the_length_of_chunks_only_truncates_gradients():
         second_half = part(second_half, slice(4, 8))
         second_half = second_half._replace(carry=jax.lax.stop_gradient(out.carry))
         return sum(
-            objective(params, network, cut.learner.config.terms, rows)[0]
+            objective(
+                params,
+                network,
+                cut.learner.config.terms,
+                contexts(cut.learner, jnp.zeros(())),
+                rows,
+            )[0]
             for rows in (first_half, second_half)
         )
 
@@ -536,7 +548,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
 class Digit(terms.Term):
     """½ (v − obs)²: steps of 0.9 push what was observed last into v's first digit."""
 
-    def __call__(self, out, batch):
+    def __call__(self, out, batch, context):
         return 0.5 * (out.value.mean()[..., 0] - batch.obs[..., 0]) ** 2, {}
 
 

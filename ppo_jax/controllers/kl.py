@@ -11,90 +11,6 @@ from ppo_jax.controllers.smoothing import MovingAverage, Smoothing
 from ppo_jax.types import Array
 
 
-class KlStopState(NamedTuple):
-    """What a `KlStop` remembers within one update."""
-
-    smoothing: Any
-    streak: Array
-    """Steps in a row above the target, int32 `[]`."""
-    exceeded: Array
-    """Steps of this epoch above the target, int32 `[]`."""
-    steps: Array
-    """Steps of this epoch, int32 `[]`."""
-    stopped: Array
-    """Whether the rest of the update is skipped, bool `[]`."""
-
-
-@component
-class KlStop:
-    """Ends an update early when the policy has moved too far from the old one.
-
-    A step is above the target if its own or the smoothed divergence is. All but
-    `stopped` begins anew with every epoch; once stopped, nothing changes any more.
-
-    Attributes:
-        target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
-        absolute: Stops at once at this multiple of the target; None: never.
-        consecutive: Stops after so many steps in a row above it; None: never.
-        share: Stops after an epoch with such a share of them; None: never.
-        smoothing: Over the steps of an epoch.
-
-    >>> stop = KlStop(target=0.02)
-    >>> state = stop.observe(stop.init(), 0.03)
-    >>> bool(state.stopped), bool(stop.end_epoch(state).stopped)
-    (False, True)
-    """
-
-    target: float
-    absolute: float | None = 2.5
-    consecutive: float | None = None
-    share: float | None = 0.25
-    smoothing: Smoothing = MovingAverage()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "target", "a number > 0", lambda x: x > 0)
-        require_range(self, "absolute", "a number > 0, or None", lambda x: x > 0)
-        require_range(self, "consecutive", "a number ≥ 1, or None", lambda x: x >= 1)
-        within = "a number in (0, 1], or None"
-        require_range(self, "share", within, lambda x: 0 < x <= 1)
-
-    def init(self) -> KlStopState:
-        """The state before the first step of an update."""
-        zero = jnp.zeros((), jnp.int32)
-        stopped = jnp.zeros((), jnp.bool_)
-        return KlStopState(self.smoothing.init(), zero, zero, zero, stopped)
-
-    def observe(self, state: KlStopState, kl: ArrayLike) -> KlStopState:
-        """The state after an optimiser step.
-
-        Args:
-            state: The state before it.
-            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
-        """
-        kl = jnp.asarray(kl, jnp.float32)
-        smoothing = self.smoothing.update(state.smoothing, kl)
-        above = jnp.maximum(kl, self.smoothing.value(smoothing)) > self.target
-        streak = jnp.where(above, state.streak + 1, 0)
-        stopped = state.stopped
-        if self.absolute is not None:
-            stopped |= kl >= self.absolute * self.target
-        if self.consecutive is not None:
-            stopped |= streak >= self.consecutive
-        exceeded = state.exceeded + above
-        new = KlStopState(smoothing, streak, exceeded, state.steps + 1, stopped)
-        return tree.where(jnp.isfinite(kl) & ~state.stopped, new, state)
-
-    def end_epoch(self, state: KlStopState) -> KlStopState:
-        """The state before the first step of the next epoch."""
-        stopped = state.stopped
-        if self.share is not None:
-            # A quotient: 3 of 20 steps are exactly the share 0.15, a product is not.
-            share = state.exceeded / jnp.maximum(state.steps, 1)
-            stopped |= share >= self.share
-        return self.init()._replace(stopped=stopped)
-
-
 @component
 class EpochBudget:
     """Fewer epochs after an update that was stopped early, more after calm ones.
@@ -149,6 +65,92 @@ class EpochBudget:
     def epochs(self, share: Array, num_epochs: int) -> Array:
         """Epochs to run in the next update, int32 `[]`."""
         return jnp.maximum(jnp.round(share * num_epochs), 1).astype(jnp.int32)
+
+
+class KlStopState(NamedTuple):
+    """What a `KlStop` remembers within one update."""
+
+    smoothing: Any
+    streak: Array
+    """Steps in a row above the target, int32 `[]`."""
+    exceeded: Array
+    """Steps of this epoch above the target, int32 `[]`."""
+    steps: Array
+    """Steps of this epoch, int32 `[]`."""
+    stopped: Array
+    """Whether the rest of the update is skipped, bool `[]`."""
+
+
+@component
+class KlStop:
+    """Ends an update early when the policy has moved too far from the old one.
+
+    A step is above the target if its own or the smoothed divergence is. All but
+    `stopped` begins anew with every epoch; once stopped, nothing changes any more.
+
+    Attributes:
+        target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
+        absolute: Stops at once at this multiple of the target; None: never.
+        consecutive: Stops after so many steps in a row above it; None: never.
+        share: Stops after an epoch with such a share of them; None: never.
+        smoothing: Over the steps of an epoch.
+        budget: Fewer epochs after an update that was stopped; None: always all.
+
+    >>> stop = KlStop(target=0.02)
+    >>> state = stop.observe(stop.init(), 0.03)
+    >>> bool(state.stopped), bool(stop.end_epoch(state).stopped)
+    (False, True)
+    """
+
+    target: float
+    absolute: float | None = 2.5
+    consecutive: float | None = None
+    share: float | None = 0.25
+    smoothing: Smoothing = MovingAverage()
+    budget: EpochBudget | None = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require_range(self, "target", "a number > 0", lambda x: x > 0)
+        require_range(self, "absolute", "a number > 0, or None", lambda x: x > 0)
+        require_range(self, "consecutive", "a number ≥ 1, or None", lambda x: x >= 1)
+        within = "a number in (0, 1], or None"
+        require_range(self, "share", within, lambda x: 0 < x <= 1)
+
+    def init(self) -> KlStopState:
+        """The state before the first step of an update."""
+        zero = jnp.zeros((), jnp.int32)
+        stopped = jnp.zeros((), jnp.bool_)
+        return KlStopState(self.smoothing.init(), zero, zero, zero, stopped)
+
+    def observe(self, state: KlStopState, kl: ArrayLike) -> KlStopState:
+        """The state after an optimiser step.
+
+        Args:
+            state: The state before it.
+            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
+        """
+        kl = jnp.asarray(kl, jnp.float32)
+        smoothing = self.smoothing.update(state.smoothing, kl)
+        above = jnp.maximum(kl, self.smoothing.value(smoothing)) > self.target
+        streak = jnp.where(above, state.streak + 1, 0)
+        stopped = state.stopped
+        if self.absolute is not None:
+            stopped |= kl >= self.absolute * self.target
+        if self.consecutive is not None:
+            stopped |= streak >= self.consecutive
+        exceeded = state.exceeded + above
+        new = KlStopState(smoothing, streak, exceeded, state.steps + 1, stopped)
+        return tree.where(jnp.isfinite(kl) & ~state.stopped, new, state)
+
+    def end_epoch(self, state: KlStopState) -> KlStopState:
+        """The state before the first step of the next epoch."""
+        stopped = state.stopped
+        if self.share is not None:
+            # A quotient: 3 of 20 steps are exactly the share 0.15, a product is not.
+            share = state.exceeded / jnp.maximum(state.steps, 1)
+            stopped |= share >= self.share
+        return self.init()._replace(stopped=stopped)
 
 
 class KlPidState(NamedTuple):

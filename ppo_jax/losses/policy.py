@@ -18,11 +18,15 @@ LOG_RATIO_LIMIT = 20.0
 
 
 def clipped_surrogate_loss(
-    log_ratio: Array, advantage: Array, clip_eps: ArrayLike
+    log_ratio: Array,
+    advantage: Array,
+    clip_eps: ArrayLike,
+    dual_clip: ArrayLike | None = None,
 ) -> Array:
     """PPO's clipped surrogate, to be minimised.
 
-    −min(r A, clip(r, 1 − ε, 1 + ε) A),   r = exp(log_ratio).
+    −min(r A, clip(r, 1 − ε, 1 + ε) A),   r = exp(log_ratio);   at most −c A with a dual
+    clip.
 
     A NaN stays one, so that a caller sees it; an infinite log-ratio is clamped.
 
@@ -30,6 +34,8 @@ def clipped_surrogate_loss(
         log_ratio: log π_new(a|s) − log π_old(a|s) `[...]`.
         advantage: Advantages A `[...]`.
         clip_eps: Clip range ε > 0; may be traced.
+        dual_clip: Bound c > 1 for negative advantages, whose loss is not bounded else;
+            may be traced.
 
     Returns:
         Loss per example, float32 `[...]`.
@@ -49,7 +55,10 @@ def clipped_surrogate_loss(
     ratio = jnp.exp(_clamp(log_ratio))
     clipped = jnp.clip(ratio, 1 - clip_eps, 1 + clip_eps)
     advantage = jnp.asarray(advantage, jnp.float32)
-    return -jnp.minimum(advantage * ratio, advantage * clipped)
+    gain = jnp.minimum(advantage * ratio, advantage * clipped)
+    if dual_clip is not None:
+        gain = jnp.where(advantage < 0, jnp.maximum(gain, dual_clip * advantage), gain)
+    return -gain
 
 
 def approx_kl(log_ratio: Array) -> Array:

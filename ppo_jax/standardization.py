@@ -1,0 +1,86 @@
+"""Over which advantages a mean and a deviation are taken."""
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import returns
+from ppo_jax.component import component, require
+from ppo_jax.types import Array
+
+
+@component
+class Standardization:
+    """Brings advantages to mean 0 and deviation 1; see `returns.standardize`."""
+
+    def __call__(
+        self, advantage: Array, weight: Array, group: Array
+    ) -> tuple[Array, Array]:
+        """Standardised advantages, and where they do not vary.
+
+        Args:
+            advantage: Advantages `[T, B]`.
+            weight: Their weights ≥ 0 `[T, B]`.
+            group: The group of each step, int32 `[T, B]`; −1: one per environment.
+
+        Returns:
+            Advantages `[T, B]`, and per group whether they were set to 0.
+        """
+        raise NotImplementedError
+
+
+@component
+class OverAll(Standardization):
+    """All advantages of a rollout together."""
+
+    def __call__(
+        self, advantage: Array, weight: Array, group: Array
+    ) -> tuple[Array, Array]:
+        del group
+        return returns.standardize(advantage, weight)
+
+
+@component
+class PerEnv(Standardization):
+    """Those of each environment apart: for environments of very different rewards."""
+
+    def __call__(
+        self, advantage: Array, weight: Array, group: Array
+    ) -> tuple[Array, Array]:
+        del group
+        return returns.standardize(advantage, weight, axis=0)
+
+
+@component
+class PerGroup(Standardization):
+    """Those of each group apart, such as the instruments of a market.
+
+    Attributes:
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps without
+            one (−1) count for their environment.
+
+    Raises:
+        ValueError: At construction, without groups.
+    """
+
+    num_groups: int = 1
+
+    def validate(self) -> None:
+        """Raises a `ValueError` without groups."""
+        name = "PerGroup.num_groups"
+        require(self.num_groups >= 1, name, self.num_groups, "at least 1")
+
+    def __call__(
+        self, advantage: Array, weight: Array, group: Array
+    ) -> tuple[Array, Array]:
+        chex.assert_equal_shape([advantage, weight, group])
+        num_envs = advantage.shape[1]
+        own = self.num_groups + jnp.arange(num_envs)[None]
+        group = jnp.where(group < 0, own, group)
+
+        def one(index):
+            inside = jnp.where(group == index, weight, 0.0)
+            return returns.standardize(advantage, inside)
+
+        parts, zero = jax.lax.map(one, jnp.arange(self.num_groups + num_envs))
+        return parts.sum(axis=0), zero

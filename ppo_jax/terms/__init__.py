@@ -1,0 +1,30 @@
+"""Terms of the objective: components that say what an example costs."""
+
+from ppo_jax.terms.policy import (
+    AdaptiveEntropy,
+    AdvantageWeighted,
+    Entropy,
+    KlPenalty,
+    Surrogate,
+)
+from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rewards
+from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.value import Value
+
+__all__ = [
+    "AdaptiveEntropy",
+    "AdvantageWeighted",
+    "CVaR",
+    "CVaRConstraint",
+    "Context",
+    "Entropy",
+    "Forward",
+    "KlPenalty",
+    "PredictedCVaR",
+    "Returns",
+    "Rewards",
+    "Rollout",
+    "Surrogate",
+    "Term",
+    "Value",
+]

@@ -1,0 +1,154 @@
+"""Terms that move the policy."""
+
+import jax.numpy as jnp
+
+from ppo_jax import losses
+from ppo_jax.component import component, require_range
+from ppo_jax.controllers import EntropySchedule, KlPid
+from ppo_jax.controllers.entropy import EntropyState
+from ppo_jax.controllers.kl import KlPidState
+from ppo_jax.schedules import Constant, Schedule
+from ppo_jax.state import Batch
+from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.types import Array, Metrics, PyTree
+
+
+@component
+class Surrogate(Term):
+    """PPO's clipped surrogate (Schulman et al., 2017, eq. 7).
+
+    Attributes:
+        clip_eps: Clip range ε > 0.
+        clip_schedule: Factor of ε as a function of progress.
+        dual_clip: Bound c > 1 on −ratio · A for negative advantages (Ye et al., 2020,
+            eq. 3); None: no bound.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    clip_eps: float = 0.2
+    clip_schedule: Schedule = Constant()
+    dual_clip: float | None = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        require_range(self, "clip_eps", "a number > 0", lambda eps: eps > 0)
+        require_range(self, "dual_clip", "a number > 1, or None", lambda c: c > 1)
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        eps = self.clip_eps * self.clip_schedule(context.progress)
+        loss = losses.clipped_surrogate_loss(
+            out.log_ratio, batch.advantage, eps, self.dual_clip
+        )
+        limit = losses.LOG_RATIO_LIMIT
+        ratio = jnp.exp(jnp.clip(out.log_ratio, -limit, limit))
+        return loss, {
+            "train/policy_loss": loss,
+            "train/clip_fraction": (jnp.abs(ratio - 1.0) > eps).astype(jnp.float32),
+            "train/clip_range": jnp.broadcast_to(eps, loss.shape),
+        }
+
+
+@component
+class Entropy(Term):
+    """A bonus for the entropy of the policy."""
+
+    coef: float = 0.01
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        entropy = out.policy.entropy()
+        return -self.coef * entropy, {"train/policy_entropy": entropy}
+
+
+@component
+class AdaptiveEntropy(Term):
+    """A bonus for the entropy whose coefficient decays, waits, and rises in trouble."""
+
+    schedule: EntropySchedule = EntropySchedule()
+
+    def init(self) -> EntropyState:
+        return self.schedule.init()
+
+    def prepare(self, memory: EntropyState, rollout: Rollout) -> tuple[PyTree, Metrics]:
+        return (), {"train/ent_coef": self.schedule.coefficient(memory)}
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        entropy = out.policy.entropy()
+        coef = self.schedule.coefficient(context.memory)
+        return -coef * entropy, {"train/policy_entropy": entropy}
+
+    def update(self, memory: EntropyState, metrics: Metrics) -> EntropyState:
+        return self.schedule.update(
+            memory, metrics["train/policy_entropy"], metrics["train/explained_variance"]
+        )
+
+
+@component
+class KlPenalty(Term):
+    """A penalty on KL(π_old ‖ π_new) whose coefficient keeps it near a target."""
+
+    controller: KlPid = KlPid(target=0.02)
+
+    def init(self) -> KlPidState:
+        return self.controller.init()
+
+    def prepare(self, memory: KlPidState, rollout: Rollout) -> tuple[PyTree, Metrics]:
+        return (), {"train/kl_penalty_beta": self.controller.coefficient(memory)}
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        kl = losses.approx_kl(out.log_ratio)
+        return self.controller.coefficient(context.memory) * kl, {}
+
+    def update(self, memory: KlPidState, metrics: Metrics) -> KlPidState:
+        return self.controller.update(memory, metrics["train/approx_kl"])
+
+
+@component
+class AdvantageWeighted(Term):
+    """Imitation of the rollout's own actions, the better ones more.
+
+    −exp(min(A / β, ln w_max)) · ln π(a), advantage-weighted regression (Peng et al.,
+    2019).
+
+    Attributes:
+        coef: Coefficient ≥ 0.
+        temperature: β > 0.
+        max_weight: w_max > 0.
+        schedule: Factor of the coefficient as a function of progress.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    coef: float = 1.0
+    temperature: float = 5.0
+    max_weight: float = 100.0
+    schedule: Schedule = Constant()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
+        for field in ("temperature", "max_weight"):
+            require_range(self, field, "a number > 0", lambda x: x > 0)
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        weight = losses.advantage_weights(
+            batch.advantage, self.temperature, self.max_weight
+        )
+        loss = -weight * (batch.log_prob + out.log_ratio)
+        coef = self.coef * self.schedule(context.progress)
+        return coef * loss, {
+            "train/policy_bc_loss": coef * loss,
+            "train/bc_weight": weight,
+        }

@@ -1,0 +1,78 @@
+"""What a term of the objective is, what it sees, and what it may remember."""
+
+from typing import NamedTuple
+
+from ppo_jax.component import component
+from ppo_jax.critics import ValueDist
+from ppo_jax.distributions import Distribution
+from ppo_jax.return_scale import ReturnScale
+from ppo_jax.state import Batch
+from ppo_jax.types import Array, Metrics, PyTree
+
+
+class Forward(NamedTuple):
+    """What one pass over a minibatch produced."""
+
+    policy: Distribution
+    value: ValueDist
+    """In units of the return scale, as are the targets."""
+    log_ratio: Array
+    """ln π(a) − ln π_old(a), `[L, b]`."""
+
+
+class Rollout(NamedTuple):
+    """What a term may prepare examples from, `[T, B]`, in units of rewards."""
+
+    reward: Array
+    target: Array
+    """λ-returns."""
+    weight: Array
+    unit: Array
+    """The deviation that advantages were divided by, `[]`; infinite where they do not
+    vary."""
+
+
+class Context(NamedTuple):
+    """What a term knows beside the minibatch."""
+
+    memory: PyTree
+    """What it remembers from earlier updates."""
+    prepared: PyTree
+    """What it prepared for these examples, leaves `[L, b]`."""
+    progress: Array
+    """Share of the training that is done, `[]`."""
+    scale: ReturnScale
+
+
+@component
+class Term:
+    """A summand of the objective.
+
+    It returns a loss per example and does not weight, mask or average: `objective`
+    alone does. One that needs the whole rollout prepares it once per update; one that
+    adapts remembers arrays from update to update, which are checkpointed and copied
+    with the learner.
+    """
+
+    def init(self) -> PyTree:
+        """What it remembers before the first update."""
+        return ()
+
+    def prepare(self, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
+        """What examples need of the whole rollout, leaves `[T, B]`; metrics `[]`."""
+        del memory, rollout
+        return (), {}
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        """Loss and metrics per example, `[L, b]`."""
+        raise NotImplementedError
+
+    def update(self, memory: PyTree, metrics: Metrics) -> PyTree:
+        """What it remembers after an update with these metrics, means `[]`.
+
+        It is not called for an update without any finite step.
+        """
+        del metrics
+        return memory

@@ -1,0 +1,76 @@
+"""The term that critics learn from."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require_range
+from ppo_jax.controllers import ClipGate, Known, PoorValueScale
+from ppo_jax.critics import ValueDist
+from ppo_jax.state import Batch
+from ppo_jax.terms.term import Context, Forward, Term
+from ppo_jax.types import Array, Metrics
+
+
+class _Memory(NamedTuple):
+    updates: Array
+    explained_variance: Known
+
+
+@component
+class Value(Term):
+    """Regression of every critic to the λ-returns, averaged over critics.
+
+    With a range, a prediction that left it does not pay: per critic and example the
+    loss is max(loss(v), loss(clip(v, v_old ± ε))). How a prediction is clipped is the
+    critic's `clip`. Targets are never clipped.
+
+    Attributes:
+        coef: Coefficient of the loss.
+        clip_eps: ε > 0, in units of the return scale; None: no clipping.
+        gate: When predictions are clipped.
+        poor: A smaller coefficient while the critic explains little; None: never.
+
+    Raises:
+        ValueError: At construction, for a range that is not positive.
+    """
+
+    coef: float = 0.5
+    clip_eps: float | None = None
+    gate: ClipGate = ClipGate()
+    poor: PoorValueScale | None = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a range that is not positive."""
+        require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
+        expected = "a number > 0, or None"
+        require_range(self, "clip_eps", expected, lambda eps: eps > 0)
+
+    def init(self) -> _Memory:
+        return _Memory(jnp.zeros((), jnp.int32), Known.init())
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        updates, explained_variance = context.memory
+        loss, metrics = out.value.loss(batch.target), {}
+        if self.clip_eps is not None:
+            old = ValueDist(batch.old_value, out.value.critic)
+            clipped = out.value.clip(old, self.clip_eps).loss(batch.target)
+            clips = self.gate(updates, explained_variance)
+            bound = clips & (clipped > loss)
+            loss = jnp.where(bound, clipped, loss)
+            fraction = bound.astype(jnp.float32).mean(axis=-1)
+            metrics["train/value_clip_fraction"] = fraction
+        loss, coef = loss.mean(axis=-1), jnp.asarray(self.coef, jnp.float32)
+        if self.poor is not None:
+            coef = self.poor(coef, explained_variance)
+        metrics |= {
+            "train/value_loss": loss,
+            "train/vf_coef": jnp.broadcast_to(coef, loss.shape),
+        }
+        return coef * loss, metrics
+
+    def update(self, memory: _Memory, metrics: Metrics) -> _Memory:
+        explained = metrics["train/explained_variance"]
+        return _Memory(memory.updates + 1, memory.explained_variance.update(explained))

@@ -1,0 +1,195 @@
+"""What is learned from one batch: epochs of minibatch steps."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ppo_jax import diagnostics, moments, tree
+from ppo_jax.objective import objective
+from ppo_jax.state import Batch, Learner
+from ppo_jax.terms import Context
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+
+class Outcome(NamedTuple):
+    """What became of an update."""
+
+    metrics: Metrics
+    """Means over the steps that were taken, and counts of errors, `[]`."""
+    taken: Array
+    """Steps that were taken, int32 `[]`."""
+    failed: Array
+    """Steps that were no-ops because something was not finite, int32 `[]`."""
+
+
+class _Trainee(NamedTuple):
+    """What minibatch steps change."""
+
+    params: PyTree
+    opt_state: PyTree
+    stop: PyTree
+    """Of the early stop; `()` without one."""
+
+
+def update(
+    learner: Learner, batch: Batch, key: Key, progress: Array
+) -> tuple[Learner, Outcome]:
+    """Epochs of minibatch steps over chunks `[K, L, ...]`."""
+    config = learner.config
+    num_chunks = batch.weight.shape[0]
+
+    def epoch(trainee, inputs):
+        index, key = inputs
+        keys = jax.random.split(key, 1 + config.num_minibatches)
+        order = jnp.argsort(jax.random.bits(keys[0], (num_chunks,)))
+        order = order.reshape(config.num_minibatches, -1)
+
+        def step(trainee, inputs):
+            order, key = inputs
+            allowed = _allowed(learner, trainee, index)
+            return _minibatch_step(
+                learner, batch, trainee, order, key, progress, allowed
+            )
+
+        trainee, flags = jax.lax.scan(step, trainee, (order, keys[1:]))
+        if config.kl_stop is not None:
+            trainee = trainee._replace(stop=config.kl_stop.end_epoch(trainee.stop))
+        return trainee, flags
+
+    stop = () if config.kl_stop is None else config.kl_stop.init()
+    trainee = _Trainee(learner.params, learner.opt_state, stop)
+    keys = jax.random.split(key, config.num_epochs)
+    inputs = (jnp.arange(config.num_epochs), keys)
+    trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
+    outcome = _outcome(batch, flags, metrics)
+    if config.kl_stop is not None:
+        outcome.metrics["train/kl_early_stop"] = trainee.stop.stopped.astype(
+            jnp.float32
+        )
+    learner = dataclasses.replace(
+        learner, params=trainee.params, opt_state=trainee.opt_state
+    )
+    return learner, outcome
+
+
+def contexts(learner: Learner, progress: Array) -> tuple[Context, ...]:
+    """What each term of the objective knows in an update."""
+    return tuple(
+        Context(memory, (), progress, learner.return_scale)
+        for memory in learner.memories
+    )
+
+
+def gather(batch: Batch, order: Array) -> Batch:
+    """Chunks by index, time-major `[L, b, ...]`."""
+    carry = tree.take(batch.carry, order)
+    rows = tree.take(batch._replace(carry=()), order)
+    return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
+
+
+def _allowed(learner: Learner, trainee: _Trainee, epoch: Array) -> Array:
+    """Whether the next step may be taken."""
+    stop = learner.config.kl_stop
+    if stop is None:
+        return jnp.array(True)
+    allowed = ~trainee.stop.stopped
+    if stop.budget is not None:
+        num_epochs = learner.config.num_epochs
+        allowed &= epoch < stop.budget.epochs(learner.epoch_share, num_epochs)
+    return allowed
+
+
+def _minibatch_step(
+    learner: Learner,
+    batch: Batch,
+    trainee: _Trainee,
+    order: Array,
+    key: Key,
+    progress: Array,
+    allowed: Array,
+) -> tuple[_Trainee, tuple[Metrics, Metrics]]:
+    """One optimiser step; a no-op if anything about it is not finite."""
+    config = learner.config
+    grads, loss, metrics, weight = _gradients(
+        learner, trainee.params, batch, order, progress
+    )
+    norms = diagnostics.gradient_norms(grads)
+    nan = metrics.pop("error/log_ratio_nan_count")
+    inf = metrics.pop("error/log_ratio_inf_count")
+    finite_loss = jnp.isfinite(loss)
+    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"])
+    finite = finite_loss & finite_grad & (nan + inf == 0)
+    taken = allowed & finite & (weight > 0)
+    updates, opt_state = config.optimizer.transformation().update(
+        grads, trainee.opt_state, trainee.params, key=key
+    )
+    step_size = config.optimizer.step_size(progress)
+    updates = jax.tree.map(lambda u: -step_size * u, updates)
+    stop = trainee.stop
+    if config.kl_stop is not None:
+        stop = config.kl_stop.observe(stop, metrics["train/approx_kl"])
+    stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
+    flags = {
+        "taken": taken,
+        "failed": allowed & ~finite,
+        "error/log_ratio_nan_count": jnp.where(allowed, nan, 0),
+        "error/log_ratio_inf_count": jnp.where(allowed, inf, 0),
+        "error/nonfinite_loss": allowed & ~finite_loss,
+        "error/nonfinite_grad": allowed & ~finite_grad,
+        "error/skipped_steps": allowed & ~finite,
+    }
+    metrics |= norms | {"train/loss": loss}
+    return tree.where(taken, stepped, trainee), (flags, metrics)
+
+
+def _gradients(
+    learner: Learner,
+    params: PyTree,
+    batch: Batch,
+    order: Array,
+    progress: Array,
+) -> tuple[PyTree, Array, Metrics, Array]:
+    """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
+    config = learner.config
+    network = config.build()
+
+    def part(order):
+        rows = gather(batch, order)
+        (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
+            params, network, config.terms, contexts(learner, progress), rows
+        )
+        return grads, loss, sums, rows.weight.sum()
+
+    if config.num_microbatches == 1:
+        grads, loss, sums, weight = part(order)
+    else:
+        parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
+        grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
+    total = jnp.maximum(weight, moments.TINY)
+    grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
+    means = {
+        name: value if name.startswith("error/") else value / total
+        for name, value in sums.items()
+    }
+    return grads, loss, means, weight
+
+
+def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:
+    """Sums of flags and means of metrics `[epochs, minibatches]`."""
+    taken = flags["taken"]
+    sums = jax.tree.map(jnp.sum, flags)
+    steps = jnp.maximum(sums["taken"], 1)
+    means = {
+        name: jnp.sum(jnp.where(taken, value, 0.0)) / steps
+        for name, value in metrics.items()
+    }
+    errors = {name: value for name, value in sums.items() if name.startswith("error/")}
+    counts = {
+        "train/n_minibatches_done": sums["taken"],
+        "train/n_epochs_completed": taken.any(axis=1).sum(),
+        "warn/empty_epoch": (~(batch.weight > 0).any()).astype(jnp.float32),
+    }
+    return Outcome(means | errors | counts, sums["taken"], sums["failed"])
