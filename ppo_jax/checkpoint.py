@@ -5,6 +5,7 @@ import logging
 import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -195,4 +196,5 @@ def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    line = next(iter(str(error).splitlines()), "")
+    return textwrap.shorten(f"{type(error).__name__}: {line}", 200, placeholder=" …")

@@ -162,13 +162,14 @@ def test_half_the_budget_and_then_the_rest(path, tmp_path):
 
 def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
     """What a checkpoint was trained with is in it, not in the files beside it."""
-    overrides = ["--total-timesteps", str(32 * 26), "--gamma", "0.5"]
+    overrides = ["--total-timesteps", str(32 * 26), "--gamma", "0.625"]
     (run_dir / "overrides.json").write_text(json.dumps(overrides))
-    described = (run_dir / "config.json").read_text().replace("'0.99'", "'0.5'")
+    described = (run_dir / "config.json").read_text().replace('"0.99"', '"0.625"')
     (run_dir / "config.json").write_text(described)
     done = command("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
-    assert "gamma: 0.99 -> 0.5" in done.stdout
+    assert "gamma: 0.99 -> 0.625" in done.stdout
+    assert any(leaf.size == 1 and leaf == 0.625 for leaf in leaves(run_dir)[1])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
