@@ -1,6 +1,7 @@
 """Saving and restoring whole populations: asynchronous, atomic, never pickled."""
 
 import contextlib
+import gc
 import logging
 import math
 import shutil
@@ -17,6 +18,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 from ppo_jax.types import PyTree
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
+logging.getLogger("asyncio").addFilter(lambda x: "orbax" not in x.getMessage())
 ECHOES = (
     "Event loop is closed",
     "Encountered error while reading array",
@@ -25,8 +27,11 @@ ECHOES = (
 """What orbax's threads print as tracebacks, beside the exception that it raises."""
 
 
-def _drop_echoes(unraisable: Any, report: Any = sys.unraisablehook) -> None:
-    if not str(unraisable.exc_value).startswith(ECHOES):
+def _drop_echoes(
+    unraisable: Any, report: Any = sys.unraisablehook, echoes: tuple = ECHOES
+) -> None:
+    """Bound to what it needs: modules are empty when a process ends."""
+    if not str(unraisable.exc_value).startswith(echoes):
         report(unraisable)
 
 
@@ -113,6 +118,7 @@ class Checkpointer:
                 raise
             except Exception as error:
                 print(f"checkpoint {step} cannot be read ({_first_line(error)})")
+            gc.collect()  # Coroutines that orbax left complain now, not at the end.
         raise CheckpointError(f"{self._path}: no checkpoint can be restored")
 
     def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:
