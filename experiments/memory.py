@@ -1,4 +1,8 @@
-"""Recall a cue after a random delay of up to 20 steps: unsolvable without memory."""
+"""Recall a cue after a random delay of up to 20 steps.
+
+Expect an evaluation return of 1.0, every cue recalled, after 300 000 steps; 0.5 without
+a memory.
+"""
 
 from ppo_jax import Config, networks, optimizers
 from ppo_jax.envs.probes import RecallCue

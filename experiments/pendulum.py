@@ -1,4 +1,7 @@
-"""Pendulum-v1, continuous actions: about −200 within 1 000 000 steps."""
+"""Pendulum-v1, continuous actions.
+
+Expect an evaluation return of about −180 after 1 000 000 steps.
+"""
 
 from ppo_jax import Config, optimizers, terms
 

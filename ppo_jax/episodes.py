@@ -48,7 +48,7 @@ def run_episodes(
     def step(loop):
         actor, time, total, ended = loop
         key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
-        mask = jax.vmap(config.env.action_mask)(actor.env_state)
+        mask = rollout.action_masks(config.env, actor)
         obs = rollout.observe(learner, actor.obs)
         policy, _, carry = rollout.evaluate(
             network, learner.params, actor.carry, obs, actor.reset, mask

@@ -78,6 +78,12 @@ def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
     )
 
 
+def action_masks(env: Env, actor: Actor) -> Array | None:
+    """Which actions are allowed in each environment, if any are forbidden."""
+    num_envs = actor.reset.shape[0]  # A state may have no leaves.
+    return jax.vmap(env.action_mask, axis_size=num_envs)(actor.env_state)
+
+
 def _step(
     learner: Learner, network: Network, actor: Actor, slots: Slots, keys: Key
 ) -> tuple[tuple[Actor, Slots], tuple[Transition, Array]]:
@@ -86,7 +92,7 @@ def _step(
     Takes a key for the actions and one per environment, `[1 + B]`.
     """
     env = learner.config.env
-    mask = jax.vmap(env.action_mask)(actor.env_state)
+    mask = action_masks(env, actor)
     obs_ok = _finite(actor.obs, actor.reset)
     obs = _zero_unless(obs_ok, observe(learner, actor.obs))
     policy, predicted, carry = evaluate(

@@ -16,6 +16,7 @@ from ppo_jax.envs.probes import (
     Accumulator,
     IdenticalRewards,
     MaskedBandit,
+    OneStep,
     RecallCue,
     Target,
 )
@@ -244,3 +245,19 @@ def test_a_replay_knows_the_mask():
     out = forward(run.learner.config.build(), run.learner.params, rows)
     assert not steps.action_mask.all()
     np.testing.assert_allclose(out.log_ratio, 0.0, atol=1e-5)
+
+
+@component
+class Stateless(OneStep):
+    def draw(self, key):
+        return ()
+
+    def pay(self, key, state, action):
+        return action.astype(jnp.float32)
+
+
+def test_an_environment_may_have_no_state():
+    run = first(Config(**settings(Stateless())))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    np.testing.assert_array_equal(steps.reward, steps.action)
+    assert steps.terminated.all()

@@ -46,7 +46,7 @@ def play(env: Env, steps: int, num_envs: int, seed: int) -> tuple[Played, Played
         key_begun, key_steps = jax.random.split(key)
 
         def step(state, keys):
-            masks = jax.vmap(env.action_mask)(state)
+            masks = jax.vmap(env.action_mask, axis_size=num_envs)(state)
             action, allowed = jax.vmap(functools.partial(_act, space))(keys[0], masks)
             timestep, state = jax.vmap(env.step)(keys[1], state, action)
             return strong(state), (timestep, state, allowed)

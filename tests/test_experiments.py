@@ -1,0 +1,105 @@
+"""The experiments reach what their docstrings say, over seeds in one program."""
+
+import dataclasses
+import functools
+import runpy
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import episodes, experiment, networks
+from ppo_jax.pbt import population
+
+FOLDER = Path(__file__).parent.parent / "experiments"
+
+
+def load(name):
+    return experiment.load(FOLDER / f"{name}.py", [])
+
+
+def train(config, seeds):
+    """Members after the whole budget, and returns of episodes `[updates, seeds]`."""
+    updates = config.num_updates
+    members = population.init(config, jax.random.split(jax.random.key(0), seeds))
+    progress = jnp.arange(updates, dtype=jnp.float32) / updates
+    members, history = population.advance(members, progress, jnp.int32(updates))
+    total, count = (
+        np.asarray(history[f"episodes/{name}"]) for name in ("return_sum", "count")
+    )
+    return members, total / np.maximum(count, 1)
+
+
+def evaluate(members):
+    """Mean return of 128 fresh deterministic episodes of each member."""
+    run = functools.partial(episodes.run_episodes, num_episodes=128)
+    returns, ended = jax.jit(jax.vmap(run, (0, None)))(
+        members.runs.learner, jax.random.key(1)
+    )
+    assert ended.all()
+    return np.asarray(returns).mean(axis=1)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem
+)
+def test_every_experiment_loads_and_says_what_to_expect(path):
+    config = experiment.load(path, [])
+    assert config.num_updates > 0
+    assert "Expect" in path.read_text().split('"""')[1]
+
+
+@pytest.mark.slow
+def test_cartpole_is_solved_by_every_seed():
+    members, _ = train(load("cartpole"), seeds=8)
+    assert evaluate(members).min() >= 475
+
+
+@pytest.mark.slow
+def test_pendulum_swings_up():
+    members, _ = train(load("pendulum"), seeds=8)
+    assert evaluate(members).mean() >= -250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [networks.Lstm(size=64), networks.Gru(size=64)])
+def test_a_memory_recalls_the_cue(memory):
+    config = load("memory")
+    network = dataclasses.replace(config.network, memory=memory)
+    members, _ = train(dataclasses.replace(config, network=network), seeds=8)
+    assert evaluate(members).min() >= 0.95
+
+
+@pytest.mark.slow
+def test_nobody_recalls_the_cue_without_a_memory():
+    config = load("memory")
+    network = dataclasses.replace(config.network, memory=None)
+    members, _ = train(dataclasses.replace(config, network=network), seeds=8)
+    # 8 · 128 fair coins: a standard deviation of 0.016.
+    assert abs(evaluate(members).mean() - 0.5) < 0.06
+
+
+@pytest.mark.slow
+def test_breakout_is_learned_by_every_seed():
+    _, returns = train(load("breakout"), seeds=4)
+    last = len(returns) // 20
+    assert returns[-last:].mean(axis=0).min() >= 24
+
+
+@pytest.mark.slow
+def test_caution_buys_a_better_tail():
+    """The mean falls and the realised CVaR rises with its weight."""
+    script = runpy.run_path(str(FOLDER / "risk_frontier.py"))
+    weights = script["WEIGHTS"]
+    mean, cvar = script["frontier"](script["train"](weights, seeds=8))
+    assert script["spearman"](weights, cvar.mean(axis=1)) >= 0.9
+    assert script["spearman"](weights, mean.mean(axis=1)) <= -0.9
+    half = script["half_width"](cvar)
+    assert cvar[0].mean() + half[0] < cvar[-1].mean() - half[-1]
+    # By hand: the best wager of weight w, for deviations of 0.5 a.
+    tail = 0.5 * 2.0627
+    weights = np.array(weights)
+    wager = 1 - weights * tail / (2 * (1 + weights))
+    np.testing.assert_allclose(mean.mean(axis=1), 2 * wager - wager**2, atol=0.05)
