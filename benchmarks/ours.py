@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from measure import ROLLOUT_LENGTH, argument_parser, measure, report
+from measure import ROLLOUT_LENGTH, Timing, argument_parser, measure, report
 
 from ppo_jax import Config, networks
 from ppo_jax.component import program
@@ -23,11 +23,18 @@ def main() -> None:
     keys = jax.random.split(jax.random.key(arguments.seed), 1)
     progress = jnp.arange(arguments.updates, dtype=jnp.float32) / arguments.updates
 
-    def train(keys):
-        members = population.init(program(config), keys)
-        return population.advance(members, progress, jnp.int32(arguments.updates))[1]
-
-    timing = measure(train, keys)
+    begun = measure(lambda keys: population.init(program(config), keys), keys)
+    trained = measure(
+        lambda members: population.advance(
+            members, progress, jnp.int32(arguments.updates)
+        )[1],
+        begun.output,
+    )
+    timing = Timing(
+        output=trained.output,
+        compile_seconds=begun.compile_seconds + trained.compile_seconds,
+        seconds=begun.seconds + trained.seconds,
+    )
     ended = {k: v[-5:].sum() for k, v in timing.output.items() if "episodes" in k}
     mean_return = ended["episodes/return_sum"] / jnp.maximum(ended["episodes/count"], 1)
     report("ours", arguments, timing, mean_return)
