@@ -21,7 +21,7 @@ from ppo_jax import losses
 from ppo_jax.component import component, concrete, require, require_range
 from ppo_jax.losses import Law
 from ppo_jax.return_scale import ReturnScale, preserve_outputs
-from ppo_jax.types import Array, PyTree
+from ppo_jax.types import Array, Metrics, PyTree
 
 
 @struct.dataclass
@@ -167,6 +167,11 @@ class Critic:
     def loss(self, outputs: PyTree, target: Array) -> Array:
         """Loss per example, `[..., N]` and `[...]` to `[...]`."""
         raise NotImplementedError
+
+    def target_metrics(self, target: Array) -> Metrics:
+        """What is to be known of targets `[...]` with this kind, per example."""
+        del target
+        return {}
 
     def clipped(self, outputs: PyTree, old: PyTree, eps: ArrayLike) -> ValueDist:
         """The prediction with outcomes within `eps` of old ones; needs a `clip`."""
@@ -343,6 +348,12 @@ class Categorical(Critic):
 
     def loss(self, outputs: PyTree, target: Array) -> Array:
         return losses.cross_entropy_loss(outputs, target, self.atoms)
+
+    def target_metrics(self, target: Array) -> Metrics:
+        return {
+            "train/value_target_below_frac": (target < self.v_min).astype(jnp.float32),
+            "train/value_target_above_frac": (target > self.v_max).astype(jnp.float32),
+        }
 
     def clipped(self, outputs: Array, old: Array, eps: ArrayLike) -> ValueDist:
         new = self.law(outputs)

@@ -1,37 +1,50 @@
-"""Metrics of a rollout and of gradients; they never steer training."""
+"""Metrics of a rollout and of gradients; they never steer training.
+
+What they are is told by the table in `metrics`.
+"""
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from ppo_jax import losses, returns
 from ppo_jax.moments import TINY
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Transition
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.types import Array, Carry, Metrics, PyTree
+
+PEAKS = frozenset({"train/log_ratio_max_abs"})
+"""Of examples and optimiser steps the largest counts, not the mean."""
 
 GROUPS = {
     "actor_mlp": ("actor", "torso"),
     "actor_lstm": ("actor", "memory"),
     "policy_head": ("actor", "head"),
     "log_std": ("actor", "log_std"),
-    "critic_mlp": ("critic", "trunk", "torso"),
+    "critic_mlp": ("critic", "torso"),
     "critic_lstm": ("critic", "memory"),
-    "critic_heads": ("critic", "heads"),
+    "head": ("critic", "heads"),
+    "other": (),
 }
-"""Disjoint groups of parameters: the names that a path to them holds."""
+"""Groups of parameters: the names that a path to them holds; the first that fits."""
 
 
 def gradient_norms(grads: PyTree) -> Metrics:
-    """Global norm of the gradients, and those of the groups that there are."""
-    squares: dict[str, Array] = {}
+    """Global norm of the gradients, and those of disjoint groups and of critics."""
+    squares, owned = {}, {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
         group = group_of(path)
-        squares[group] = squares.get(group, jnp.zeros(())) + jnp.sum(leaf**2)
-    return {"train/grad_norm_pre_clip": optax.tree.norm(grads)} | {
-        f"train/grad_norm/{group}": jnp.sqrt(square)
-        for group, square in squares.items()
-    }
+        if not _is_each_critic_s_own(path):
+            squares[group] = squares.get(group, 0.0) + jnp.sum(leaf**2)
+            continue
+        for i, part in enumerate(jnp.atleast_1d(leaf), start=1):
+            square = jnp.sum(part**2)
+            name = f"head{i}" if group == "head" else group
+            squares[name] = squares.get(name, 0.0) + square
+            owned[i] = owned.get(i, 0.0) + square
+    norms = {f"train/grad_norm/{group}": square for group, square in squares.items()}
+    norms |= {f"train/critic{i}_grad_norm": square for i, square in owned.items()}
+    norms["train/grad_norm_pre_clip"] = sum(squares.values(), jnp.zeros(()))
+    return jax.tree.map(jnp.sqrt, norms)
 
 
 def group_of(path: tuple) -> str:
@@ -45,11 +58,17 @@ def group_of(path: tuple) -> str:
     return next(group for group, parts in GROUPS.items() if names.issuperset(parts))
 
 
+def _is_each_critic_s_own(path: tuple) -> bool:
+    """Whether a parameter has a leading axis of critics."""
+    return {"critic", "heads"} <= {key.key for key in path}
+
+
 def rollout_metrics(steps: Transition) -> Metrics:
     """Sums over episodes that ended, and over costs, for means on the host."""
     ended = steps.last & jnp.isfinite(steps.episode_return)
     total = jnp.where(ended, steps.episode_return, 0.0)
-    costs = jnp.isfinite(steps.cost) & (steps.weight > 0)
+    weighs, finite = steps.weight > 0, jnp.isfinite(steps.cost)
+    costs = weighs & finite
     return {
         "episodes/count": ended.sum(),
         "episodes/return_sum": total.sum(),
@@ -57,6 +76,8 @@ def rollout_metrics(steps: Transition) -> Metrics:
         "episodes/length_sum": jnp.sum(jnp.where(ended, steps.episode_length, 0)),
         "costs/count": costs.sum(),
         "costs/sum": jnp.sum(jnp.where(costs, steps.cost, 0.0)),
+        "costs/median": jnp.nanmedian(jnp.where(costs, steps.cost, jnp.nan)),
+        "costs/invalid": jnp.sum(weighs & ~finite),
         "error/quarantined_steps": jnp.sum(~steps.valid),
     }
 
@@ -79,9 +100,8 @@ def target_metrics(
         held_out: Weights of what is held out `[T, B]`, if anything is.
         scale: The return scale.
     """
-    total = jnp.maximum(weight.sum(), TINY)
-    mean = jnp.sum(weight * advantage) / total
-    variance = jnp.sum(weight * (advantage - mean) ** 2) / total
+    mean = average(advantage, weight)
+    variance = average((advantage - mean) ** 2, weight)
     value = scale.decode(value)
     explained = {
         f"train/explained_variance{name}": returns.explained_variance(target, value, w)
@@ -91,21 +111,57 @@ def target_metrics(
     return explained | {
         "train/advantages_mean_raw": mean,
         "train/advantages_std_raw": jnp.sqrt(variance),
-        "train/target_return_mean": jnp.sum(weight * target) / total,
-        "train/value_pred_mean": jnp.sum(weight * value) / total,
+        "train/target_return_mean": average(target, weight),
+        "train/value_pred_mean": average(value, weight),
         "train/return_scale_mean": scale.mean,
         "train/return_scale_std": scale.std,
     }
+
+
+def average(x: Array, weight: Array) -> Array:
+    """Weighted mean `[]`; NaN without weight, where `x` may be anything."""
+    total = weight.sum()
+    mean = jnp.sum(jnp.where(weight > 0, weight * x, 0.0)) / jnp.maximum(total, TINY)
+    return jnp.where(total > 0, mean, jnp.nan)
+
+
+def scaled_metrics(advantage: Array, weight: Array) -> Metrics:
+    """Statistics of the advantages that are learned from, `[T, B]`."""
+    mean = average(advantage, weight)
+    largest = jnp.max(jnp.where(weight > 0, jnp.abs(advantage), 0.0))
+    return {
+        "train/advantages_norm_mean": mean,
+        "train/advantages_norm_std": jnp.sqrt(average((advantage - mean) ** 2, weight)),
+        "train/advantages_norm_max_abs": jnp.where(weight.any(), largest, jnp.nan),
+    }
+
+
+def carry_metrics(carry: Carry) -> Metrics:
+    """Size and spread of a memory's state `[B, ...]`, per layer; nothing without."""
+    said = {}
+    for owner, layers in dict(carry).items():
+        for i, layer in enumerate(layers):
+            state = jnp.concatenate(jax.tree.leaves(layer), axis=-1)
+            name = f"lstm/{owner}_layer{i}"
+            said |= {
+                f"{name}_norm": jnp.linalg.norm(state, axis=-1).mean(),
+                f"{name}_mean": state.mean(),
+                f"{name}_std": state.std(),
+            }
+    return said
 
 
 def shift_metrics(log_ratio: Array) -> Metrics:
     """How far the policy moved from the one that acted, per example."""
     limit = losses.LOG_RATIO_LIMIT
     extent = jnp.abs(log_ratio)
+    ratio = jnp.exp(jnp.clip(log_ratio, -limit, limit))
     return {
         "train/approx_kl": losses.approx_kl(log_ratio),
         "train/approx_kl_k1": losses.approx_kl_k1(log_ratio),
-        "train/ratio_mean": jnp.exp(jnp.clip(log_ratio, -limit, limit)),
+        "train/ratio_mean": ratio,
+        "train/ratio_var": (ratio - 1.0) ** 2,
+        "train/log_ratio_max_abs": extent,
         "train/log_ratio_extreme_fraction": (extent > 10).astype(jnp.float32),
         "train/log_ratio_clamp_frac": (extent > limit).astype(jnp.float32),
     }

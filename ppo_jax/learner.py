@@ -61,6 +61,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     batch, seen, metrics = _batch(run.learner, steps, carries)
     learner, outcome = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
+    metrics |= diagnostics.carry_metrics(actor.carry)
     learner = _adapt(learner, seen, outcome, metrics)
     learner, drift = _observe_moments(learner, steps)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
@@ -89,6 +90,7 @@ def _batch(
         normalized, zero_variance = config.standardization(
             advantage, weight, steps.group
         )
+        metrics |= diagnostics.scaled_metrics(normalized, weight)
     unit = jnp.where(zero_variance.all(), jnp.inf, metrics["train/advantages_std_raw"])
     seen = Rollout(steps.reward, target, weight, unit)
     prepared = []
@@ -102,6 +104,10 @@ def _batch(
     }
     steps = steps._replace(weight=weight)
     target = scale.encode(target)
+    metrics |= {
+        name: diagnostics.average(each, weight)
+        for name, each in config.critic.target_metrics(target).items()
+    }
     batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
     return batch, seen, metrics
 

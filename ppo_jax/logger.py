@@ -25,6 +25,9 @@ class Logger:
         run_dir: The run's directory.
         first_step: Environment steps done when the run starts or resumes.
 
+    Attributes:
+        rows: What was logged before.
+
     Raises:
         OSError: Here and in every method, if the disk does not take it.
     """
@@ -34,6 +37,7 @@ class Logger:
         lines = self._path.read_text().splitlines(True) if self._path.exists() else []
         whole = [json.loads(line) for line in lines if line.endswith("\n")]
         rows = [row for row in whole if row["step"] <= first_step]
+        self.rows: list[dict] = rows
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         for stale in run_dir.glob("events.out.tfevents.*"):
             stale.unlink()

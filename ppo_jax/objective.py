@@ -39,8 +39,8 @@ def objective(
         batch: The minibatch, time-major.
 
     Returns:
-        The weighted sum of losses `[]` and weighted sums of metrics `[]`, with counts
-        of log-ratios that are not finite.
+        The weighted sum of losses `[]` and weighted sums of metrics `[]`, or the
+        largest of them, with counts of log-ratios that are not finite.
     """
     out = forward(network, params, batch)
     active = batch.weight > 0
@@ -52,7 +52,9 @@ def objective(
         total += _weighted_sum(loss, batch.weight)
         said |= metrics
     sums = {
-        name: _weighted_sum(jax.lax.stop_gradient(metric), batch.weight)
+        name: (_largest if name in diagnostics.PEAKS else _weighted_sum)(
+            jax.lax.stop_gradient(metric), batch.weight
+        )
         for name, metric in said.items()
     }
     sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
@@ -62,3 +64,7 @@ def objective(
 
 def _weighted_sum(x: Array, weight: Array) -> Array:
     return jnp.sum(jnp.where(weight > 0, weight * x, 0.0))
+
+
+def _largest(x: Array, weight: Array) -> Array:
+    return jnp.max(jnp.where(weight > 0, x, 0.0))

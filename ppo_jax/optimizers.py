@@ -8,6 +8,7 @@ which can therefore change at any step and keep the moments.
 import warnings
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from ppo_jax.component import component, concrete, require_range
@@ -144,6 +145,19 @@ class Optimizer:
     def step_size(self, progress: Array) -> Array:
         """The learning rate in force at `progress` in [0, 1]."""
         return self.learning_rate * self.schedule(progress)
+
+    def bounded_norm(self, norm: Array, opt_state: PyTree) -> Array:
+        """The global norm of gradients once they are scaled and clipped.
+
+        Args:
+            norm: That of the raw gradients.
+            opt_state: The chain's state after them.
+        """
+        if self.vgs is not None:
+            norm = norm * _find(opt_state, ScaleByVarianceState).factor
+        if self.max_grad_norm is None:
+            return norm
+        return jnp.minimum(norm, self.max_grad_norm)
 
     def metrics(self, opt_state: PyTree) -> Metrics:
         """What the chain's states tell, metrics `[]`; the same names every time."""

@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import component, episodes
+from ppo_jax.alerts import Alarms
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
 from ppo_jax.console import Console
 from ppo_jax.experiment import describe, differences
 from ppo_jax.interrupt import Interrupt
 from ppo_jax.logger import Logger
+from ppo_jax.metrics import summarize
 from ppo_jax.pbt import population as populations
 from ppo_jax.state import Population
 from ppo_jax.watchdog import Watchdog
@@ -63,6 +65,7 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
         with closing(Logger(run_dir, done * steps)) as logger:
+            alarms = Alarms(logger.rows)
             while not ending:
                 watchdog.heard()
                 population, done, metrics = _phase(config, population, done)
@@ -71,6 +74,10 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
                 due = ending == "finished" or _is_evaluated(config, done)
                 if due:
                     metrics |= _evaluation(config, population, done)
+                flags, lines = alarms.check(metrics)
+                metrics |= flags
+                for line in lines:
+                    console.say(line)
                 logger.write(done * steps, metrics)
                 console.update(done * steps, metrics)
                 if due or ending:
@@ -192,29 +199,3 @@ def _evaluation(config: Config, population: Population, done: int) -> dict[str, 
         "eval/episodes": count,
         "eval/unfinished_episodes": np.sum(~ended),
     }
-
-
-def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
-    """One number per metric of a phase `[n]`: sums of counts, means of the rest."""
-    count = history["episodes/count"].sum()
-    metrics = {
-        "rollout/ep_rew_mean": _ratio(history["episodes/return_sum"].sum(), count),
-        "rollout/ep_len_mean": _ratio(history["episodes/length_sum"].sum(), count),
-        "rollout/episodes": float(count),
-        "rollout/cost_mean": _ratio(
-            history["costs/sum"].sum(), history["costs/count"].sum()
-        ),
-    }
-    for name, values in history.items():
-        peaks = name in ("error/failure_streak", "vgs/step_count")
-        if peaks or name.startswith("warn/"):
-            metrics[name] = float(values.max())
-        elif name.startswith("error/") or name.endswith("_count"):
-            metrics[name] = float(values.sum())
-        elif name.startswith(("train/", "debug/", "vgs/", "upgd/")):
-            metrics[name] = float(values.mean())
-    return metrics
-
-
-def _ratio(total: float, count: float) -> float:
-    return float(total) / float(count) if count else math.nan

@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
     """What became of an update."""
 
     metrics: Metrics
-    """Means over the steps that were taken, and counts of errors, `[]`."""
+    """Means over the steps that were taken, NaN without any, and counts of errors."""
     taken: Array
     """Steps that were taken, int32 `[]`."""
     failed: Array
@@ -69,6 +69,7 @@ def update(
         outcome.metrics["train/kl_early_stop"] = trainee.stop.stopped.astype(
             jnp.float32
         )
+        outcome.metrics["train/target_kl"] = jnp.float32(config.kl_stop.target)
     learner = dataclasses.replace(
         learner, params=trainee.params, opt_state=trainee.opt_state
     )
@@ -126,6 +127,9 @@ def _minibatch_step(
     updates, opt_state = config.optimizer.transformation().update(
         grads, trainee.opt_state, trainee.params, key=key
     )
+    norms["train/grad_norm_post_clip"] = config.optimizer.bounded_norm(
+        norms["train/grad_norm_pre_clip"], opt_state
+    )
     step_size = config.optimizer.step_size(progress)
     updates = jax.tree.map(lambda u: -step_size * u, updates)
     stop = trainee.stop
@@ -168,10 +172,13 @@ def _gradients(
     else:
         parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
         grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
+        sums |= {name: parts[2][name].max(axis=0) for name in diagnostics.PEAKS}
     total = jnp.maximum(weight, moments.TINY)
     grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
     means = {
-        name: value if name.startswith("error/") else value / total
+        name: value
+        if name in diagnostics.PEAKS or name.startswith("error/")
+        else value / total
         for name, value in sums.items()
     }
     return grads, loss, means, weight
@@ -181,11 +188,13 @@ def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:
     """Sums of flags and means of metrics `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(jnp.sum, flags)
-    steps = jnp.maximum(sums["taken"], 1)
+    weight = taken.astype(jnp.float32)
     means = {
-        name: jnp.sum(jnp.where(taken, value, 0.0)) / steps
-        for name, value in metrics.items()
+        name: diagnostics.average(value, weight) for name, value in metrics.items()
     }
+    for name in diagnostics.PEAKS:
+        largest = jnp.max(metrics[name], initial=0.0, where=taken)
+        means[name] = jnp.where(taken.any(), largest, jnp.nan)
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}
     counts = {
         "train/n_minibatches_done": sums["taken"],

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import episodes, networks, optimizers, rollout, terms, training
+from ppo_jax import episodes, networks, optimizers, rollout, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import (
@@ -23,6 +23,7 @@ from ppo_jax.envs.probes import (
     TwoDigits,
 )
 from ppo_jax.envs.wrappers import MaskObservation
+from ppo_jax.metrics import summarize
 from ppo_jax.pbt import population
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(64,)))
@@ -167,10 +168,10 @@ def test_costs_that_are_not_finite_are_left_out():
     config = experiment(Costs())
     run, metrics = train(config, updates=2)
     assert (metrics["costs/count"] == 32 * 8 / 2).all()
-    assert training.summarize(metrics)["rollout/cost_mean"] == 2
-    assert training.summarize(metrics)["rollout/ep_rew_mean"] == 4
+    assert summarize(metrics)["rollout/cost_mean"] == 2
+    assert summarize(metrics)["rollout/ep_rew_mean"] == 4
     assert metrics["error/quarantined_steps"].sum() == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.learner.params))
     none = Costs(table=(float("inf"),))
     _, metrics = train(dataclasses.replace(config, env=none), updates=2)
-    assert np.isnan(training.summarize(metrics)["rollout/cost_mean"])
+    assert np.isnan(summarize(metrics)["rollout/cost_mean"])

@@ -11,8 +11,9 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("component", "files", "tree"),
+    ("component", "files", "metrics", "tree"),
     (
+        "alerts",
         "distributions",
         "losses.categorical",
         "losses.constraint",

@@ -14,9 +14,9 @@ from ppo_jax.component import as_arrays
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.experiment import describe
+from ppo_jax.metrics import summarize
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
 from ppo_jax.pbt import population
-from ppo_jax.training import summarize
 from ppo_jax.transforms.upgd import fixed, gradient_norm, relative
 
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]

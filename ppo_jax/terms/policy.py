@@ -7,6 +7,7 @@ from ppo_jax.component import component, require_range
 from ppo_jax.controllers import EntropySchedule, KlPid
 from ppo_jax.controllers.entropy import EntropyState
 from ppo_jax.controllers.kl import KlPidState
+from ppo_jax.moments import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term
@@ -147,8 +148,10 @@ class AdvantageWeighted(Term):
             batch.advantage, self.temperature, self.max_weight
         )
         loss = -weight * (batch.log_prob + out.log_ratio)
-        coef = self.coef * self.schedule(context.progress)
-        return coef * loss, {
-            "train/policy_bc_loss": coef * loss,
+        loss = self.coef * self.schedule(context.progress) * loss
+        rival = jnp.abs(loss) + jnp.abs(batch.advantage)
+        return loss, {
+            "train/policy_bc_loss": loss,
+            "train/policy_bc_vs_ppo_ratio": jnp.abs(loss) / jnp.maximum(rival, TINY),
             "train/bc_weight": weight,
         }

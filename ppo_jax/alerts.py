@@ -1,0 +1,277 @@
+"""What is a sign of trouble in the metrics of a run, and what to do about it.
+
+Alerts are looked at on the host, after every phase; they never steer training.
+`python -m ppo_jax.alerts` prints the table as `docs/monitoring.md`.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ppo_jax.metrics import VANISHING, match, table
+
+
+class Alert(NamedTuple):
+    """A row: which values of a metric are a sign of trouble."""
+
+    name: str
+    """With the metric's `*`, if it has one."""
+    metric: str
+    healthy: str
+    causes: str
+    remedy: str
+    above: float = -math.inf
+    """It is active while the metric is above this and"""
+    below: float = math.inf
+    """below this."""
+    phases: int = 1
+    """For how many phases in a row."""
+
+    @property
+    def limits(self) -> str:
+        """When it is active, in words."""
+        limits = [f"> {self.above:g}"] if self.above > -math.inf else []
+        limits += [f"< {self.below:g}"] if self.below < math.inf else []
+        lasts = f", {self.phases} phases in a row" if self.phases > 1 else ""
+        return " and ".join(limits) + lasts
+
+
+ALERTS = (
+    Alert(
+        "warn/empty_epoch",
+        "warn/empty_epoch",
+        healthy="0",
+        causes="No step of a rollout had weight: all masked, held out or quarantined.",
+        remedy="Look at the weights that the environment reports and at "
+        "`error/quarantined_steps`. Nothing was learned from that rollout.",
+        above=0,
+    ),
+    Alert(
+        "warn/skipped_steps",
+        "error/skipped_steps",
+        healthy="0",
+        causes="Losses, gradients or log-ratios that are not finite; `error/*` says "
+        "which.",
+        remedy="Lower the learning rate, bound the gradients, normalise observations "
+        "and returns.",
+        above=0,
+    ),
+    Alert(
+        "warn/quarantined_steps",
+        "error/quarantined_steps",
+        healthy="0",
+        causes="The environment gave observations, rewards or states that are not "
+        "finite, or the network did.",
+        remedy="Run `ppo_jax.envs.check` on the environment.",
+        above=0,
+    ),
+    Alert(
+        "warn/log_ratio_clamp",
+        "train/log_ratio_clamp_frac",
+        healthy="below 0.001",
+        causes="The policy moved so far in an update that ratios are meaningless.",
+        remedy="Lower the learning rate or the number of epochs; use `kl_stop`.",
+        above=0.01,
+    ),
+    Alert(
+        "warn/log_ratio_severe_instability",
+        "train/log_ratio_max_abs",
+        healthy="below 5, mostly below 1",
+        causes="As above, for single examples: actions that became 20 000 times more "
+        "or less likely.",
+        remedy="As above; keep the deviations of real actions from collapsing.",
+        above=10,
+    ),
+    Alert(
+        "warn/kl_over_target",
+        "train/kl_over_target",
+        healthy="0.2 to 1.5",
+        causes="Steps are too large for the target: the update is stopped too late.",
+        remedy="Lower the learning rate, or the `absolute` of `kl_stop`.",
+        above=2,
+    ),
+    Alert(
+        "warn/entropy_collapse",
+        "train/policy_entropy",
+        healthy="above 0.01, falling slowly; below 0 for real actions only, of which "
+        "it says nothing",
+        causes="The policy has become deterministic and does not explore any more.",
+        remedy="Raise the coefficient of the entropy, or use `AdaptiveEntropy`. At the "
+        "end of training of a solved task it is no fault.",
+        above=-1e-6,
+        below=0.01,
+    ),
+    Alert(
+        "warn/bc_dominates",
+        "train/policy_bc_vs_ppo_ratio",
+        healthy="below 0.5",
+        causes="Imitation outweighs the surrogate: the policy repeats itself.",
+        remedy="Lower `AdvantageWeighted.coef` or let its schedule decay.",
+        above=0.8,
+    ),
+    Alert(
+        "warn/normalization_mean_nonzero",
+        "train/advantages_norm_mean",
+        healthy="−10⁻⁵ to 10⁻⁵",
+        causes="The standardisation does not centre what is learned from.",
+        remedy="Check a standardisation of your own, and its weights.",
+        above=0.1,
+    ),
+    Alert(
+        "warn/normalization_mean_nonzero",
+        "train/advantages_norm_mean",
+        healthy="−10⁻⁵ to 10⁻⁵",
+        causes="As above.",
+        remedy="As above.",
+        below=-0.1,
+    ),
+    Alert(
+        "warn/advantages_norm_extreme",
+        "train/advantages_norm_max_abs",
+        healthy="3 to 20",
+        causes="A few rewards are far larger than all others and set the scale.",
+        remedy="Clip or transform rewards; look for a broken environment.",
+        above=100,
+    ),
+    Alert(
+        "warn/explained_variance_low",
+        "train/explained_variance",
+        healthy="0.5 to 1 once training is under way",
+        causes="The critic explains little of the returns: too small, too slow, "
+        "without what it needs to see, or returns are mostly noise.",
+        remedy="Raise the critic's capacity or learning rate, add a memory, normalise "
+        "returns, raise `gae_lambda` last. Early in training it is no fault.",
+        below=0.3,
+        phases=3,
+    ),
+    Alert(
+        "warn/value_target_raw_outlier_frac",
+        "train/value_target_below_frac",
+        healthy="0",
+        causes="Returns are lower than the lowest atom, which stands for all of them.",
+        remedy="Lower `Categorical.v_min`, or scale rewards.",
+        above=0.01,
+    ),
+    Alert(
+        "warn/value_target_raw_outlier_frac",
+        "train/value_target_above_frac",
+        healthy="0",
+        causes="Returns are higher than the highest atom.",
+        remedy="Raise `Categorical.v_max`, or scale rewards.",
+        above=0.01,
+    ),
+    Alert(
+        "warn/twin_critics_gradient_imbalance",
+        "train/critics_grad_ratio",
+        healthy="0.2 to 5",
+        causes="The first of two critics dominates what the gradient bound leaves.",
+        remedy="Look whether one of them diverges (`train/critic*_grad_norm`); lower "
+        "the learning rate, clip values.",
+        above=100,
+    ),
+    Alert(
+        "warn/twin_critics_gradient_imbalance",
+        "train/critics_grad_ratio",
+        healthy="0.2 to 5",
+        causes="The second of two critics dominates.",
+        remedy="As above.",
+        below=0.01,
+    ),
+    Alert(
+        "warn/critic*_vanishing_gradients",
+        "train/critic*_grad_norm",
+        healthy="above 10⁻⁵",
+        causes="That critic learns nothing: its loss is flat, has no weight, or is 0.",
+        remedy="Look at `train/vf_coef`, at dead activations, and at targets outside "
+        "of the support of atoms.",
+        below=VANISHING,
+    ),
+    Alert(
+        "warn/cvar_tail_samples_low",
+        "train/cvar_tail_size",
+        healthy="at least 30",
+        causes="Too few samples of the worst share α: their mean is mostly noise.",
+        remedy="Raise `num_envs · num_steps`, or α.",
+        below=10,
+    ),
+)
+
+
+class Alarms:
+    """Which alerts are active, phase after phase.
+
+    Args:
+        rows: The phases so far, of a run that resumes; null counts as unavailable.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, float | None]] = ()):
+        self._streaks: dict[tuple[Alert, str], int] = {}
+        self._active: set[str] = set()
+        for row in rows:
+            self.check(row)
+
+    def check(
+        self, metrics: Mapping[str, float | None]
+    ) -> tuple[dict[str, float], list[str]]:
+        """Looks at the metrics of a phase.
+
+        Returns:
+            1 or 0 for every alert whose metric there is, and a line for each that
+            begins. A phase in which its metric is unavailable changes no alert.
+        """
+        flags, lines = {}, []
+        for alert in ALERTS:
+            for metric, value in metrics.items():
+                subject = match(alert.metric, metric)
+                if subject is None:
+                    continue
+                value = math.nan if value is None else value
+                name = alert.name.replace("*", subject)
+                active = self._observe(alert, name, value)
+                flags[name] = max(flags.get(name, 0.0), float(active))
+                if active and name not in self._active:
+                    self._active.add(name)
+                    lines.append(_line(alert, name, metric, value))
+        self._active = {name for name, flag in flags.items() if flag}
+        return flags, lines
+
+    def _observe(self, alert: Alert, name: str, value: float) -> bool:
+        """Whether an alert is active after a phase with this value."""
+        streak = self._streaks.get((alert, name), 0)
+        if not math.isnan(value):
+            inside = alert.above < value < alert.below
+            streak = streak + 1 if inside else 0
+            self._streaks[alert, name] = streak
+        return streak >= alert.phases
+
+
+def _line(alert: Alert, name: str, metric: str, value: float) -> str:
+    seen = f"{name}: {metric} = {value:.3g}, healthy: {alert.healthy}"
+    return f"{seen}. {alert.causes} {alert.remedy}"
+
+
+INTRODUCTION = """\
+# Monitoring
+
+Signs of trouble, looked for after every phase of updates. The console says so once when
+an alert begins; `warn/*` is 1 in the log while it lasts. Alerts never steer training.
+Generated from `ppo_jax/alerts.py`: `python -m ppo_jax.alerts > docs/monitoring.md`.
+"""
+HEADER = ("metric", "active when", "healthy", "likely causes", "what to do")
+
+
+def document() -> str:
+    """The table as Markdown, a section per alert."""
+    parts = [INTRODUCTION]
+    for name in dict.fromkeys(alert.name for alert in ALERTS):
+        cells = [
+            (f"`{row.metric}`", row.limits, row.healthy, row.causes, row.remedy)
+            for row in ALERTS
+            if row.name == name
+        ]
+        parts.append(f"\n## `{name}`\n\n{table(HEADER, cells)}")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    print(document(), end="")
