@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.component import component, require, require_range
 from ppo_jax.schedules import rise
-from ppo_jax.types import Array
+from ppo_jax.types import Array, PyTree
 
 
 @component
@@ -40,8 +40,8 @@ class Plateau:
 class EntropyState(NamedTuple):
     """What an `EntropySchedule` remembers."""
 
-    window: Array
-    """The last W entropies, oldest first, `[W]`; `[0]` without a plateau."""
+    window: PyTree
+    """The last W entropies, oldest first, `[W]`; `()` without a plateau."""
     updates: Array
     """Updates seen, int32 `[]`."""
     started_at: Array
@@ -97,7 +97,7 @@ class EntropySchedule:
         """The state before the first update."""
         waits = self.plateau is not None
         return EntropyState(
-            window=jnp.zeros(self.plateau.window if self.plateau else 0),
+            window=jnp.zeros(self.plateau.window) if self.plateau else (),
             updates=jnp.zeros((), jnp.int32),
             started_at=jnp.array(-1 if waits else 0, jnp.int32),
             bad_streak=jnp.zeros((), jnp.int32),
