@@ -164,14 +164,19 @@ def test_identical_rewards_move_no_policy():
 
 
 def test_costs_that_are_not_finite_are_left_out():
-    """R-D11: ∞, 1, NaN, 3 have mean 2; of none but ∞ the mean is unavailable."""
+    """R-D11: ∞, 1, NaN, 3 have mean and median 2; of none but ∞ both are missing."""
     config = experiment(Costs())
     run, metrics = train(config, updates=2)
     assert (metrics["costs/count"] == 32 * 8 / 2).all()
-    assert summarize(metrics)["rollout/cost_mean"] == 2
-    assert summarize(metrics)["rollout/ep_rew_mean"] == 4
+    said = summarize(metrics)
+    assert said["rollout/cost_mean"] == said["rollout/cost_median"] == 2
+    assert said["rollout/cost_invalid"] == 2 * 32 * 8 / 2
+    assert said["rollout/cost_available"] == 1
+    assert said["rollout/ep_rew_mean"] == 4
     assert metrics["error/quarantined_steps"].sum() == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.learner.params))
     none = Costs(table=(float("inf"),))
     _, metrics = train(dataclasses.replace(config, env=none), updates=2)
-    assert np.isnan(summarize(metrics)["rollout/cost_mean"])
+    said = summarize(metrics)
+    assert np.isnan([said["rollout/cost_mean"], said["rollout/cost_median"]]).all()
+    assert said["rollout/cost_available"] == 0
