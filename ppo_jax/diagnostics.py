@@ -100,8 +100,10 @@ def target_metrics(
         held_out: Weights of what is held out `[T, B]`, if anything is.
         scale: The return scale.
     """
+    total = jnp.maximum(weight.sum(), TINY)
+    freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
     mean = average(advantage, weight)
-    variance = average((advantage - mean) ** 2, weight)
+    variance = jnp.sum(weight * (advantage - mean) ** 2) / freedom
     value = scale.decode(value)
     explained = {
         f"train/explained_variance{name}": returns.explained_variance(target, value, w)

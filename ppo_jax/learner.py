@@ -63,7 +63,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
     metrics |= diagnostics.carry_metrics(actor.carry)
     learner = _adapt(learner, seen, outcome, metrics)
-    learner, drift = _observe_moments(learner, steps)
+    learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
     metrics["train/learning_rate"] = learner.config.optimizer.step_size(progress)
     counters = _count(run.counters, steps, outcome)
@@ -85,13 +85,14 @@ def _batch(
         steps.value, advantage, target, weight, held_out, scale
     )
     zero_variance = jnp.zeros((), bool)
-    normalized = advantage
+    normalized, unit = advantage, jnp.ones(())
     if config.standardization is not None:
         normalized, zero_variance = config.standardization(
             advantage, weight, steps.group
         )
         metrics |= diagnostics.scaled_metrics(normalized, weight)
-    unit = jnp.where(zero_variance.all(), jnp.inf, metrics["train/advantages_std_raw"])
+        std = metrics["train/advantages_std_raw"]
+        unit = jnp.where(zero_variance.all(), jnp.inf, std)
     seen = Rollout(steps.reward, target, weight, unit)
     prepared = []
     for term, memory in zip(config.terms, learner.memories, strict=True):
@@ -194,11 +195,13 @@ def _rescale(learner: Learner, seen: Rollout) -> Learner:
     return dataclasses.replace(learner, params=params, return_scale=new)
 
 
-def _observe_moments(learner: Learner, steps: Transition) -> tuple[Learner, Metrics]:
+def _observe_moments(
+    learner: Learner, steps: Transition, weight: Array
+) -> tuple[Learner, Metrics]:
     """Merges the rollout into the observation moments, after it was learned from."""
     if learner.config.obs_clip is None:
         return learner, {}
-    new = moments.update(learner.obs_moments, steps.raw_obs, steps.weight)
+    new = moments.update(learner.obs_moments, steps.raw_obs, weight)
     drift = moments.drift(learner.obs_moments, new)
     return dataclasses.replace(learner, obs_moments=new), drift
 

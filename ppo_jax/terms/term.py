@@ -28,8 +28,8 @@ class Rollout(NamedTuple):
     """λ-returns."""
     weight: Array
     unit: Array
-    """The deviation that advantages were divided by, `[]`; infinite where they do not
-    vary."""
+    """The deviation of the advantages, `[]`: 1 if they were not divided by one,
+    infinite if they do not vary."""
 
 
 class Context(NamedTuple):

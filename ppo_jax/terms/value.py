@@ -11,6 +11,9 @@ from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Term
 from ppo_jax.types import Array, Metrics
 
+ROUNDING = 1e-5
+"""Relative difference of two losses of the same prediction, computed in two ways."""
+
 
 class _Memory(NamedTuple):
     updates: Array
@@ -59,8 +62,9 @@ class Value(Term):
             clipped = out.value.clip(old, self.clip_eps).loss(batch.target)
             clips = self.gate(updates, explained_variance)
             bound = clips & (clipped > loss)
+            felt = bound & (clipped - loss > ROUNDING * jnp.abs(loss))
             loss = jnp.where(bound, clipped, loss)
-            fraction = bound.astype(jnp.float32).mean(axis=-1)
+            fraction = felt.astype(jnp.float32).mean(axis=-1)
             metrics["train/value_clip_fraction"] = fraction
         loss, coef = loss.mean(axis=-1), jnp.asarray(self.coef, jnp.float32)
         if self.poor is not None:
