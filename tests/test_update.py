@@ -474,9 +474,9 @@ def test_the_order_of_examples_does_not_matter():
     @jax.jit
     def sums(order):
         rows = gather(batch, order)
-        config = run.learner.config
+        known = contexts(run.learner, jnp.zeros(()))
         return jax.grad(objective, has_aux=True)(
-            run.learner.params, network, config.terms, rows
+            run.learner.params, network, run.learner.config.terms, known, rows
         )
 
     num_chunks = batch.weight.shape[0]
@@ -498,10 +498,6 @@ def test_the_length_of_chunks_only_truncates_gradients():
         rows = gather(batch, jnp.arange(batch.weight.shape[0]))
         return objective(
             params,
-            network,
-            cut.learner.config.terms,
-            contexts(cut.learner, jnp.zeros(())),
-            rows,
             network,
             cut.learner.config.terms,
             contexts(cut.learner, jnp.zeros(())),
