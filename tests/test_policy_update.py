@@ -1,0 +1,344 @@
+"""All terms that move a policy in one update, against the same update in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tabular import (
+    Examples,
+    as_float64,
+    assert_close,
+    assert_same,
+    changed,
+    descend,
+    experiment,
+    first,
+    update,
+)
+
+from ppo_jax import terms
+from ppo_jax.component import replace_at
+from ppo_jax.controllers import EntropySchedule, EpochBudget, KlPid, KlStop
+from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.schedules import Ramp
+from ppo_jax.standardization import PerGroup
+
+PID = KlPid(target=0.01, initial=0.3, kp=2.0, ki=0.5, kd=1.0)
+STOP = KlStop(target=1e6, budget=EpochBudget())
+
+
+def everything(**changes):
+    """Four steps on each rollout by all terms at once."""
+    objective = (
+        terms.Surrogate(0.1, Ramp(1.8, 1.0, length=0.5), dual_clip=1.02),
+        terms.AdaptiveEntropy(EntropySchedule(0.05, 0.01, decay_updates=2)),
+        terms.KlPenalty(PID),
+        terms.AdvantageWeighted(0.4, 0.7, 2.0, Ramp(1.0, 0.0)),
+        terms.CVaR(0.3, coef=0.5, clip_eps=0.15),
+        terms.CVaRConstraint(
+            0.2, terms.Rewards(), limit=0.5, learning_rate=0.2, max_dual=2.0
+        ),
+        terms.Value(coef=0.7),
+    )
+    fields = {
+        "terms": objective,
+        "num_epochs": 4,
+        "num_critics": 2,
+        "kl_stop": STOP,
+        "return_scale": ReturnNormalization(min_returns=1),
+    }
+    return experiment(**fields | changes)
+
+
+class ByHand:
+    """The objective of `everything` from its definition, at some progress."""
+
+    def __init__(self, run, steps, progress, ent_coef, beta, dual):
+        self.examples = data = Examples(run, steps)
+        self.ent_coef, self.beta, self.dual = ent_coef, beta, dual
+        self.eps = 0.1 * (1.8 - 0.8 * min(1, progress / 0.5))
+        self.imitation = 0.4 * (1 - progress)
+        params = as_float64(run.learner.params)
+        self.old_log_prob = self.log_prob(params)
+        value = data.outputs(params)[..., 0].min(axis=-1) * data.sigma + data.mu
+        advantage = data.reward - value
+        self.raw = advantage
+        total = data.weight.sum()
+        centred = advantage - data.mean(advantage)
+        free = total - (data.weight**2).sum() / total
+        self.unit = np.sqrt((data.weight * centred**2).sum() / free)
+        self.advantage = centred / (self.unit + 1e-8)
+        self.target = (data.reward - data.mu) / data.sigma
+        self.beyond, _ = self.tail(0.3)
+        self.beyond_dual, self.cvar = self.tail(0.2)
+
+    def tail(self, alpha):
+        """What the worst share adds to advantages, and its mean."""
+        valid = self.examples.weight > 0
+        worst = np.sort(self.examples.reward[valid])
+        worst = worst[: int(np.ceil(alpha * worst.size))]
+        short = np.minimum(self.examples.reward - worst[-1], 0) / alpha
+        return np.where(valid, short, 0) / self.unit, worst.mean()
+
+    def log_prob(self, params):
+        log_probs = self.examples.log_probs(params)
+        return np.take_along_axis(log_probs, self.examples.action[:, None], 1)[:, 0]
+
+    def surrogate(self, ratio, advantage, eps):
+        clipped = np.clip(ratio, 1 - eps, 1 + eps)
+        return np.minimum(ratio * advantage, clipped * advantage)
+
+    def kl(self, params):
+        shift = self.log_prob(params) - self.old_log_prob
+        return self.examples.mean(np.exp(shift) - 1 - shift)
+
+    def dually_clipped(self, params):
+        ratio = np.exp(self.log_prob(params) - self.old_log_prob)
+        return ((self.advantage < 0) & (ratio > 1.02)).any()
+
+    def objective(self, params):
+        data, log_prob = self.examples, self.log_prob(params)
+        shift = log_prob - self.old_log_prob
+        ratio = np.exp(shift)
+        gain = self.surrogate(ratio, self.advantage, self.eps)
+        bound = np.maximum(gain, 1.02 * self.advantage)
+        each = -np.where(self.advantage < 0, bound, gain)
+        each -= 0.5 * self.surrogate(ratio, self.beyond, 0.15)
+        each -= self.dual * self.surrogate(ratio, self.beyond_dual, 0.2)
+        log_probs = data.log_probs(params)
+        each += self.ent_coef * (np.exp(log_probs) * log_probs).sum(axis=-1)
+        each += self.beta * (ratio - 1 - shift)
+        weight = np.minimum(np.exp(self.advantage / 0.7), 2.0)
+        each -= self.imitation * weight * log_prob
+        error = data.outputs(params)[..., 0] - self.target[:, None]
+        each += 0.7 * (error**2 / 2).mean(axis=-1)
+        return data.mean(each)
+
+
+@pytest.fixture(scope="module")
+def begun():
+    return first(everything())
+
+
+def test_two_updates_by_hand(begun):
+    """PROP-5.6, PROP-7.4, PROP-3.5, PROP-3.6, R-B1, R-C3: all terms, their memories.
+
+    One return scale holds for a rollout and all steps on it; what was measured moves
+    the next one's coefficients, and the heads with the scale.
+    """
+    run, ent_coef, beta, dual, integral, error = begun, 0.05, 0.3, 0.0, 0.0, 0.0
+    for number, progress in enumerate((0.25, 0.5)):
+        before = run
+        run, metrics, steps = update(before, progress)
+        hand = ByHand(before, steps, progress, ent_coef, beta, dual)
+        params = as_float64(before.learner.params)
+        trail = descend(hand.objective, params, 0.5 * (1 - progress), steps=4)
+        said = {
+            "train/clip_range": hand.eps,
+            "train/ent_coef": ent_coef,
+            "train/kl_penalty_beta": beta,
+            "train/cvar_lambda": dual,
+            "train/cvar_empirical": hand.cvar,
+            "train/approx_kl": np.mean([hand.kl(params) for params in trail[:4]]),
+            "train/return_scale_mean": hand.examples.mu,
+            "train/return_scale_std": hand.examples.sigma,
+        }
+        for name, value in said.items():
+            np.testing.assert_allclose(metrics[name], value, rtol=2e-3, atol=1e-6)
+        assert number == 0 or any(hand.dually_clipped(x) for x in trail)
+        # What the next update begins with.
+        scale = run.learner.return_scale
+        old_sigma, old_mu = hand.examples.sigma, hand.examples.mu
+        head = trail[-1]["critic"]["heads"]["head"]
+        head["kernel"] = head["kernel"] * old_sigma / float(scale.std)
+        bias = head["bias"] * old_sigma + old_mu - float(scale.mean)
+        head["bias"] = bias / float(scale.std)
+        assert_close(run.learner.params, trail[-1], atol=2e-4)
+        wanted = np.sqrt(float(scale.moving_var))
+        low, high = old_sigma / 1.5, old_sigma * 1.5
+        np.testing.assert_allclose(scale.std, np.clip(wanted, low, high), rtol=1e-5)
+        ent_coef = 0.05 - 0.04 * (number + 1) / 2
+        previous, error = error, said["train/approx_kl"] - 0.01
+        integral += error
+        beta = np.clip(beta + 2 * error + 0.5 * integral + error - previous, 1e-4, 1)
+        gap = (0.5 - hand.cvar) / hand.unit
+        dual = np.clip(dual + 0.2 * gap, 0, 2)
+        assert dual > 0 and changed(scale, before.learner.return_scale)
+
+
+def with_number(run, path, number):
+    config = replace_at(run.learner.config, path, jnp.float32(number))
+    return run.replace(learner=run.learner.replace(config=config))
+
+
+def test_the_clip_range_follows_its_schedule(begun):
+    """PROP-5.6: .18, .14, .10 after 0, 8 and 16 of 32 updates."""
+    for updates, eps in ((0, 0.18), (8, 0.14), (16, 0.10), (32, 0.10)):
+        _, metrics, _ = update(begun, updates / 32)
+        np.testing.assert_allclose(metrics["train/clip_range"], eps, rtol=1e-6)
+
+
+def test_a_stop_is_as_if_no_step_followed(begun):
+    """PROP-7.7: after step k the parameters are those of k steps; the rest is idle."""
+    _, metrics, steps = update(begun)
+    assert (
+        metrics["train/kl_early_stop"] == 0 and metrics["train/n_minibatches_done"] == 4
+    )
+    hand = ByHand(begun, steps, 0.0, 0.05, 0.3, 0.0)
+    trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)
+    kl = [hand.kl(params) for params in trail]
+    assert kl[0] < kl[1] < kl[2]
+    target = np.sqrt(kl[1] * kl[2])
+    run, metrics, _ = update(with_number(begun, "kl_stop.target", target))
+    assert metrics["train/kl_early_stop"] == 1
+    assert metrics["train/n_minibatches_done"] == 3
+    assert_close(run.learner.params["actor"], trail[3]["actor"], atol=2e-4)
+    np.testing.assert_allclose(
+        metrics["train/approx_kl"], np.mean(kl[:3]), rtol=2e-3, atol=1e-6
+    )
+    tight, metrics, _ = update(with_number(begun, "kl_stop.target", 0.9 * kl[1]))
+    assert metrics["train/n_minibatches_done"] == 2
+    assert_close(tight.learner.params["actor"], trail[2]["actor"], atol=2e-4)
+
+
+def test_the_epochs_shrink_after_a_stop_and_recover(begun):
+    """PROP-7.7: half of four, then one; twice as many again after calm updates."""
+    run = with_number(begun, "kl_stop.target", 1e-6)
+    done = []
+    for target in (1e-6, 1e-6, 1e6, 1e6, 1e6):
+        run, metrics, _ = update(with_number(run, "kl_stop.target", target))
+        done.append(int(metrics["train/n_minibatches_done"]))
+    assert done == [2, 2, 1, 2, 4]
+
+
+def test_a_failed_update_moves_no_controller(begun):
+    """PROP-5.7: parameters, duals, coefficients, epochs and scale stay as they are."""
+    run, _, _ = update(begun)
+    moved, metrics, _ = update(run)
+    assert metrics["error/skipped_steps"] == 0
+    still, metrics, _ = update(with_number(run, "terms.6.coef", np.nan))
+    assert metrics["error/skipped_steps"] == 4 and still.counters.failure_streak == 1
+    for name in ("params", "opt_state", "return_scale", "epoch_share"):
+        assert_same(getattr(still.learner, name), getattr(run.learner, name))
+    assert_same(still.learner.memories, run.learner.memories)
+    for old, new in zip(run.learner.memories, moved.learner.memories, strict=True):
+        assert old == () or changed(old, new)
+    assert changed(run.learner.return_scale, moved.learner.return_scale)
+
+
+def test_units_do_not_matter(begun):
+    """PROP-13.13: rewards, limit and scale times a: the same policy and multipliers."""
+    factor = 50.0
+    scale = begun.learner.return_scale.replace(std=jnp.float32(factor))
+    large = begun.replace(learner=begun.learner.replace(return_scale=scale))
+    for path, number in (
+        ("env.stake", factor),
+        ("terms.5.limit", 0.5 * factor),
+        ("return_scale.min_std", 3e-3 * factor),
+    ):
+        large = with_number(large, path, number)
+    small = begun
+    for _ in range(3):
+        (small, said, _), (large, also, _) = update(small), update(large)
+        actors = (run.learner.params["actor"] for run in (small, large))
+        assert_close(*actors, atol=1e-4)
+        for name in ("train/cvar_lambda", "train/cvar_gap", "train/loss"):
+            np.testing.assert_allclose(said[name], also[name], rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(
+            factor * said["train/cvar_empirical"],
+            also["train/cvar_empirical"],
+            rtol=1e-4,
+        )
+    assert said["train/cvar_lambda"] > 0
+
+
+# Groups, and environments that are held out.
+
+
+def apart(**changes):
+    fields = {
+        "terms": (terms.Surrogate(), terms.Value(), terms.CVaR(0.3)),
+        "standardization": PerGroup(num_groups=2),
+        "holdout_envs": 2,
+        "obs_clip": 10.0,
+        "return_scale": ReturnNormalization(min_returns=1),
+    }
+    return experiment(**fields | changes)
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    return first(apart())
+
+
+def weighted(x, weight):
+    """Mean and unbiased deviation."""
+    total = weight.sum()
+    mean = (weight * x).sum() / total
+    free = total - (weight**2).sum() / total
+    return mean, np.sqrt((weight * (x - mean) ** 2).sum() / free)
+
+
+class Apart(ByHand):
+    """The objective of `apart`: one mean and deviation per group."""
+
+    def __init__(self, run, steps):
+        super().__init__(run, steps, 0.0, 0.0, 0.0, 0.0)
+        self.advantage = np.zeros_like(self.raw)
+        for group in (0, 1):
+            weight = self.examples.weight * (self.examples.card // 2 == group)
+            mean, std = weighted(self.raw, weight)
+            self.advantage[weight > 0] = ((self.raw - mean) / std)[weight > 0]
+
+    def objective(self, params):
+        ratio = np.exp(self.log_prob(params) - self.old_log_prob)
+        each = -self.surrogate(ratio, self.advantage, 0.2)
+        each -= 0.5 * self.surrogate(ratio, self.beyond, 0.2)
+        error = self.examples.outputs(params)[..., 0] - self.target[:, None]
+        return self.examples.mean(each + 0.5 * (error**2 / 2).mean(axis=-1))
+
+
+def test_groups_and_held_out_environments_by_hand(grouped):
+    """PROP-4.5, PROP-14.2: statistics, losses and the scale are of what is learned."""
+    run, metrics, steps = update(grouped)
+    hand = Apart(grouped, steps)
+    assert (hand.examples.weight < hand.examples.every_weight).any()
+    params = as_float64(grouped.learner.params)
+    end = descend(hand.objective, params, 0.5, steps=3)[-1]
+    assert_close(run.learner.params["actor"], end["actor"], atol=2e-4)
+    _, std = weighted(hand.raw, hand.examples.weight)
+    np.testing.assert_allclose(metrics["train/advantages_std_raw"], std, rtol=1e-5)
+    for name, weight in (
+        ("", hand.examples.weight),
+        ("_holdout", hand.examples.every_weight - hand.examples.weight),
+    ):
+        error, target = (
+            weighted(x, weight)[1] for x in (hand.raw, hand.examples.reward)
+        )
+        explained = 1 - (error / target) ** 2
+        said = metrics[f"train/explained_variance{name}"]
+        np.testing.assert_allclose(said, explained, rtol=1e-4)
+    rewards = hand.examples.reward[hand.examples.weight > 0]
+    weights = hand.examples.weight[hand.examples.weight > 0]
+    mean = (rewards * weights).sum() / weights.sum()
+    np.testing.assert_allclose(run.learner.return_scale.moving_mean, mean, rtol=1e-5)
+
+
+def dealt(run, env):
+    """The run whose environment shows another card."""
+    card = (run.actor.env_state[env] + 1) % 4
+    state = run.actor.env_state.at[env].set(card)
+    return run.replace(
+        actor=run.actor.replace(env_state=state, obs=jax.nn.one_hot(state, 4))
+    )
+
+
+@pytest.mark.parametrize(("env", "learned"), [(7, False), (6, False), (5, True)])
+def test_nothing_is_learned_from_held_out_environments(grouped, env, learned):
+    """PROP-14.3: parameters, moments, scale and memories are the same to the bit."""
+    run, other, measured = grouped, dealt(grouped, env), []
+    for _ in range(2):
+        (run, said, _), (other, also, _) = update(run), update(other)
+        measured += [m["train/explained_variance_holdout"] for m in (said, also)]
+    assert changed(run.learner, other.learner) == learned
+    assert learned or measured[0] != measured[1]
