@@ -1,0 +1,91 @@
+"""Agents that are careful, and one that is not, where risk does not pay in the end."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import networks, optimizers, terms
+from ppo_jax.component import as_arrays, replace_at
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import RiskyBandit
+from ppo_jax.pbt import population
+
+UPDATES = 120
+MEMBERS = {
+    "heedless": {},
+    "constrained": {"terms.3.max_dual": 1.0},
+    "averse": {"terms.2.coef": 0.3},
+}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Members of one program, and their metrics `[updates]`, by name."""
+    objective = (
+        terms.Surrogate(),
+        terms.Value(),
+        terms.CVaR(coef=0.0),
+        terms.CVaRConstraint(limit=0.0, learning_rate=0.005, max_dual=0.0),
+    )
+    config = Config(
+        env=RiskyBandit(),
+        num_envs=64,
+        num_steps=8,
+        num_epochs=2,
+        num_minibatches=2,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        terms=objective,
+        optimizer=optimizers.Adam(learning_rate=1e-2),
+        total_timesteps=512 * UPDATES,
+    )
+    members = [as_arrays(config)] * len(MEMBERS)
+    for index, numbers in enumerate(MEMBERS.values()):
+        for path, number in numbers.items():
+            members[index] = replace_at(members[index], path, jnp.float32(number))
+    config = jax.tree.map(lambda *x: jnp.stack(x), *members)
+    runs = population.init(config, jax.random.split(jax.random.key(0), len(MEMBERS)))
+    progress = jnp.zeros(UPDATES)
+    runs, metrics = population.advance(runs, progress, jnp.int32(UPDATES))
+    return {
+        name: {key: np.asarray(value)[:, index] for key, value in metrics.items()}
+        | {"risky": risky(runs, index)}
+        for index, name in enumerate(MEMBERS)
+    }
+
+
+def risky(members, index):
+    """The probability of the risky arm in the end."""
+    learner = jax.tree.map(lambda x: x[index], members.runs.learner)
+    out = learner.config.build().apply(
+        learner.params, (), jnp.ones((1, 1, 1)), jnp.zeros((1, 1), bool)
+    )
+    return float(jnp.exp(out.policy.log_prob(jnp.ones((1, 1), jnp.int32)))[0, 0])
+
+
+def test_without_a_constraint_the_mean_counts(trained):
+    """PROP-13.15: the arm that is better on average, and sometimes terrible."""
+    assert trained["heedless"]["risky"] > 0.9
+    assert (trained["heedless"]["train/cvar_lambda"] == 0).all()
+    assert trained["heedless"]["train/cvar_empirical"][-20:].mean() < -8
+
+
+def test_the_constraint_makes_the_policy_safe(trained):
+    """PROP-13.15, PROP-13.10, R-D3: its multiplier rises and settles.
+
+    A gradient that only reached critics would leave the policy with the risky arm.
+    """
+    metrics = trained["constrained"]
+    assert metrics["risky"] < 0.2
+    dual, cvar = metrics["train/cvar_lambda"], metrics["train/cvar_empirical"]
+    assert dual[0] == 0 and dual.argmax() < 20
+    assert 0 < dual[40:].mean() < 0.7 * dual.max()
+    assert abs(dual[40:80].mean() - dual[80:].mean()) < 0.3 * dual.max()
+    assert cvar[:3].mean() < -3
+    assert -1.5 < cvar[40:].mean() < 0.5
+
+
+def test_a_penalty_makes_the_policy_safe(trained):
+    """PROP-13.15: a weight of the tail, without a multiplier."""
+    assert trained["averse"]["risky"] < 0.2
+    assert (trained["averse"]["train/cvar_lambda"] == 0).all()
