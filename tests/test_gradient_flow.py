@@ -1,0 +1,182 @@
+"""Which term of the objective reaches which parameters, in assembled updates.
+
+All terms are there, with coefficients of 0; one of them at a time gets another number.
+Nothing is compiled for that. Whatever a term does not reach stays the same to the bit.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import critics, learner, networks, optimizers, terms
+from ppo_jax.component import replace_at
+from ppo_jax.config import Config
+from ppo_jax.controllers import EntropySchedule, KlPid
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.pbt import population
+
+MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
+LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=8))
+SCALAR = critics.Scalar(clip=critics.MeanOnly())
+QUANTILE = critics.Quantile(4, clip=critics.PerQuantile())
+ATOMS = critics.Categorical(5, -6.0, 6.0, clip=critics.MeanAndVariance())
+PROGRAMS = [
+    pytest.param((SCALAR, LSTM), id="scalar, lstm"),
+    pytest.param((QUANTILE, MLP), id="quantiles"),
+    pytest.param((ATOMS, LSTM), id="atoms, lstm"),
+    pytest.param((SCALAR, MLP), id="scalar", marks=pytest.mark.slow),
+    pytest.param((QUANTILE, LSTM), id="quantiles, lstm", marks=pytest.mark.slow),
+    pytest.param((ATOMS, MLP), id="atoms", marks=pytest.mark.slow),
+]
+OFF = (
+    terms.Surrogate(),
+    terms.Entropy(coef=0.0),
+    terms.AdaptiveEntropy(EntropySchedule(initial=0.0, final=0.0)),
+    terms.KlPenalty(KlPid(target=0.01, initial=0.0, minimum=0.0, maximum=0.0)),
+    terms.AdvantageWeighted(coef=0.0),
+    terms.CVaR(coef=0.0, alpha=0.3),
+    terms.CVaRConstraint(max_dual=0.0, alpha=0.3, limit=1e3),
+    terms.Value(coef=0.0, clip_eps=0.2),
+    terms.PredictedCVaR(coef=0.0, alpha=0.3),
+)
+POLICY = {
+    "entropy": {"terms.1.coef": 0.3},
+    "adaptive entropy": {
+        "terms.2.schedule.initial": 0.3,
+        "terms.2.schedule.floor": 0.3,
+    },
+    "imitation": {"terms.4.coef": 0.5},
+    "tail": {"terms.5.coef": 0.5},
+}
+iteration = jax.jit(learner.iteration)
+
+
+def first(critic, network):
+    config = Config(
+        env=TimeLimitChain(limit=5, negative=0.5),
+        num_envs=4,
+        num_steps=8,
+        num_epochs=2,
+        num_minibatches=1,
+        network=network,
+        critic=critic,
+        num_critics=2,
+        terms=OFF,
+        optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
+        total_timesteps=32_000,
+    )
+    members = population.init(config, jax.random.split(jax.random.key(2), 1))
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+def after(run, numbers):
+    """Parameters after an update with some other numbers, and its metrics."""
+    config = run.learner.config
+    for path, number in numbers.items():
+        config = replace_at(config, path, jnp.float32(number))
+    run, metrics = iteration(
+        run.replace(learner=run.learner.replace(config=config)), jnp.float32(0.0)
+    )
+    return run.learner.params, metrics
+
+
+def remember(run, index, memory):
+    """The run whose term at an index remembers something else."""
+    memories = list(run.learner.memories)
+    memories[index] = memory
+    return run.replace(learner=run.learner.replace(memories=tuple(memories)))
+
+
+def assert_same(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def assert_all_differ(a, b):
+    for (path, x), y in zip(
+        jax.tree_util.tree_flatten_with_path(a)[0], jax.tree.leaves(b), strict=True
+    ):
+        assert np.any(x != y), jax.tree_util.keystr(path)
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def begun(request):
+    """A run before its first update, and its parameters after one of the surrogate."""
+    run = first(*request.param)
+    return run, after(run, {})[0]
+
+
+def test_the_surrogate_reaches_the_actor(begun):
+    """R-D3: every leaf of it, and no leaf of the critic."""
+    run, alone = begun
+    assert_all_differ(alone["actor"], run.learner.params["actor"])
+    assert_same(alone["critic"], run.learner.params["critic"])
+
+
+@pytest.mark.parametrize("numbers", POLICY.values(), ids=POLICY)
+def test_terms_of_the_policy_reach_the_actor(begun, numbers):
+    """PROP-13.12, R-D3: every leaf of it, and no leaf of the critic."""
+    run, alone = begun
+    params, _ = after(run, numbers)
+    assert_all_differ(params["actor"], alone["actor"])
+    assert_same(params["critic"], alone["critic"])
+
+
+def test_the_divergence_reaches_the_actor(begun):
+    """Its penalty counts from the second step on: before, nothing has moved."""
+    run, alone = begun
+    memory = run.learner.memories[3]
+    params, metrics = after(
+        remember(run, 3, memory._replace(coefficient=jnp.ones(()))), {}
+    )
+    assert metrics["train/kl_penalty_beta"] == 1.0
+    assert_all_differ(params["actor"], alone["actor"])
+    assert_same(params["critic"], alone["critic"])
+
+
+def test_the_constraint_reaches_the_actor(begun):
+    """PROP-13.12, R-D3: if the multiplier is positive, which is no parameter itself."""
+    run, alone = begun
+    params, metrics = after(remember(run, 6, jnp.ones(())), {})
+    assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_violation"] > 0
+    assert_all_differ(params["actor"], alone["actor"])
+    assert_same(params["critic"], alone["critic"])
+    idle, _ = after(remember(run, 6, jnp.zeros(())), {"terms.6.max_dual": 1.0})
+    assert_same(idle, alone)
+
+
+def test_the_value_loss_reaches_both_critics(begun):
+    """PROP-11.3, R-D1: torso, memory and both heads, clipped or not; no actor."""
+    run, alone = begun
+    ends = []
+    for eps in (1e6, 1e-3):
+        params, metrics = after(run, {"terms.7.coef": 0.5, "terms.7.clip_eps": eps})
+        assert (metrics["train/value_clip_fraction"] > 0) == (eps < 1)
+        assert_same(params["actor"], alone["actor"])
+        assert_all_differ(params["critic"], alone["critic"])
+        for one in range(2):
+            head, old = (
+                jax.tree.map(lambda x, one=one: x[one], p["critic"]["heads"])
+                for p in (params, alone)
+            )
+            assert_all_differ(head, old)
+        ends.append(params)
+    assert_all_differ(*[params["critic"] for params in ends])
+
+
+def test_the_predicted_tail_reaches_the_least_critic(begun):
+    """PROP-13.12, PROP-11.3, R-D3: no actor; critics, down to their first layer."""
+    run, alone = begun
+    params, _ = after(run, {"terms.8.coef": 0.5})
+    assert_same(params["actor"], alone["actor"])
+    assert_all_differ(params["critic"], alone["critic"])
+
+
+def test_measurements_reach_nothing(begun):
+    """PROP-14.3: what only measures is a constant to the objective."""
+    run, alone = begun
+    params, metrics = after(run, {"terms.6.alpha": 0.7, "terms.8.alpha": 0.9})
+    assert_same(params, alone)
+    assert metrics["train/cvar_tail_size"] == np.ceil(0.7 * 32)
