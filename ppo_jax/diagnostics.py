@@ -30,20 +30,22 @@ GROUPS = {
 
 def gradient_norms(grads: PyTree) -> Metrics:
     """Global norm of the gradients, and those of disjoint groups and of critics."""
-    squares, owned = {}, {}
+    squares, critics = {}, []
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
-        group = group_of(path)
-        if not _is_each_critic_s_own(path):
-            squares[group] = squares.get(group, 0.0) + jnp.sum(leaf**2)
-            continue
-        for i, part in enumerate(jnp.atleast_1d(leaf), start=1):
-            square = jnp.sum(part**2)
-            name = f"head{i}" if group == "head" else group
-            squares[name] = squares.get(name, 0.0) + square
-            owned[i] = owned.get(i, 0.0) + square
+        group, square = group_of(path), leaf**2
+        parts = {group: square.sum()}
+        if _is_each_critic_s_own(path):
+            each = jnp.atleast_1d(square)
+            each = each.reshape(each.shape[0], -1).sum(axis=1)
+            critics.append(each)
+            if group == "head":
+                parts = {f"head{i}": x for i, x in enumerate(each, start=1)}
+        for name, part in parts.items():
+            squares[name] = squares.get(name, 0.0) + part
     norms = {f"train/grad_norm/{group}": square for group, square in squares.items()}
-    norms |= {f"train/critic{i}_grad_norm": square for i, square in owned.items()}
-    norms["train/grad_norm_pre_clip"] = sum(squares.values(), jnp.zeros(()))
+    for i, square in enumerate(sum(critics) if critics else (), start=1):
+        norms[f"train/critic{i}_grad_norm"] = square
+    norms["train/grad_norm_pre_clip"] = sum(squares.values())
     return jax.tree.map(jnp.sqrt, norms)
 
 
@@ -59,7 +61,7 @@ def group_of(path: tuple) -> str:
 
 
 def _is_each_critic_s_own(path: tuple) -> bool:
-    """Whether a parameter has a leading axis of critics."""
+    """Whether a parameter has an axis of critics in front."""
     return {"critic", "heads"} <= {key.key for key in path}
 
 

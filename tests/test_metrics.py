@@ -483,7 +483,7 @@ def one_update(bound, network):
 
 @pytest.mark.parametrize("memory", [None, networks.Gru(size=4, layers=2)])
 def test_norms_of_gradients_are_those_of_the_step(memory):
-    """PROP-16.1, PROP-16.2, PROP-16.4, R-D7, R-C7: per group, per critic, bounded."""
+    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7: groups, critics, carries."""
     network = networks.ActorCritic(
         torso=networks.Mlp(hidden=(8,)), memory=memory, critic_hidden=(4,)
     )
@@ -521,6 +521,12 @@ def test_norms_of_gradients_are_those_of_the_step(memory):
     bounded, said, _ = one_update(0.125, network)
     np.testing.assert_allclose(norm(bounded), 0.125, rtol=1e-3)
     assert said["train/grad_norm_post_clip"] == 0.125
+
+
+def test_parameters_of_no_group_are_the_others():
+    """PROP-16.1: nothing is left out."""
+    said = diagnostics.gradient_norms({"mine": jnp.array([3.0, 4.0])})
+    assert said == {"train/grad_norm/other": 5.0, "train/grad_norm_pre_clip": 5.0}
 
 
 def assert_carries(said, carry):
