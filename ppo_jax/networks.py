@@ -102,7 +102,7 @@ class GaussianHead:
 
 
 @component
-class SquashedHead(GaussianHead):
+class SquashedHead:
     """For actions within bounds; σ = min_std + (max_std − min_std) · sigmoid(ρ)."""
 
     min_std: float = 0.2
@@ -139,7 +139,7 @@ class ActorCritic:
 
     torso: Torso = Mlp()
     memory: Memory | None = None
-    head: GaussianHead = GaussianHead()
+    head: GaussianHead | SquashedHead = GaussianHead()
     critic_hidden: tuple[int, ...] = ()
 
 
@@ -394,7 +394,10 @@ def _policy_sizes(space: ActionSpace) -> tuple[tuple[int, ...], bool]:
 
 
 def _policy(
-    head: GaussianHead, space: ActionSpace, outputs: PyTree, mask: Array | None
+    head: GaussianHead | SquashedHead,
+    space: ActionSpace,
+    outputs: PyTree,
+    mask: Array | None,
 ) -> Distribution:
     """The distribution that an actor's outputs stand for."""
     x = outputs["head"]
@@ -408,7 +411,9 @@ def _policy(
     return MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
 
 
-def _gaussian(head: GaussianHead, space: Box, loc: Array, rho: Array) -> Distribution:
+def _gaussian(
+    head: GaussianHead | SquashedHead, space: Box, loc: Array, rho: Array
+) -> Distribution:
     if isinstance(head, SquashedHead):
         scale = head.min_std + (head.max_std - head.min_std) * jax.nn.sigmoid(rho)
         kind = TanhGaussian if isinstance(head, TanhHead) else SigmoidGaussian
