@@ -6,21 +6,29 @@ from ppo_jax import (
     envs,
     networks,
     optimizers,
+    pbt,
     schedules,
     standardization,
     terms,
 )
 from ppo_jax.config import Config
+from ppo_jax.pbt import PBT
+from ppo_jax.space import Choice, LogUniform, Uniform
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PBT",
+    "Choice",
     "Config",
+    "LogUniform",
+    "Uniform",
     "controllers",
     "critics",
     "envs",
     "networks",
     "optimizers",
+    "pbt",
     "schedules",
     "standardization",
     "terms",

@@ -26,7 +26,8 @@ T = TypeVar("T")
 def host(*, default: Any) -> Any:
     """A field that only the host reads: budgets, intervals, paths, search ranges.
 
-    It is static, and `program` blanks it, so that it never causes a compilation.
+    It is static, whatever its type, and `program` blanks it, so that it never causes a
+    compilation.
     """
     return dataclasses.field(default=default, metadata={"host": True})
 
@@ -68,7 +69,12 @@ def component(cls: type[T]) -> type[T]:
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
     kind.__component_hints__ = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
-    data = [name for name in names if _is_data(kind.__component_hints__[name])]
+    only_host = {field.name for field in dataclasses.fields(kind) if _is_host(field)}
+    data = [
+        name
+        for name in names
+        if name not in only_host and _is_data(kind.__component_hints__[name])
+    ]
     static = [name for name in names if name not in data]
 
     def flatten_with_keys(node):
@@ -150,6 +156,25 @@ def replace_at(tree: T, path: str, value: Any) -> T:
     )
 
 
+def checked(tree: T) -> T:
+    """The same component, once the ranges of all its numbers are checked.
+
+    Raises:
+        ValueError: For an impossible number.
+    """
+
+    def check(node):
+        if is_component(node):
+            for field in dataclasses.fields(node):
+                value = getattr(node, field.name)
+                jax.tree.map(check, value, is_leaf=is_component)
+            if validate := getattr(node, "validate", None):
+                validate()
+
+    jax.tree.map(check, tree, is_leaf=is_component)
+    return tree
+
+
 def as_arrays(tree: T) -> T:
     """The same component with strong float32 arrays for numbers, as programs need it.
 
@@ -176,7 +201,7 @@ def program(tree: T) -> T:
             return node
         blanked = copy.copy(node)
         for field in dataclasses.fields(node):
-            if field.metadata.get("host"):
+            if _is_host(field):
                 object.__setattr__(blanked, field.name, field.default)
             elif _is_data(node.__component_hints__[field.name]):
                 value = getattr(node, field.name)
@@ -193,6 +218,10 @@ def _strong_float32(x: Any) -> Array:
 
 def _join(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _is_host(field: dataclasses.Field) -> bool:
+    return field.metadata.get("host", False)
 
 
 def _is_data(hint: Any) -> bool:

@@ -1,15 +1,28 @@
 """The experiment: one component that says everything."""
 
+import dataclasses
+import warnings
+
 import jax
 
 from ppo_jax import networks
-from ppo_jax.component import component, converted, host, require, require_range
+from ppo_jax.component import (
+    checked,
+    component,
+    converted,
+    host,
+    replace_at,
+    require,
+    require_range,
+)
 from ppo_jax.controllers import KlStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.api import Env, make
 from ppo_jax.networks import ActorCritic, Network
 from ppo_jax.optimizers import Adam, Optimizer
+from ppo_jax.pbt.config import PBT
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.space import Space
 from ppo_jax.standardization import OverAll, Standardization
 from ppo_jax.terms import Entropy, Surrogate, Term, Value
 
@@ -44,9 +57,11 @@ class Config:
         holdout_envs: Environments, the last ones, that nothing is learned from; how
             well the critic explains their returns is measured.
         optimizer: Optimiser with its learning rate.
-        total_timesteps: Environment steps to train for.
+        pbt: Rules of a population that searches for numbers; None: a single run.
+        total_timesteps: Environment steps to train for, each member of a population.
         seed: Seed of everything.
         phase_updates: Updates between two visits to the host; 0: about 1 % of the run.
+            It is lowered to a divisor of the interval of a population.
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
         max_failures: Updates in a row without one finite step before a run stops.
@@ -56,6 +71,9 @@ class Config:
     Raises:
         ValueError: At construction, for impossible numbers or combinations.
         TypeError: At construction, for a value of another type.
+
+    Warns:
+        UserWarning: At construction, for a population with one learning rate for all.
     """
 
     env: Env = converted(make)
@@ -77,6 +95,7 @@ class Config:
     kl_stop: KlStop | None = None
     holdout_envs: int = 0
     optimizer: Optimizer = Adam()
+    pbt: PBT | None = host(default=None)
     total_timesteps: int = host(default=500_000)
     seed: int = host(default=0)
     phase_updates: int = host(default=0)
@@ -108,6 +127,8 @@ class Config:
             *("Config.holdout_envs", self.holdout_envs),
             f"at least 0 and less than num_envs = {self.num_envs}",
         )
+        if self.pbt is not None:
+            self._validate_space(self.pbt.space)
 
     def _validate_shapes(self) -> None:
         chunk = self.chunk
@@ -146,6 +167,22 @@ class Config:
             expected = "a Value term with a clip_eps, because the critic has a clip"
             require(any(clips), "Config.terms", self.terms, expected)
 
+    def _validate_space(self, space: Space) -> None:
+        """Checks that there are such numbers, and that the ends are possible ones."""
+        single = dataclasses.replace(self, pbt=None)
+        for path, range_ in space.ranges:
+            for end in range_.ends:
+                try:
+                    checked(replace_at(single, path, end))
+                except (KeyError, ValueError) as error:
+                    raise ValueError(f"Config.pbt.space: {error.args[0]}") from None
+        if "optimizer.learning_rate" not in space.paths:
+            warnings.warn(
+                "Config.pbt.space: without optimizer.learning_rate all members keep "
+                f"the same one, {self.optimizer.learning_rate}",
+                stacklevel=5,  # Whoever constructs the config.
+            )
+
     @property
     def chunk(self) -> int:
         """L, with its default resolved."""
@@ -157,6 +194,11 @@ class Config:
     def steps_per_update(self) -> int:
         """Environment steps of one rollout."""
         return self.num_envs * self.num_steps
+
+    @property
+    def num_members(self) -> int:
+        """P, members of the population; 1 for a single run."""
+        return 1 if self.pbt is None else self.pbt.size
 
     @property
     def num_updates(self) -> int:

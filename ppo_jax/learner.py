@@ -43,7 +43,7 @@ def init(config: Any, key: Key) -> Run:
         epoch_share=stop.budget.init() if stop and stop.budget else (),
     )
     zero = jnp.zeros((), jnp.int32)
-    return Run(learner, actor, key, Counters(zero, zero, zero, zero))
+    return Run(learner, actor, key, Counters(zero, zero, zero, zero, zero))
 
 
 def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
@@ -66,7 +66,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
     metrics["train/learning_rate"] = learner.config.optimizer.step_size(progress)
-    counters = _count(run.counters, steps, outcome)
+    counters = _count(run.counters, steps, outcome, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, key, counters), metrics
 
@@ -206,11 +206,14 @@ def _observe_moments(
     return dataclasses.replace(learner, obs_moments=new), drift
 
 
-def _count(counters: Counters, steps: Transition, outcome: Outcome) -> Counters:
+def _count(
+    counters: Counters, steps: Transition, outcome: Outcome, episodes: Array
+) -> Counters:
     failed = (outcome.taken == 0) & (outcome.failed > 0)
     return Counters(
         updates=counters.updates + 1,
         skipped_steps=counters.skipped_steps + outcome.failed,
         quarantined=counters.quarantined + jnp.sum(~steps.valid),
         failure_streak=jnp.where(failed, counters.failure_streak + 1, 0),
+        episodes=counters.episodes + episodes,
     )

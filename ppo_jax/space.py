@@ -34,6 +34,11 @@ class Range:
         within = "a number in [0, 1]"
         require(0 <= self.resample <= 1, f"{kind}.resample", self.resample, within)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number."""
+        raise NotImplementedError
+
     def sample(self, key: Key) -> Array:
         """A number drawn from the range, float32 `[]`."""
         raise NotImplementedError
@@ -62,6 +67,10 @@ class _Interval(Range):
         require(ordered, f"{kind}.low, high", ends, "two finite numbers, low < high")
         usable = 1 < self.factor < math.inf
         require(usable, f"{kind}.factor", self.factor, "a finite number > 1")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
     def perturb(self, value: Array, up: Array) -> Array:
         return self._clipped(jnp.where(up, value * self.factor, value / self.factor))
@@ -151,6 +160,10 @@ class Choice(Range):
         expected = "at least two finite numbers, all different"
         require(different and finite, "Choice.values", self.values, expected)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return min(self.values), max(self.values)
+
     def sample(self, key: Key) -> Array:
         return jax.random.choice(key, jnp.array(self.values, jnp.float32))
 
@@ -173,8 +186,10 @@ class Space:
     ranges: tuple[tuple[str, Range], ...] = ()
 
     @classmethod
-    def of(cls, ranges: Mapping[str, Range]) -> "Space":
-        """A space from a dictionary."""
+    def of(cls, ranges: "Mapping[str, Range] | Space") -> "Space":
+        """A space from a dictionary; a space is one already."""
+        if isinstance(ranges, Space):
+            return ranges
         return cls(tuple(ranges.items()))
 
     @property

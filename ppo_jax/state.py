@@ -99,7 +99,7 @@ class Actor:
 
 @struct.dataclass
 class Counters:
-    """Whole numbers that only grow, int32 `[]`, but for the streak."""
+    """Whole numbers, int32 `[]`; but for the last two they only grow."""
 
     updates: Array
     skipped_steps: Array
@@ -108,6 +108,8 @@ class Counters:
     """Environment steps that were not finite."""
     failure_streak: Array
     """Updates in a row of which every optimiser step was skipped."""
+    episodes: Array
+    """Episodes that ended since the member last copied another one."""
 
 
 @struct.dataclass
@@ -123,6 +125,11 @@ class Run:
 
 @struct.dataclass
 class Population:
-    """Members trained in one program, leaves `[P, ...]`; a single run is P = 1."""
+    """Members trained in one program; a single run is P = 1."""
 
     runs: Run
+    """Every leaf `[P, ...]`."""
+    fitness: Array
+    """Of every member at the last evaluation, greater is better, `[P]`; NaN before."""
+    waited: Array
+    """Rounds in a row in which too few members were ready to evolve, int32 `[]`."""

@@ -45,6 +45,37 @@ class PerturbOrResample(Explorer):
         return jnp.where(anew, drawn, Perturb()(range_, value, key_number))
 
 
+@component
+class Movers:
+    """A rule about whose numbers move."""
+
+    def __call__(self, copied: Array, proceed: Array) -> Array:
+        """Who explores, bool `[P]`.
+
+        Args:
+            copied: Who copied another member, bool `[P]`.
+            proceed: Whether there was a selection at all, bool `[]`.
+        """
+        raise NotImplementedError
+
+
+@component
+class Copiers(Movers):
+    """Those who copied, as in the paper: the best members stay as they are."""
+
+    def __call__(self, copied: Array, proceed: Array) -> Array:
+        del proceed
+        return copied
+
+
+@component
+class Everyone(Movers):
+    """All members of a generation, the best ones included."""
+
+    def __call__(self, copied: Array, proceed: Array) -> Array:
+        return jnp.broadcast_to(proceed, copied.shape)
+
+
 def explore(
     explorer: Explorer,
     space: Space,
@@ -58,7 +89,7 @@ def explore(
         explorer: The rule.
         space: The numbers that move.
         values: Those of every member, after it copied; `[P]` each.
-        moves: Whose numbers move, bool `[P]`: those of members that copied.
+        moves: Whose numbers move, bool `[P]`.
         keys: One per member `[P]`.
 
     Returns:

@@ -153,9 +153,10 @@ class Round(NamedTuple):
 
 @component
 class Readiness:
-    """How many members have to be ready.
+    """Which members are ready, and how many of them have to be.
 
     Attributes:
+        min_episodes: Episodes that a member has to end after it copied another one.
         share: Share in (0, 1] of the population.
         min_ready: Members that suffice after waiting.
         max_wait: Rounds in a row without a selection, after which they suffice.
@@ -166,16 +167,28 @@ class Readiness:
     (True, True, 0)
     """
 
+    min_episodes: float = 1.0
     share: float = 0.8
     min_ready: float = 2.0
     max_wait: float = 10.0
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers."""
+        at_least = "a finite number ≥ 0"
+        require_range(self, "min_episodes", at_least, lambda x: 0 <= x < math.inf)
         within = "a number in (0, 1]"
         require_range(self, "share", within, lambda share: 0 < share <= 1)
         require_range(self, "min_ready", "a number ≥ 2", lambda x: 2 <= x < math.inf)
         require_range(self, "max_wait", "a number ≥ 1", lambda x: 1 <= x < math.inf)
+
+    def members(self, episodes: Array, fitness: Array) -> Array:
+        """Who is ready, bool `[P]`.
+
+        Args:
+            episodes: Episodes that ended since the member last copied, int32 `[P]`.
+            fitness: Greater is better, `[P]`; one that is not finite is never ready.
+        """
+        return (episodes >= self.min_episodes) & jnp.isfinite(fitness)
 
     def __call__(self, ready: Array, waited: Array) -> Round:
         """Whether there is a selection in this round.

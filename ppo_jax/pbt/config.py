@@ -1,0 +1,102 @@
+"""Population-based training as one component."""
+
+import difflib
+from collections.abc import Mapping
+
+from ppo_jax.component import component, concrete, converted, host, require
+from ppo_jax.pbt.exploit import Reinitialize, Strategy
+from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
+from ppo_jax.pbt.select import Readiness, Selector, Truncation
+from ppo_jax.space import Space
+
+
+@component
+class Fitness:
+    """How good a member is, by one of its metrics.
+
+    Attributes:
+        metric: Its name, for example `eval/cvar_5_reward`; those of `eval/` are of
+            whole episodes that nothing was learned from, on the same starts for all.
+    """
+
+    metric: str = "eval/mean_reward"
+
+    def __call__(self, metrics: Mapping[str, float]) -> float:
+        """A number, greater is better.
+
+        Raises:
+            ValueError: If there is no such metric; the message names the closest.
+        """
+        if self.metric not in metrics:
+            close = difflib.get_close_matches(self.metric, metrics, n=1, cutoff=0.0)
+            known = f"a metric, for example {close[0]!r}" if close else "a metric"
+            require(False, f"{type(self).__name__}.metric", self.metric, known)
+        return self.score(metrics[self.metric])
+
+    def score(self, value: float) -> float:
+        """The fitness of a value of the metric."""
+        raise NotImplementedError
+
+
+@component
+class Maximize(Fitness):
+    """The more, the better."""
+
+    def score(self, value: float) -> float:
+        return value
+
+
+@component
+class Minimize(Fitness):
+    """The less, the better."""
+
+    def score(self, value: float) -> float:
+        return -value
+
+
+@component
+class PBT:
+    """A population whose worst members copy the best and explore from there.
+
+    Attributes:
+        space: Which numbers differ over the members, and where each may lie: a
+            dictionary from paths, such as `optimizer.learning_rate`, to ranges. At
+            first they are drawn from it. All other numbers are the same for all.
+        size: P, members.
+        interval: Updates between two generations.
+        selector: Who copies whom.
+        explorer: How numbers move.
+        movers: Whose numbers move.
+        optimizer: What becomes of the optimiser's state of a member that copies.
+        readiness: When there is a generation.
+        fitness: What is selected for.
+
+    Raises:
+        ValueError: At construction, for impossible numbers.
+        TypeError: At construction, for a value of another type.
+
+    References:
+        Jaderberg et al., `Population Based Training of Neural Networks
+        <https://arxiv.org/abs/1711.09846>`_, 2017.
+    """
+
+    space: Space = converted(Space.of)
+    size: int = 10
+    interval: int = host(default=5)
+    selector: Selector = Truncation()
+    explorer: Explorer = PerturbOrResample()
+    movers: Movers = Copiers()
+    optimizer: Strategy = Reinitialize()
+    readiness: Readiness = Readiness()
+    fitness: Fitness = Maximize()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        require(self.size >= 2, "PBT.size", self.size, "at least 2")
+        require(self.interval >= 1, "PBT.interval", self.interval, "at least 1")
+        if isinstance(self.selector, Truncation) and concrete(self.selector.ratio):
+            require(
+                self.size * self.selector.ratio + 1e-4 >= 1,
+                *("PBT.selector.ratio", self.selector.ratio),
+                f"at least 1 / size = 1 / {self.size}, so that somebody copies",
+            )

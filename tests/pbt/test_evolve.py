@@ -1,0 +1,523 @@
+"""Generations of real populations: what copies, what stays, and what is in force."""
+
+import dataclasses
+import functools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import controllers, networks, optimizers, rollout, terms, tree
+from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.component import component, replace_at
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, population
+from ppo_jax.pbt.exploit import Strategy
+from ppo_jax.pbt.explore import Explorer
+from ppo_jax.pbt.select import Selection, Selector
+from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.space import LogUniform, Space, Uniform
+from ppo_jax.state import Population
+
+RATE = "optimizer.learning_rate"
+SPACE = {
+    RATE: LogUniform(1e-5, 1e-2),
+    "terms.0.clip_eps": Uniform(0.05, 0.3),
+    "terms.2.schedule.initial": LogUniform(1e-4, 1e-1),
+}
+PARENT, COPIED = np.array([0, 3, 2, 3, 0]), np.array([0, 1, 0, 0, 1], bool)
+
+
+@component
+class Fixed(Selector):
+    """Members 1 and 4 copy 3 and 0."""
+
+    def __call__(self, fitness, ready, keys):
+        return Selection(jnp.asarray(PARENT, jnp.int32), jnp.asarray(COPIED))
+
+
+@component
+class Zero(Explorer):
+    """Every number becomes 0."""
+
+    def __call__(self, range_, value, key):
+        return jnp.zeros(())
+
+
+def small(**changes):
+    settings = {
+        "env": TimeLimitChain(limit=5, negative=0.5),
+        "num_envs": 4,
+        "num_steps": 8,
+        "num_epochs": 2,
+        "num_minibatches": 2,
+        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        "total_timesteps": 3200,
+    }
+    return Config(**settings | changes)
+
+
+EVERYTHING = small(
+    network=networks.ActorCritic(
+        torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=4)
+    ),
+    obs_clip=10.0,
+    return_scale=ReturnNormalization(min_returns=8),
+    terms=(
+        terms.Surrogate(),
+        terms.Value(),
+        terms.AdaptiveEntropy(
+            controllers.EntropySchedule(plateau=controllers.Plateau(window=4))
+        ),
+        terms.KlPenalty(),
+        terms.CVaRConstraint(alpha=0.2, limit=5.0),
+    ),
+    kl_stop=controllers.KlStop(target=0.02, budget=controllers.EpochBudget()),
+    optimizer=optimizers.AdaptiveUPGD(
+        learning_rate=1e-2, sigma=1e-3, vgs=optimizers.VGS(warmup_steps=0)
+    ),
+    pbt=PBT(SPACE, size=5, selector=Fixed()),
+)
+
+
+def initial(config, seed=0):
+    """Members with numbers of their own."""
+    size, space = config.pbt.size, config.pbt.space
+    keys = jax.random.split(jax.random.key(seed), (2, size))
+    numbers = jax.vmap(space.sample)(keys[0])
+    return population.init(space.write(config, numbers), keys[1])
+
+
+def advance(members, updates=3):
+    """Some updates; the members before them stay as they are."""
+    progress = jnp.linspace(0.0, 0.5, 3, dtype=jnp.float32)
+    members = jax.tree.map(jnp.copy, members)
+    return population.advance(members, progress, jnp.int32(updates))
+
+
+def evolve(pbt, members, seed=1, keys=None):
+    """A generation; the members before it stay as they are."""
+    keys = jax.random.split(jax.random.key(seed), pbt.size) if keys is None else keys
+    return population.evolve(pbt, jax.tree.map(jnp.copy, members), keys)
+
+
+def rated(members, fitness):
+    return members.replace(fitness=jnp.asarray(fitness, jnp.float32))
+
+
+@functools.cache
+def trained():
+    """Members with everything, after three updates."""
+    members, _ = advance(initial(EVERYTHING))
+    return rated(members, [4.0, 1.0, 3.0, 5.0, 2.0])
+
+
+def following(strategy):
+    return evolve(dataclasses.replace(EVERYTHING.pbt, optimizer=strategy), trained())
+
+
+def plain(x):
+    key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(x) if key else x)
+
+
+def assert_same(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(plain(x), plain(y))
+
+
+def assert_different(a, b):
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    assert any((plain(x) != plain(y)).any() for x, y in pairs)
+
+
+def one(values, index):
+    return jax.tree.map(lambda x: x[index], values)
+
+
+def states(opt_state, name):
+    """The states of one kind in a chain, by the name of the kind."""
+
+    def is_one(node):
+        return type(node).__name__ == name
+
+    leaves = jax.tree.leaves(opt_state, is_leaf=is_one)
+    return [leaf for leaf in leaves if is_one(leaf)]
+
+
+strategies = pytest.mark.parametrize("strategy", [Copy(), Reinitialize()], ids=repr)
+
+
+@strategies
+def test_a_copy_has_learned_what_its_parent_has(strategy):
+    """P2, P6, R-A10, R-B2: bit for bit, under both strategies."""
+    before, (after, generation) = trained().runs.learner, following(strategy)
+    np.testing.assert_array_equal(generation.parent, PARENT)
+    np.testing.assert_array_equal(generation.copied, COPIED)
+    for member, parent in ((1, 3), (4, 0)):
+        old, new = one(before, parent), one(after.runs.learner, member)
+        for part in ("params", "obs_moments", "return_scale", "memories"):
+            assert_different(getattr(old, part), getattr(one(before, member), part))
+            assert_same(getattr(old, part), getattr(new, part))
+        (vgs,) = states(new.opt_state, "ScaleByVarianceState")
+        assert vgs.count == 12
+        assert_same(states(old.opt_state, "ScaleByVarianceState"), [vgs])
+
+
+def test_the_optimiser_of_a_copy_goes_on_or_begins_anew():
+    """P1, R-A9: moments, utilities and steps."""
+    before = one(trained().runs.learner.opt_state, 3)
+    going_on = one(following(Copy())[0].runs.learner.opt_state, 1)
+    assert_same(before, going_on)
+    anew = one(following(Reinitialize())[0].runs.learner.opt_state, 1)
+    for name in ("GateByUtilityState", "ScaleByAdamState"):
+        (state,) = states(anew, name)
+        assert states(before, name)[0].count == 12
+        assert all((leaf == 0).all() for leaf in jax.tree.leaves(state))
+
+
+@strategies
+def test_who_does_not_copy_is_left_alone(strategy):
+    """R-A9: weights, optimiser, normalisers, numbers and carries."""
+    before, (after, _) = trained().runs, following(strategy)
+    for member in np.flatnonzero(~COPIED):
+        assert_same(one(before, member), one(after.runs, member))
+
+
+def test_a_copy_keeps_its_key_counters_and_environments():
+    """P3, R-A11: the carries of actor and critic are empty in every environment."""
+    before, after = trained().runs, following(Copy())[0].runs
+    for part in ("env_state", "obs", "reset", "episode_return", "episode_length"):
+        assert_same(getattr(before.actor, part), getattr(after.actor, part))
+    assert_same(before.key, after.key)
+    kept = dataclasses.replace(after.counters, episodes=before.counters.episodes)
+    assert_same(before.counters, kept)
+    assert (before.counters.episodes > 0).all()
+    np.testing.assert_array_equal(after.counters.episodes == 0, COPIED)
+    assert set(after.actor.carry) == {"actor", "critic"}
+    for old, new in zip(
+        jax.tree.leaves(before.actor.carry),
+        jax.tree.leaves(after.actor.carry),
+        strict=True,
+    ):
+        assert old.shape[:2] == (5, 4) and (old[COPIED] != 0).any(axis=(1, 2)).all()
+        assert (new[COPIED] == 0).all()
+        np.testing.assert_array_equal(old[~COPIED], new[~COPIED])
+
+
+@jax.jit
+def predictions(run, obs, reset):
+    """What a member says of raw observations: policy, and values in rewards."""
+    network = run.learner.config.build()
+    policy, value, _ = rollout.evaluate(
+        network,
+        run.learner.params,
+        run.actor.carry,
+        rollout.observe(run.learner, obs),
+        reset,
+    )
+    return policy, run.learner.return_scale.decode(value.outputs)
+
+
+def test_a_copy_says_what_its_parent_said():
+    """P3, P6, R-A11, PROP-18.3: of the same observation at the start of an episode."""
+    before, after = trained().runs, following(Reinitialize())[0].runs
+    obs = jnp.array([[0.3], [-1.0], [1.0], [5.0]])
+    fresh = predictions(one(before, 3), obs, jnp.ones(4, bool))
+    copied = predictions(one(after, 1), obs, jnp.zeros(4, bool))
+    assert_same(fresh, copied)
+    assert_different(fresh, predictions(one(before, 1), obs, jnp.ones(4, bool)))
+
+
+@strategies
+def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
+    """P7, P8, P10, P12, R-C4, PROP-17.1: copies have numbers of their own."""
+    after, generation = following(strategy)
+    before = EVERYTHING.pbt.space.read(trained().runs.learner.config)
+    held = EVERYTHING.pbt.space.read(after.runs.learner.config)
+    for path, recorded in generation.numbers.items():
+        np.testing.assert_array_equal(recorded, held[path])
+        np.testing.assert_array_equal(recorded[~COPIED], before[path][~COPIED])
+        assert (recorded[COPIED] != before[path][PARENT][COPIED]).any()
+    _, metrics = advance(after, updates=1)
+    np.testing.assert_array_equal(
+        metrics["train/learning_rate"][0], generation.numbers[RATE]
+    )
+    np.testing.assert_array_equal(
+        metrics["train/clip_range"][0], generation.numbers["terms.0.clip_eps"]
+    )
+
+
+def test_normalisers_go_on_after_a_copy():
+    """P11: from the statistics of the parent, and the drift is told."""
+    after, _ = following(Copy())
+    count = after.runs.learner.obs_moments.count
+    later, metrics = advance(after, updates=1)
+    np.testing.assert_allclose(later.runs.learner.obs_moments.count, count + 32)
+    for name in ("mean", "std"):
+        drift = metrics[f"debug/vecnormalize_{name}_drift"][0]
+        assert drift.shape == (5,) and jnp.isfinite(drift).all()
+
+
+def test_an_evolved_population_is_restored_as_it_was(tmp_path):
+    """P2, P5: normalisers, optimisers and statistics of gradients are saved."""
+    after, _ = following(Copy())
+    checkpoints = Checkpointer(tmp_path)
+    checkpoints.save(3, after, fitness=5.0, meta={})
+    checkpoints.close()
+    checkpoints = Checkpointer(tmp_path)
+    _, restored, _ = checkpoints.restore(trained())
+    checkpoints.close()
+    assert_same(after, restored)
+
+
+def test_nothing_is_compiled_anew():
+    """Numbers of members and of the rules are data."""
+    members = trained()
+    following(Copy())
+    compiled = population.advance._cache_size(), population.evolve._cache_size()
+    for seed, share in ((5, 0.5), (6, 0.6)):
+        pbt = dataclasses.replace(
+            EVERYTHING.pbt, optimizer=Copy(), readiness=Readiness(share=share)
+        )
+        members, _ = evolve(pbt, members, seed)
+        members, _ = advance(members)
+    again = population.advance._cache_size(), population.evolve._cache_size()
+    assert again == compiled
+
+
+MEMBERS = 6
+PLAIN = small(pbt=PBT({RATE: LogUniform(1e-3, 1e-1)}, size=MEMBERS))
+
+
+@functools.cache
+def plain_members():
+    members, _ = advance(initial(PLAIN))
+    return rated(members, [4.0, 1.0, 3.0, 5.0, 2.0, 6.0])
+
+
+def with_episodes(members, episodes):
+    counters = dataclasses.replace(
+        members.runs.counters, episodes=jnp.asarray(episodes, jnp.int32)
+    )
+    runs = dataclasses.replace(members.runs, counters=counters)
+    return dataclasses.replace(members, runs=runs)
+
+
+@pytest.mark.parametrize("strategy", [Copy(), Reinitialize()], ids=repr)
+def test_a_learning_rate_of_zero_freezes_exactly_that_member(strategy):
+    """P7, P8, P12, R-C4, PROP-17.1: at the very next update, under both strategies."""
+    pbt = dataclasses.replace(PLAIN.pbt, explorer=Zero(), optimizer=strategy)
+    members, generation = evolve(pbt, plain_members())
+    copied = np.asarray(generation.copied)
+    np.testing.assert_array_equal(np.flatnonzero(copied), [1])
+    later, metrics = advance(members, updates=1)
+    assert (metrics["train/learning_rate"][0, copied] == 0).all()
+    for member in range(MEMBERS):
+        old, new = (one(m.runs.learner.params, member) for m in (members, later))
+        (assert_same if copied[member] else assert_different)(old, new)
+
+
+def test_every_number_moves_the_next_update():
+    """P12: members that differ in one number differ after one update."""
+    config = small(
+        obs_clip=10.0, terms=(terms.Surrogate(), terms.Value(), terms.Entropy())
+    )
+    moved = {
+        RATE: 2e-3,
+        "optimizer.max_grad_norm": 0.01,
+        "optimizer.b1": 0.5,
+        "optimizer.b2": 0.9,
+        "optimizer.eps": 0.1,
+        "gamma": 0.5,
+        "gae_lambda": 0.5,
+        "obs_clip": 0.1,
+        "terms.0.clip_eps": 1e-5,
+        "terms.1.coef": 0.1,
+        "terms.2.coef": 0.5,
+    }
+    members = population.init(config, jnp.repeat(jax.random.key(0)[None], 12))
+    numbers = members.runs.learner.config
+    for member, (path, value) in enumerate(moved.items(), start=1):
+        column = Space.of({path: Uniform(0.0, 1.0)}).read(numbers)[path]
+        numbers = replace_at(numbers, path, column.at[member].set(value))
+    learner = dataclasses.replace(members.runs.learner, config=numbers)
+    runs = dataclasses.replace(members.runs, learner=learner)
+    after, _ = advance(dataclasses.replace(members, runs=runs), updates=2)
+    params = after.runs.learner.params
+    for member in range(1, 12):
+        assert_different(one(params, 0), one(params, member))
+
+
+def test_too_few_ready_members_change_nothing():
+    """P4: neither weights nor numbers; the tenth round goes ahead with two of them."""
+    members = with_episodes(plain_members(), [0, 9, 0, 9, 0, 0])
+    assert int(members.waited) == 0
+    for round_ in range(1, 10):
+        after, generation = evolve(PLAIN.pbt, members)
+        assert_same(members.runs, after.runs)
+        assert int(after.waited) == round_ and not generation.fallback
+        assert not generation.copied.any() and not generation.explored.any()
+        np.testing.assert_array_equal(generation.ready, [0, 1, 0, 1, 0, 0])
+        members = after
+    pbt = dataclasses.replace(PLAIN.pbt, selector=type(PLAIN.pbt.selector)(ratio=0.5))
+    after, generation = evolve(pbt, members)
+    assert generation.fallback and int(after.waited) == 0
+    np.testing.assert_array_equal(generation.copied, [0, 1, 0, 0, 0, 0])
+    assert generation.parent[1] == 3
+
+
+def test_a_member_is_ready_once_it_has_ended_episodes():
+    """P4: since it last copied; a copy has to end some of its own first."""
+    after, generation = evolve(PLAIN.pbt, plain_members())
+    assert generation.ready.all()
+    _, generation = evolve(PLAIN.pbt, after)
+    np.testing.assert_array_equal(generation.ready, [1, 0, 1, 1, 1, 1])
+    later, _ = advance(after)
+    _, generation = evolve(PLAIN.pbt, later)
+    assert generation.ready.all()
+
+
+def broken(members, member):
+    """One member's weights are not finite."""
+    learner = members.runs.learner
+    params = jax.tree.map(lambda x: x.at[member].set(jnp.nan), learner.params)
+    learner = dataclasses.replace(learner, params=params)
+    runs = dataclasses.replace(members.runs, learner=learner)
+    return dataclasses.replace(members, runs=runs)
+
+
+@pytest.mark.parametrize("fitness", [np.nan, -np.inf, np.inf, 9.0])
+def test_a_broken_member_is_healed(fitness):
+    """Its weights say that it is broken, whatever its fitness says."""
+    members = broken(rated(plain_members(), [4.0, 1.0, 3.0, 5.0, 2.0, fitness]), 5)
+    before = one(members.runs, slice(0, 5))
+    members, metrics = advance(members, updates=1)
+    assert metrics["error/skipped_steps"][0].tolist() == [0, 0, 0, 0, 0, 4]
+    assert_different(before.learner.params, one(members.runs.learner.params, slice(5)))
+    after, generation = evolve(PLAIN.pbt, members)
+    assert generation.copied[5] and generation.parent[5] == 3
+    assert not np.isfinite(generation.fitness[5])
+    assert not (generation.parent[:5] == 5).any()
+    assert tree.all_finite(after.runs.learner)
+    _, metrics = advance(after, updates=1)
+    assert (metrics["error/skipped_steps"][0] == 0).all()
+
+
+def test_nobody_to_copy_is_nobody_copies():
+    """Not one fitness is finite, as before the first evaluation."""
+    members = rated(plain_members(), [np.nan] * MEMBERS)
+    after, generation = evolve(PLAIN.pbt, members)
+    assert_same(members.runs, after.runs)
+    np.testing.assert_array_equal(generation.parent, np.arange(MEMBERS))
+
+
+def permuted(members, order):
+    return Population(
+        tree.take(members.runs, order), members.fitness[order], members.waited
+    )
+
+
+def test_the_order_of_members_means_nothing():
+    """Permuting members and keys permutes what becomes of them; same keys, same."""
+    keys = jax.random.split(jax.random.key(7), MEMBERS)
+    after, generation = evolve(PLAIN.pbt, plain_members(), keys=keys)
+    again, _ = evolve(PLAIN.pbt, plain_members(), keys=keys)
+    assert_same(after, again)
+    order = jnp.array([3, 1, 5, 0, 4, 2])
+    moved, shuffled = evolve(
+        PLAIN.pbt, permuted(plain_members(), order), keys=keys[order]
+    )
+    assert_same(permuted(after, order), moved)
+    np.testing.assert_array_equal(order[shuffled.parent], generation.parent[order])
+    later, _ = advance(permuted(plain_members(), order))
+    straight, _ = advance(plain_members())
+    for a, b in zip(
+        jax.tree.leaves(permuted(straight, order).runs.learner.params),
+        jax.tree.leaves(later.runs.learner.params),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_members_with_their_own_numbers_equal_separate_runs():
+    """For ten updates."""
+    members = initial(PLAIN)
+    alone = [population.member(members, 0), population.member(members, 3)]
+    for _ in range(3):
+        members, _ = advance(members)
+    members, _ = advance(members, updates=1)
+    for run, i in zip(alone, (0, 3), strict=True):
+        for updates in (3, 3, 3, 1):
+            run, _ = advance(run, updates)
+        for a, b in zip(
+            jax.tree.leaves(run.runs.learner.params),
+            jax.tree.leaves(one(members.runs.learner.params, slice(i, i + 1))),
+            strict=True,
+        ):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_survivors_may_explore():
+    """As an option: all numbers of a generation move, and no weights but copies'."""
+    pbt = dataclasses.replace(PLAIN.pbt, movers=Everyone())
+    after, generation = evolve(pbt, plain_members())
+    assert generation.explored.all()
+    before = plain_members().runs.learner
+    rate = after.runs.learner.config.optimizer.learning_rate
+    assert (rate != before.config.optimizer.learning_rate).all()
+    kept = np.flatnonzero(~np.asarray(generation.copied))
+    assert_same(one(before.params, kept), one(after.runs.learner.params, kept))
+
+
+@strategies
+def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
+    """P9: also the learning rate, of which a warning tells at construction."""
+    space = {"terms.0.clip_eps": Uniform(0.05, 0.3)}
+    with pytest.warns(UserWarning, match="without optimizer.learning_rate"):
+        config = small(pbt=PBT(space, size=5, selector=Fixed(), optimizer=strategy))
+    rates = jnp.array([1e-4, 2e-4, 3e-4, 4e-4, 5e-4])
+    members = population.init(
+        replace_at(config, RATE, rates), jax.random.split(jax.random.key(0), 5)
+    )
+    members, _ = advance(members)
+    after, generation = evolve(config.pbt, rated(members, jnp.arange(5.0)))
+    assert generation.copied.any()
+    _, metrics = advance(after, updates=1)
+    np.testing.assert_array_equal(metrics["train/learning_rate"][0], rates)
+
+
+def test_a_searched_learning_rate_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataclasses.replace(PLAIN, gamma=0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: small(pbt=PBT({"optimizer.learnin_rate": Uniform(0.0, 1.0)})),
+            "closest is 'optimizer.learning_rate'",
+        ),
+        (
+            lambda: small(pbt=PBT({"gamma": Uniform(0.9, 1.1)})),
+            r"gamma: expected a number in \(0, 1\], got 1.1",
+        ),
+        (lambda: PBT({}, size=1), "PBT.size"),
+        (lambda: PBT({}, interval=0), "PBT.interval"),
+        (lambda: PBT({}, size=4), r"PBT.selector.ratio: .* 1 / 4"),
+        (lambda: Readiness(min_episodes=-1.0), "min_episodes"),
+    ],
+)
+def test_impossible_rules_are_errors(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_rules_have_to_say_what_they_do():
+    with pytest.raises(NotImplementedError):
+        Strategy()(trained().runs.learner)
