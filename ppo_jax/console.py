@@ -51,7 +51,9 @@ class Console:
         )
         if "eval/mean_reward" in metrics:
             mean = metrics["eval/mean_reward"]
-            self.say(f"{step:>12,} steps  evaluation {mean:.1f}")
+            best = metrics.get("best/eval/mean_reward", mean)
+            said = f"  best {best:.1f}" if best != mean else ""
+            self.say(f"{step:>12,} steps  evaluation {mean:.1f}{said}")
         self._bar.update(self._task, completed=step, description=text)
         if not self._terminal.is_terminal:
             self.say(f"{step:>12,} / {self._total:,} steps  {text}")

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import rollout, tree
+from ppo_jax import rollout
 from ppo_jax.state import Learner
 from ppo_jax.types import Array, Key
 
@@ -89,8 +89,3 @@ def summarize(returns: Any) -> dict[str, float]:
         "cvar_5": float(tail.mean()),
         "episodes": int(x.size),
     }
-
-
-def member(population: Any, index: int = 0) -> Any:
-    """One member's run."""
-    return tree.take(population.runs, jnp.int32(index))

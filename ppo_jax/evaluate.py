@@ -1,4 +1,4 @@
-"""`python -m ppo_jax.evaluate RUN_DIR [--episodes N] [--deterministic]`."""
+"""`python -m ppo_jax.evaluate RUN_DIR [--episodes N] [--member I] [--OPTION …]`."""
 
 import argparse
 import json
@@ -38,6 +38,12 @@ def _parser() -> argparse.ArgumentParser:
         help="take the most likely action instead of a sample",
     )
     parser.add_argument("--best", action="store_true", help="the best checkpoint")
+    parser.add_argument(
+        "--member",
+        type=int,
+        help="which member of a population (default: the fittest at its last "
+        "evaluation)",
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to a file")
     return parser
 
@@ -46,6 +52,7 @@ def _evaluate(options: Any) -> dict[str, float]:
     """Plays the episodes and prints their statistics."""
     from ppo_jax import episodes, experiment, training
     from ppo_jax.checkpoint import Checkpointer
+    from ppo_jax.pbt import population as populations
 
     overrides = experiment.stored_overrides(options.run_dir)
     config = experiment.load(
@@ -54,7 +61,8 @@ def _evaluate(options: Any) -> dict[str, float]:
     checkpoints = Checkpointer(options.run_dir)
     update, population, _ = checkpoints.restore(training.start(config), options.best)
     checkpoints.close()
-    returns, ended = training.evaluate(
+    population = populations.member(population, _member(options.member, population))
+    (returns,), (ended,) = training.evaluate(
         population, config, update, options.episodes, options.deterministic
     )
     figures = episodes.summarize(returns)
@@ -66,6 +74,21 @@ def _evaluate(options: Any) -> dict[str, float]:
             f"{episodes.limit(config.env):,} steps; their returns go as far as that"
         )
     return figures
+
+
+def _member(asked: int | None, population: Any) -> int:
+    """The member that was asked for, or the fittest one."""
+    from ppo_jax.experiment import ExperimentError
+    from ppo_jax.pbt import report
+
+    size = population.fitness.size
+    if asked is None:
+        asked = report.fittest(population.fitness) or 0
+        if size > 1:
+            print(f"member {asked} of {size}, the fittest at its last evaluation")
+    if not 0 <= asked < size:
+        raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
+    return asked
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
         nested = is_component(value) or (
             isinstance(value, tuple) and any(map(is_component, value))
         )
-        if nested and not is_host:
+        if nested:
             fields |= describe(value, f"{prefix}{name}.")
         else:
             number = "number" if isinstance(value, float) else "structure"

@@ -51,7 +51,7 @@ def _train(path: Path, run_dir: Path | None, resume: bool, overrides: list[str])
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
     try:
         ending = training.train(config, run_dir, resume, hint)
-    except CheckpointError as error:
+    except (CheckpointError, ExperimentError) as error:
         return _fail(2, str(error))
     except OSError as error:
         return _fail(3, f"{error}\n{hint}")

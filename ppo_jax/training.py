@@ -17,19 +17,30 @@ from ppo_jax.alerts import Alarms
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
 from ppo_jax.console import Console
-from ppo_jax.experiment import describe, differences
+from ppo_jax.experiment import ExperimentError, describe, differences
 from ppo_jax.interrupt import Interrupt
 from ppo_jax.logger import Logger
 from ppo_jax.metrics import summarize
+from ppo_jax.pbt import Maximize, lineage, report
 from ppo_jax.pbt import population as populations
+from ppo_jax.pbt.lineage import Lineage
 from ppo_jax.state import Population
+from ppo_jax.types import Key
 from ppo_jax.watchdog import Watchdog
+
+EVOLUTION = 2**32 - 1
+"""Sets the keys of generations apart from those of evaluations; no update's number."""
 
 
 def start(config: Config) -> Population:
     """The population of an experiment before its first update."""
     key = jax.random.fold_in(jax.random.key(config.seed), 0)
-    return populations.init(config, jax.random.split(key, 1))
+    keys = jax.random.split(key, config.num_members)
+    if config.pbt is not None:
+        space = config.pbt.space
+        numbers = jax.vmap(space.sample)(_generation_keys(config, 0))
+        config = space.write(config, numbers)
+    return populations.init(config, keys)
 
 
 def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
@@ -49,6 +60,7 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
 
     Raises:
         CheckpointError: If no checkpoint can be restored.
+        ExperimentError: If there is no metric to select for.
         OSError: If the disk does not take a checkpoint or a log.
     """
     with (
@@ -58,9 +70,10 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         closing(Checkpointer(run_dir)) as checkpoints,
     ):
         console.say(f"training on {_device()}, in {run_dir}")
-        population, done = start(config), 0
+        population, done, past = _beginning(config)
         if resume:
-            population, done = _resume(config, checkpoints, population, console)
+            population, done, past = _resume(config, checkpoints, console)
+        family = Lineage(run_dir, past)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
@@ -68,12 +81,16 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
             alarms = Alarms(logger.rows)
             while not ending:
                 watchdog.heard()
-                population, done, metrics = _phase(config, population, done)
+                population, done, members, speed = _phase(config, population, done)
                 watchdog.heard()
-                ending = _ending(config, done, metrics, interrupt)
+                ending = _ending(config, done, members, interrupt)
                 due = ending == "finished" or _is_evaluated(config, done)
-                if due:
-                    metrics |= _evaluation(config, population, done)
+                if due or _evolves(config, done):
+                    population = _rate(config, population, done, members)
+                metrics = report.over_members(members, _fitness(population)) | speed
+                if _evolves(config, done):
+                    population, said = _evolve(config, population, done, family)
+                    metrics |= said
                 flags, lines = alarms.check(metrics)
                 metrics |= flags
                 for line in lines:
@@ -81,8 +98,8 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
                 logger.write(done * steps, metrics)
                 console.update(done * steps, metrics)
                 if due or ending:
-                    fitness = metrics.get("eval/mean_reward", -math.inf)
-                    meta = {"config": describe(config)}
+                    fitness = _best(population) if due else -math.inf
+                    meta = {"config": describe(config), "lineage": family.lines}
                     checkpoints.save(done, population, fitness, meta)
     return ending
 
@@ -97,13 +114,14 @@ def evaluate(
     """Returns of whole episodes, with keys that training never sees.
 
     Returns:
-        Returns `[num_episodes]`, and whether each episode came to its end.
+        Returns `[P, num_episodes]`, of the same starts for all members, and whether
+        each episode came to its end.
     """
     key = jax.random.fold_in(jax.random.key(config.seed), 1 + update)
     total, ended = _run_episodes(
         population.runs.learner, key, num_episodes, deterministic
     )
-    return np.asarray(total)[0], np.asarray(ended)[0]
+    return np.asarray(total), np.asarray(ended)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
@@ -120,21 +138,30 @@ def _device() -> str:
     return f"{device.platform} ({device.device_kind})"
 
 
+def _beginning(config: Config) -> tuple[Population, int, list[dict[str, Any]]]:
+    """A population, no updates done, and the first line of its lineage."""
+    population = start(config)
+    if config.pbt is None:
+        return population, 0, []
+    numbers = config.pbt.space.read(population.runs.learner.config)
+    return population, 0, [lineage.beginning(config.pbt.size, numbers)]
+
+
 def _resume(
-    config: Config, checkpoints: Checkpointer, fresh: Population, console: Console
-) -> tuple[Population, int]:
+    config: Config, checkpoints: Checkpointer, console: Console
+) -> tuple[Population, int, list[dict[str, Any]]]:
     """The newest checkpoint, with the numbers that the run was given anew."""
     if checkpoints.empty:
         checkpoints.rewind(0)
         console.say("stopped before its first checkpoint; starting again")
-        return fresh, 0
-    done, population, meta = checkpoints.restore(fresh)
+        return _beginning(config)
+    done, population, meta = checkpoints.restore(start(config))
     checkpoints.rewind(done)
     changed = differences(meta["config"], describe(config))
     for name, change in changed.items():
         console.say(f"resuming with another {name}: {change}")
     console.say(f"resuming after update {done} of {config.num_updates}")
-    return _with_numbers(population, config, changed), done
+    return _with_numbers(population, config, changed), done, meta["lineage"]
 
 
 def _with_numbers(
@@ -146,13 +173,18 @@ def _with_numbers(
         old = component.numbers(mine)[path]
         mine = component.replace_at(mine, path, jnp.full_like(old, given[path]))
     learner = dataclasses.replace(learner, config=mine)
-    return Population(runs=dataclasses.replace(population.runs, learner=learner))
+    runs = dataclasses.replace(population.runs, learner=learner)
+    return dataclasses.replace(population, runs=runs)
 
 
 def _phase(
     config: Config, population: Population, done: int
-) -> tuple[Population, int, dict[str, float]]:
-    """Advances to the next multiple of the phase length, or to the end."""
+) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
+    """Advances to the next multiple of the phase length, or to the end.
+
+    Returns:
+        The population, the updates done, and metrics: of each member, and of the clock.
+    """
     length = _phase_length(config)
     until = min((done // length + 1) * length, config.num_updates)
     progress = (done + np.arange(length)) / config.num_updates
@@ -163,17 +195,29 @@ def _phase(
     history = jax.device_get(history)
     seconds = time.perf_counter() - began
     steps = config.steps_per_update
-    metrics = summarize({k: v[: until - done, 0] for k, v in history.items()})
-    metrics |= {
-        "time/fps": (until - done) * steps / seconds,
+    members = [
+        summarize({k: v[: until - done, member] for k, v in history.items()})
+        for member in range(config.num_members)
+    ]
+    speed = {
+        "time/fps": (until - done) * steps * config.num_members / seconds,
         "time/iterations": until,
         "time/total_timesteps": until * steps,
     }
-    return population, until, metrics
+    return population, until, members, speed
 
 
 def _phase_length(config: Config) -> int:
-    return config.phase_updates or max(1, config.num_updates // 100)
+    """Updates of a phase: as many as wished, or fewer, so that generations end one."""
+    wanted = config.phase_updates or max(1, config.num_updates // 100)
+    if config.pbt is None:
+        return wanted
+    interval = config.pbt.interval
+    return max(n for n in range(1, wanted + 1) if interval % n == 0)
+
+
+def _evolves(config: Config, done: int) -> bool:
+    return config.pbt is not None and done % config.pbt.interval == 0
 
 
 def _is_evaluated(config: Config, done: int) -> bool:
@@ -181,18 +225,63 @@ def _is_evaluated(config: Config, done: int) -> bool:
 
 
 def _ending(
-    config: Config, done: int, metrics: dict[str, float], interrupt: Interrupt
+    config: Config, done: int, members: list[dict[str, float]], interrupt: Interrupt
 ) -> str:
-    """How the run ends after this phase, or nothing."""
-    if metrics["error/failure_streak"] >= config.max_failures:
+    """How the run ends after this phase, or nothing; one member can go on for all."""
+    streaks = [member["error/failure_streak"] for member in members]
+    if min(streaks) >= config.max_failures:
         return "failed"
     if done >= config.num_updates:
         return "finished"
     return "interrupted" if interrupt.asked else ""
 
 
-def _evaluation(config: Config, population: Population, done: int) -> dict[str, float]:
+def _rate(
+    config: Config, population: Population, done: int, members: list[dict[str, float]]
+) -> Population:
+    """Evaluates all members, adds to their metrics, and says how fit they are."""
     returns, ended = evaluate(population, config, done, config.eval_episodes)
+    fitness = Maximize() if config.pbt is None else config.pbt.fitness
+    for metrics, total, over in zip(members, returns, ended, strict=True):
+        metrics |= _evaluation(total, over)
+    try:
+        scores = np.array([fitness(metrics) for metrics in members], np.float32)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
+    return dataclasses.replace(population, fitness=jnp.asarray(scores))
+
+
+def _fitness(population: Population) -> np.ndarray:
+    return np.asarray(population.fitness)
+
+
+def _best(population: Population) -> float:
+    fitness = _fitness(population)
+    best = report.fittest(fitness)
+    return -math.inf if best is None else float(fitness[best])
+
+
+def _evolve(
+    config: Config, population: Population, done: int, family: Lineage
+) -> tuple[Population, dict[str, float]]:
+    """A generation, its line in the lineage, and its metrics."""
+    keys = _generation_keys(config, done)
+    population, generation = populations.evolve(config.pbt, population, keys)
+    generation = jax.device_get(generation)
+    family.append(lineage.line(done, generation))
+    return population, report.generation_metrics(generation) | {
+        "pbt/exploitation_count": family.count("copied"),
+        "pbt/exploration_count": family.count("explored"),
+        "pbt/failed_ready_checks": int(population.waited),
+    }
+
+
+def _generation_keys(config: Config, done: int) -> Key:
+    key = jax.random.fold_in(jax.random.key(config.seed), EVOLUTION)
+    return jax.random.split(jax.random.fold_in(key, done), config.num_members)
+
+
+def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
     figures = episodes.summarize(returns)
     count = figures.pop("episodes")
     return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {

@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -94,6 +95,14 @@ def saved(run_dir):
     return sorted(int(path.name) for path in paths if path.name.isdigit())
 
 
+def wait_for_checkpoint(process, run_dir, number=1):
+    """Waits until a run that was begun has saved so often."""
+    deadline = time.monotonic() + 120
+    while len(saved(run_dir)) < number:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.005)
+
+
 def leaves(run_dir):
     """The update and every leaf of a run's newest checkpoint."""
     config = experiment.load(
@@ -103,7 +112,8 @@ def leaves(run_dir):
     update, population, _ = checkpoints.restore(training.start(config))
     checkpoints.close()
     runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
-    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(runs)]
+    population = population.replace(runs=runs)
+    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(population)]
 
 
 def assert_same(expected, found):

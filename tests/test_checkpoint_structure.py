@@ -84,7 +84,7 @@ def test_another_structure_is_not_restored(tmp_path, change):
 
 
 def trained(run_dir, config):
-    training.train(config, run_dir, resume=False, changed={})
+    training.train(config, run_dir, resume=False, hint="")
     checkpoints = Checkpointer(run_dir)
     _, population, _ = checkpoints.restore(training.start(config))
     checkpoints.close()

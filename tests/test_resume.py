@@ -20,6 +20,7 @@ from runs import (
     leaves,
     rows,
     saved,
+    wait_for_checkpoint,
 )
 
 from ppo_jax.checkpoint import Checkpointer, CheckpointError
@@ -92,13 +93,6 @@ def finished(tmp_path_factory):
 def run_dir(finished, tmp_path):
     """A copy of it, to be damaged."""
     return shutil.copytree(finished, tmp_path / "run")
-
-
-def wait_for_checkpoint(process, run_dir, number=1):
-    deadline = time.monotonic() + 120
-    while len(saved(run_dir)) < number:
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.005)
 
 
 def being_saved(run_dir):
