@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import networks, training
-from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.checkpoint import Checkpointer, CheckpointError
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import Accumulator
 
@@ -69,7 +69,7 @@ def test_another_structure_is_not_restored(tmp_path, change):
     checkpoints = Checkpointer(tmp_path)
     try:
         assert not checkpoints.empty
-        with pytest.raises(FileNotFoundError, match="no checkpoint can be restored"):
+        with pytest.raises(CheckpointError, match="its leaves are not those"):
             checkpoints.restore(change(population))
         _, restored, _ = checkpoints.restore(population)
     finally:
