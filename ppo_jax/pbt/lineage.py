@@ -75,6 +75,32 @@ def line(update: int, generation: Generation) -> dict[str, Any]:
     }
 
 
+def schedule(
+    lines: list[dict[str, Any]], member: int
+) -> list[tuple[int, dict[str, float]]]:
+    """The numbers that made a member what it is: its own, its parents' before.
+
+    Args:
+        lines: A lineage from its beginning.
+        member: A member after its last line.
+
+    Returns:
+        Updates and the numbers by path that were in force from then on.
+
+    >>> first = beginning(2, {"gamma": np.array([0.5, 0.75])})
+    >>> moved = {"gamma": [0.9, 0.75]}
+    >>> later = first | {"update": 9, "parent": [1, 1], "numbers": moved}
+    >>> schedule([first, later], member=0)
+    [(0, {'gamma': 0.75}), (9, {'gamma': 0.9})]
+    """
+    past = []
+    for line in reversed(lines):
+        numbers = {path: values[member] for path, values in line["numbers"].items()}
+        past.append((line["update"], numbers))
+        member = line["parent"][member]
+    return past[::-1]
+
+
 def _lists(numbers: Mapping[str, Array]) -> dict[str, list[float]]:
     return {
         path: np.asarray(values, np.float64).tolist()
