@@ -43,7 +43,8 @@ def gradient_norms(grads: PyTree) -> Metrics:
         for name, part in parts.items():
             squares[name] = squares.get(name, 0.0) + part
     norms = {f"train/grad_norm/{group}": square for group, square in squares.items()}
-    for i, square in enumerate(sum(critics) if critics else (), start=1):
+    own = jnp.stack(critics).sum(axis=0) if critics else ()
+    for i, square in enumerate(own, start=1):
         norms[f"train/critic{i}_grad_norm"] = square
     norms["train/grad_norm_pre_clip"] = sum(squares.values())
     return jax.tree.map(jnp.sqrt, norms)
