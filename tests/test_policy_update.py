@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tabular import (
+    Cards,
     Examples,
     as_float64,
     assert_close,
@@ -342,3 +343,20 @@ def test_nothing_is_learned_from_held_out_environments(grouped, env, learned):
         measured += [m["train/explained_variance_holdout"] for m in (said, also)]
     assert changed(run.learner, other.learner) == learned
     assert learned or measured[0] != measured[1]
+
+
+def test_a_flat_tail_is_no_fault():
+    """Advantages that are neither divided nor different, all of them 0."""
+    run = first(
+        experiment(
+            env=Cards(stake=0.0),
+            terms=(terms.Surrogate(), terms.CVaR(0.3)),
+            standardization=None,
+        )
+    )
+    params = run.learner.params
+    params = params | {"critic": jax.tree.map(jnp.zeros_like, params["critic"])}
+    run = run.replace(learner=run.learner.replace(params=params))
+    after, metrics, _ = update(run)
+    assert metrics["error/skipped_steps"] == 0 == metrics["train/loss"]
+    assert_same(after.learner.params, params)
