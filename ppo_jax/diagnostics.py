@@ -30,21 +30,20 @@ GROUPS = {
 
 def gradient_norms(grads: PyTree) -> Metrics:
     """Global norm of the gradients, and those of disjoint groups and of critics."""
-    squares, critics = {}, []
+    squares, critics = {}, jnp.zeros(0)
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
         group, square = group_of(path), leaf**2
         parts = {group: square.sum()}
         if _is_each_critic_s_own(path):
             each = jnp.atleast_1d(square)
             each = each.reshape(each.shape[0], -1).sum(axis=1)
-            critics.append(each)
+            critics = critics + each if critics.size else each
             if group == "head":
                 parts = {f"head{i}": x for i, x in enumerate(each, start=1)}
         for name, part in parts.items():
             squares[name] = squares.get(name, 0.0) + part
     norms = {f"train/grad_norm/{group}": square for group, square in squares.items()}
-    own = jnp.stack(critics).sum(axis=0) if critics else ()
-    for i, square in enumerate(own, start=1):
+    for i, square in enumerate(critics, start=1):
         norms[f"train/critic{i}_grad_norm"] = square
     norms["train/grad_norm_pre_clip"] = sum(squares.values())
     return jax.tree.map(jnp.sqrt, norms)
@@ -103,10 +102,8 @@ def target_metrics(
         held_out: Weights of what is held out `[T, B]`, if anything is.
         scale: The return scale.
     """
-    total = jnp.maximum(weight.sum(), TINY)
-    freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
     mean = average(advantage, weight)
-    variance = jnp.sum(weight * (advantage - mean) ** 2) / freedom
+    variance = average((advantage - mean) ** 2, weight)
     value = scale.decode(value)
     explained = {
         f"train/explained_variance{name}": returns.explained_variance(target, value, w)
