@@ -14,7 +14,15 @@ from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, population
+from ppo_jax.pbt import (
+    PBT,
+    Copy,
+    Everyone,
+    Readiness,
+    Reinitialize,
+    Truncation,
+    population,
+)
 from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.select import Selection, Selector
@@ -356,14 +364,14 @@ def test_too_few_ready_members_change_nothing():
     """P4: neither weights nor numbers; the tenth round goes ahead with two of them."""
     members = with_episodes(plain_members(), [0, 9, 0, 9, 0, 0])
     assert int(members.waited) == 0
+    pbt = dataclasses.replace(PLAIN.pbt, selector=Truncation(ratio=0.5))
     for round_ in range(1, 10):
-        after, generation = evolve(PLAIN.pbt, members)
+        after, generation = evolve(pbt, members)
         assert_same(members.runs, after.runs)
         assert int(after.waited) == round_ and not generation.fallback
         assert not generation.copied.any() and not generation.explored.any()
         np.testing.assert_array_equal(generation.ready, [0, 1, 0, 1, 0, 0])
         members = after
-    pbt = dataclasses.replace(PLAIN.pbt, selector=type(PLAIN.pbt.selector)(ratio=0.5))
     after, generation = evolve(pbt, members)
     assert generation.fallback and int(after.waited) == 0
     np.testing.assert_array_equal(generation.copied, [0, 1, 0, 0, 0, 0])
