@@ -32,6 +32,10 @@ EVOLUTION = 2**32 - 1
 """Sets the keys of generations apart from those of evaluations; no update's number."""
 
 
+Beginning = tuple[Population, int, list[dict[str, Any]]]
+"""A population, the updates it has done, and the lines of its lineage."""
+
+
 def start(config: Config) -> Population:
     """The population of an experiment before its first update."""
     key = jax.random.fold_in(jax.random.key(config.seed), 0)
@@ -70,9 +74,10 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         closing(Checkpointer(run_dir)) as checkpoints,
     ):
         console.say(f"training on {_device()}, in {run_dir}")
-        population, done, past = _beginning(config)
+        beginning = _beginning(config)
         if resume:
-            population, done, past = _resume(config, checkpoints, console)
+            beginning = _resume(config, checkpoints, beginning, console)
+        population, done, past = beginning
         family = Lineage(run_dir, past)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
@@ -138,8 +143,8 @@ def _device() -> str:
     return f"{device.platform} ({device.device_kind})"
 
 
-def _beginning(config: Config) -> tuple[Population, int, list[dict[str, Any]]]:
-    """A population, no updates done, and the first line of its lineage."""
+def _beginning(config: Config) -> Beginning:
+    """Before the first update; a population has the first line of its lineage."""
     population = start(config)
     if config.pbt is None:
         return population, 0, []
@@ -148,14 +153,14 @@ def _beginning(config: Config) -> tuple[Population, int, list[dict[str, Any]]]:
 
 
 def _resume(
-    config: Config, checkpoints: Checkpointer, console: Console
-) -> tuple[Population, int, list[dict[str, Any]]]:
+    config: Config, checkpoints: Checkpointer, fresh: Beginning, console: Console
+) -> Beginning:
     """The newest checkpoint, with the numbers that the run was given anew."""
     if checkpoints.empty:
         checkpoints.rewind(0)
         console.say("stopped before its first checkpoint; starting again")
-        return _beginning(config)
-    done, population, meta = checkpoints.restore(start(config))
+        return fresh
+    done, population, meta = checkpoints.restore(fresh[0])
     checkpoints.rewind(done)
     changed = differences(meta["config"], describe(config))
     for name, change in changed.items():
