@@ -58,11 +58,11 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     """
     key, key_rollout, key_update = jax.random.split(run.key, 3)
     actor, steps, carries = rollout.unroll(run.learner, run.actor, key_rollout)
-    batch, seen, metrics = _batch(run.learner, steps, carries)
+    batch, seen, metrics, said = _batch(run.learner, steps, carries)
     learner, outcome = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
     metrics |= diagnostics.carry_metrics(actor.carry)
-    learner = _adapt(learner, seen, outcome, metrics)
+    learner = _adapt(learner, seen, outcome, metrics, said)
     learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
     metrics["train/learning_rate"] = learner.config.optimizer.step_size(progress)
@@ -73,8 +73,12 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
 
 def _batch(
     learner: Learner, steps: Transition, carries: Carry
-) -> tuple[Batch, Rollout, Metrics]:
-    """What is learned from a rollout, all that needs the whole of it included."""
+) -> tuple[Batch, Rollout, Metrics, list[Metrics]]:
+    """What is learned from a rollout, all that needs the whole of it included.
+
+    Returns:
+        The batch, what terms saw of the rollout, all metrics, and those of each term.
+    """
     config, scale = learner.config, learner.return_scale
     learned = jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
     weight = jnp.where(learned[None], steps.weight, 0.0)
@@ -94,11 +98,12 @@ def _batch(
         std = metrics["train/advantages_std_raw"]
         unit = jnp.where(zero_variance.all(), jnp.inf, std)
     seen = Rollout(steps.reward, target, weight, unit)
-    prepared = []
+    prepared, said = [], []
     for term, memory in zip(config.terms, learner.memories, strict=True):
-        examples, said = term.prepare(memory, seen)
+        examples, own = term.prepare(memory, seen)
         prepared.append(examples)
-        metrics |= said
+        said.append(own)
+        metrics |= own
     metrics |= {
         "train/gae_clip_count": clipped.sum(),
         "train/advantages_zero_std": zero_variance.astype(jnp.float32).mean(),
@@ -110,7 +115,7 @@ def _batch(
         for name, each in config.critic.target_metrics(target).items()
     }
     batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
-    return batch, seen, metrics
+    return batch, seen, metrics, said
 
 
 def advantages(
@@ -160,13 +165,20 @@ def chunks(
 
 
 def _adapt(
-    learner: Learner, seen: Rollout, outcome: Outcome, metrics: Metrics
+    learner: Learner,
+    seen: Rollout,
+    outcome: Outcome,
+    metrics: Metrics,
+    said: list[Metrics],
 ) -> Learner:
-    """Moves what steers the next update, unless no step of this one was taken."""
+    """Moves what steers the next update, unless no step of this one was taken.
+
+    A term hears what it said itself, where several give a metric the same name.
+    """
     config, old = learner.config, learner
     memories = tuple(
-        term.update(memory, metrics)
-        for term, memory in zip(config.terms, learner.memories, strict=True)
+        term.update(memory, metrics | own)
+        for term, memory, own in zip(config.terms, learner.memories, said, strict=True)
     )
     learner = dataclasses.replace(learner, memories=memories)
     stop = config.kl_stop

@@ -89,3 +89,20 @@ def test_a_penalty_makes_the_policy_safe(trained):
     """PROP-13.15: a weight of the tail, without a multiplier."""
     assert trained["averse"]["risky"] < 0.2
     assert (trained["averse"]["train/cvar_lambda"] == 0).all()
+
+
+def test_each_constraint_follows_its_own_gap():
+    """PROP-13.10: two in one objective, whose metrics have the same names."""
+    met, violated = (terms.CVaRConstraint(limit=limit) for limit in (-1e3, 1e3))
+    config = Config(
+        env=RiskyBandit(),
+        num_steps=8,
+        num_minibatches=1,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        terms=(terms.Surrogate(), terms.Value(), violated, met),
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    _, _, rising, still = members.runs.learner.memories
+    assert rising[0] > 0
+    assert still[0] == 0
