@@ -92,7 +92,11 @@ class Gru(Memory):
 
 @component
 class GaussianHead:
-    """For real actions: a Gaussian with a state-independent deviation, then a clip."""
+    """For real actions: a Gaussian with a state-independent deviation, then a clip.
+
+    Attributes:
+        init_std: Deviation at the start, > 0.
+    """
 
     init_std: float = 1.0
 
@@ -103,7 +107,12 @@ class GaussianHead:
 
 @component
 class SquashedHead:
-    """For actions within bounds; σ = min_std + (max_std − min_std) · sigmoid(ρ)."""
+    """For actions within bounds; σ = min_std + (max_std − min_std) · sigmoid(ρ).
+
+    Attributes:
+        min_std: Least deviation before squashing, > 0.
+        max_std: Largest, more than `min_std`.
+    """
 
     min_std: float = 0.2
     max_std: float = 1.5

@@ -168,7 +168,13 @@ class Optimizer:
 
 @component
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015), with the ε of CleanRL and purejaxrl."""
+    """Adam (Kingma and Ba, 2015), with the ε of CleanRL and purejaxrl.
+
+    Attributes:
+        b1: Decay of the mean of gradients, in [0, 1).
+        b2: Decay of the mean of squares, in [0, 1).
+        eps: Guard of the denominator, > 0.
+    """
 
     b1: float = 0.9
     b2: float = 0.999
@@ -301,7 +307,13 @@ class UPGD(Gated):
 
 @component
 class AdaptiveUPGD(UPGD):
-    """Adam's direction, gated by utilities with a decay of their own."""
+    """Adam's direction, gated by utilities with a decay of their own.
+
+    Attributes:
+        b1: Decay of the mean of gradients, in [0, 1).
+        b2: Decay of the mean of squares, in [0, 1).
+        eps: Guard of the denominator, > 0.
+    """
 
     b1: float = 0.9
     b2: float = 0.999
@@ -313,7 +325,13 @@ class AdaptiveUPGD(UPGD):
 
 @component
 class UPGDW(Gated):
-    """Adam's direction, gated by utilities that decay as the second moments do."""
+    """Adam's direction, gated by utilities that decay as the second moments do.
+
+    Attributes:
+        b1: Decay of the mean of gradients, in [0, 1).
+        b2: Decay of the mean of squares and of the utilities, in [0, 1).
+        eps: Guard of the denominator, > 0.
+    """
 
     learning_rate: float = 1e-4
     weight_decay: float = 0.01

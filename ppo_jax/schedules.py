@@ -42,6 +42,9 @@ class Constant(Schedule):
 class Linear(Schedule):
     """From 1 to `final` on a straight line.
 
+    Attributes:
+        final: Factor at the end, ≥ 0.
+
     >>> float(Linear(final=0.5)(0.5))
     0.75
     """
@@ -60,6 +63,9 @@ class Linear(Schedule):
 @component
 class Cosine(Schedule):
     """From 1 to `final` along half a cosine, flat at both ends.
+
+    Attributes:
+        final: Factor at the end, ≥ 0.
 
     References:
         Loshchilov and Hutter, `SGDR: Stochastic Gradient Descent with Warm Restarts
@@ -84,6 +90,10 @@ class Cosine(Schedule):
 class Warmup(Schedule):
     """From 0 to 1 on a straight line, then another schedule over what remains.
 
+    Attributes:
+        fraction: Share of the training that the rise takes, in [0, 1).
+        then: The schedule of the rest.
+
     >>> warmup = Warmup(fraction=0.2, then=Linear())
     >>> [round(float(warmup(progress)), 4) for progress in (0.0, 0.1, 0.2, 0.6, 1.0)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -106,6 +116,12 @@ class Warmup(Schedule):
 @component
 class Ramp(Schedule):
     """From `initial` to `final` on a straight line, constant before and after.
+
+    Attributes:
+        initial: Factor before, ≥ 0.
+        final: Factor after, ≥ 0.
+        begin: Progress at which the line begins, ≥ 0.
+        length: Progress that it takes, ≥ 0; 0: a step.
 
     >>> ramp = Ramp(initial=1.8, final=1.0, begin=0.2, length=0.4)
     >>> [round(float(ramp(progress)), 4) for progress in (0.0, 0.2, 0.4, 0.6, 1.0)]

@@ -76,6 +76,7 @@ LAYERS = (
     (
         "evaluate",
         "export",
+        "hypers",
         "replay",
         "report",
         "robustness",

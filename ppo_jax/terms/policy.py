@@ -55,7 +55,11 @@ class Surrogate(Term):
 
 @component
 class Entropy(Term):
-    """A bonus for the entropy of the policy."""
+    """A bonus for the entropy of the policy.
+
+    Attributes:
+        coef: Coefficient; 0: only measured.
+    """
 
     coef: float = 0.01
 

@@ -1,0 +1,127 @@
+"""Every number of every component, as `docs/hypers.md`.
+
+`python -m ppo_jax.hypers > docs/hypers.md`. A number is a float field: it may differ
+over a population, change during a run and be searched by its path. What it means and
+where it may lie is what the component's docstring says.
+"""
+
+import dataclasses
+import inspect
+import re
+import types
+import typing
+from types import ModuleType
+
+from ppo_jax import (
+    attacks,
+    config,
+    controllers,
+    critics,
+    networks,
+    optimizers,
+    return_scale,
+    schedules,
+    terms,
+)
+from ppo_jax.component import is_component
+from ppo_jax.metrics import table
+
+MODULES = (
+    config,
+    terms,
+    optimizers,
+    schedules,
+    controllers,
+    critics,
+    return_scale,
+    networks,
+    attacks,
+)
+HEADER = ("number", "default", "meaning")
+INTRODUCTION = """\
+# Hyper-parameters
+
+Every number, by component: float fields, which may differ over a population, change
+during a run without a compilation, and be searched by their path in the config, such as
+`optimizer.learning_rate` or `terms.0.clip_eps`. Ranges are checked at construction.
+Generated: `python -m ppo_jax.hypers > docs/hypers.md`.
+
+How they interact:
+
+- `VGS.alpha` > 0 scales gradients down, but not fixed noise of UPGD: with `vgs`, noise
+  is relative to the direction by default, and fixed noise above 10⁻⁴ warns.
+- `max_grad_norm` bounds what VGS has scaled; decoupled decay is not bounded.
+- `schedule` multiplies `learning_rate`, and with it decoupled decay.
+- `Value.clip_eps` needs a critic with a `clip`, and is in units of the return scale.
+- `KlStop.target` ends updates early, `KlPid.target` moves a penalty: the second should
+  be the smaller one.
+- The coefficients of CVaR terms weigh the tail against a mean of weight 1.
+"""
+
+
+def document() -> str:
+    """The tables as Markdown, a section per component that has numbers."""
+    parts = [INTRODUCTION]
+    for module in MODULES:
+        for component in _components(module):
+            rows = _rows(component)
+            if rows:
+                name = f"{_short(module)}.{component.__name__}"
+                parts.append(f"\n## `{name}`\n\n{table(HEADER, rows)}")
+    return "".join(parts)
+
+
+def _components(module: ModuleType) -> list[type]:
+    """Public components that a module defines or names, in their order."""
+    return [
+        value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and is_component(value)
+        and not name.startswith("_")
+        and value.__module__.startswith(module.__name__)
+    ]
+
+
+def _rows(component: type) -> list[tuple[str, str, str]]:
+    hints = typing.get_type_hints(component)
+    meanings = {
+        name: text
+        for parent in reversed(component.__mro__)
+        for name, text in _attributes(inspect.getdoc(parent) or "").items()
+    }
+    return [
+        (f"`{field.name}`", _default(field), meanings.get(field.name, ""))
+        for field in dataclasses.fields(component)
+        if _is_number(hints[field.name])
+    ]
+
+
+def _is_number(hint: object) -> bool:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(map(_is_number, typing.get_args(hint)))
+    return hint is float
+
+
+def _default(field: dataclasses.Field) -> str:
+    missing = field.default is dataclasses.MISSING
+    return "required" if missing else f"`{field.default}`"
+
+
+def _attributes(doc: str) -> dict[str, str]:
+    """What the section `Attributes` of a docstring says, by name."""
+    section = re.search(r"^Attributes:\n((?:    .*\n?|\n)*)", doc, re.MULTILINE)
+    if section is None:
+        return {}
+    entries = re.findall(
+        r"^    (\w+): (.*(?:\n        .*)*)", section.group(1), re.MULTILINE
+    )
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def _short(module: ModuleType) -> str:
+    return module.__name__.removeprefix("ppo_jax.")
+
+
+if __name__ == "__main__":
+    print(document(), end="")
