@@ -42,3 +42,13 @@ def _as_first_member(f):
         return jax.tree.map(lambda x: x[0], mapped(*pairs))
 
     return call
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Drops the compiled programs of a module when it is done.
+
+    Each holds memory maps, of which a process may have only so many.
+    """
+    yield
+    jax.clear_caches()
