@@ -103,7 +103,9 @@ def target_metrics(
         scale: The return scale.
     """
     mean = average(advantage, weight)
-    variance = average((advantage - mean) ** 2, weight)
+    total = jnp.maximum(weight.sum(), TINY)
+    freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
+    variance = jnp.sum(weight * (advantage - mean) ** 2) / freedom
     value = scale.decode(value)
     explained = {
         f"train/explained_variance{name}": returns.explained_variance(target, value, w)
