@@ -260,9 +260,10 @@ def program(config):
     return str(begins), str(known), str(trains)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
-    [pytest.param(EVERYTHING, marks=pytest.mark.slow), ANOTHER],
+    [EVERYTHING, ANOTHER],
     ids=["everything", "another"],
 )
 def test_every_structure_is_compiled_for(config):
