@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("component", "files", "metrics", "tree"),
+    ("component", "deferred", "files", "metrics", "tree"),
     (
         "alerts",
         "distributions",

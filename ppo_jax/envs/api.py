@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.component import component, require
+from ppo_jax.deferred import deferred
 from ppo_jax.types import Array, Key, PyTree
 
 NEVER = 2**31 - 1
@@ -186,9 +187,7 @@ class Gymnax(Env):
 
     def validate(self) -> None:
         """Raises a `ValueError` for an unknown id."""
-        import gymnax  # At first use: with pandas and matplotlib it takes seconds.
-
-        known = gymnax.registered_envs
+        known = _gymnax().registered_envs
         if self.id not in known:
             close = difflib.get_close_matches(self.id, known, n=1, cutoff=0.0)
             expected = f"an id that gymnax knows; the closest is {close[0]!r}"
@@ -272,16 +271,27 @@ class _Loaded(NamedTuple):
 
 
 @functools.cache
+def _gymnax() -> Any:
+    """Imports gymnax at first use, without what only its pictures need.
+
+    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time.
+    """
+    with deferred("seaborn", "matplotlib.pyplot"):
+        import gymnax
+
+    return gymnax
+
+
+@functools.cache
 def _load(env_id: str) -> _Loaded:
     """Makes an environment once: gymnax compiles anew for every instance."""
-    import gymnax
-    from gymnax.environments.environment import Environment
-
+    gymnax = _gymnax()
+    base = gymnax.environments.environment.Environment
     # The first call may be inside a trace, whose tracers must not be cached.
     with jax.ensure_compile_time_eval():
         env, params = gymnax.make(env_id)
         space = _action_space(env_id, env.action_space(params))
-    counts = getattr(type(env), "is_truncated", None) is Environment.is_truncated
+    counts = getattr(type(env), "is_truncated", None) is base.is_truncated
     limit = math.ceil(params.max_steps_in_episode) if counts else None
     return _Loaded(env, params, space, limit)
 

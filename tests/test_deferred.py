@@ -1,0 +1,48 @@
+"""Imports that are put off until something is used."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from ppo_jax.deferred import deferred
+
+
+def in_fresh_python(program):
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_gymnax_environment_needs_no_plotting_library():
+    said = in_fresh_python(
+        "import sys\n"
+        "from ppo_jax.envs import make\n"
+        "print(make('CartPole-v1').action_space.n)\n"
+        "print(*{'pandas', 'seaborn', 'matplotlib.pyplot'} & sys.modules.keys())\n"
+    )
+    assert said == ["2"]
+
+
+def test_a_deferred_module_is_there_as_soon_as_it_is_used():
+    with deferred("this_module_is_missing", "sys"):
+        stand_in = importlib.import_module("this_module_is_missing")
+
+        assert sys.modules["sys"] is sys
+    assert "this_module_is_missing" not in sys.modules
+    assert not hasattr(stand_in, "__file__")
+    with pytest.raises(ModuleNotFoundError, match="this_module_is_missing"):
+        _ = stand_in.anything
+
+
+def test_gymnax_can_still_draw():
+    said = in_fresh_python(
+        "from ppo_jax.envs import make\n"
+        "make('Pong-misc').action_space\n"
+        "from gymnax.environments.misc import pong\n"
+        "import seaborn\n"
+        "print(pong.sns.color_palette is seaborn.color_palette)\n"
+    )
+    assert said == ["True"]
