@@ -3,6 +3,9 @@
 A component builds a chain without a learning rate: variance scaling, clip, direction,
 decoupled weight decay. Whoever applies the updates multiplies by `learning_rate`,
 which can therefore change at any step and keep the moments.
+
+The bases of an optimiser name the links of its direction from the last to the first:
+`UPGDW(Decayed, Gated, Adam)` decays what is gated of Adam's direction.
 """
 
 import warnings
@@ -13,16 +16,14 @@ import optax
 
 from ppo_jax.component import component, concrete, require_range
 from ppo_jax.schedules import Linear, Schedule
+from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
 from ppo_jax.transforms.upgd import (
     Combine,
     GateByUtilityState,
-    NoiseScale,
     Normalize,
-    fixed,
     gate_by_utility,
     min_max,
     protecting,
-    relative,
     upgd_metrics,
 )
 from ppo_jax.transforms.vgs import (
@@ -130,8 +131,8 @@ class Optimizer:
         require_range(self, "max_grad_norm", expected, lambda x: x > 0)
 
     def direction(self) -> optax.GradientTransformation:
-        """The transformation from clipped gradients to unscaled updates."""
-        raise NotImplementedError
+        """From clipped gradients to updates, but for −learning rate: as they are."""
+        return optax.identity()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
         """The chain that turns gradients into updates, but for −learning rate."""
@@ -185,8 +186,13 @@ class Adam(Optimizer):
 
 
 @component
-class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+class Sgd(Optimizer):
+    """Stochastic gradient descent."""
+
+
+@component
+class Decayed(Optimizer):
+    """Another direction with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     Attributes:
         weight_decay: λ ≥ 0: weights shrink by 1 − learning rate · λ per step.
@@ -204,14 +210,6 @@ class AdamW(Adam):
 
 
 @component
-class Sgd(Optimizer):
-    """Stochastic gradient descent."""
-
-    def direction(self) -> optax.GradientTransformation:
-        return optax.identity()
-
-
-@component
 class Gated(Optimizer):
     """Utility-gated perturbed descent (Elsayed and Mahmood, 2024) along a direction.
 
@@ -222,7 +220,6 @@ class Gated(Optimizer):
     `sigma` > 10⁻⁴ warns; 5·10⁻⁴ to 10⁻³ is advised for relative noise.
 
     Attributes:
-        weight_decay: Decoupled decay λ ≥ 0.
         sigma: Size of the noise, ≥ 0; 0: no noise; None: not even drawn.
         noise_scale: The unit of noise: `fixed`, `gradient_norm` or `relative`; None:
             `relative` with `vgs`, else `fixed`.
@@ -232,13 +229,13 @@ class Gated(Optimizer):
         step_multiplier: Factor > 0 of the gated update; 2 in the reference code.
         normalize: From utilities to what the gate takes.
         combine: What is gated: `protecting` or `non_protecting`.
+        sampler: What draws the noise; `hashed_normal` costs a processor far less.
 
     Warns:
         UserWarning: At construction, for loud fixed noise behind VGS.
     """
 
     learning_rate: float = 1e-5
-    weight_decay: float = 0.001
     sigma: float | None = 0.001
     noise_scale: NoiseScale | None = None
     noise_beta: float = 0.0
@@ -247,17 +244,13 @@ class Gated(Optimizer):
     step_multiplier: float = 1.0
     normalize: Normalize = min_max
     combine: Combine = protecting
+    sampler: Sampler = jax.random.normal
 
     def validate(self) -> None:
         super().validate()
-        require_range(self, "weight_decay", "a number ≥ 0", lambda x: x >= 0)
         require_range(self, "step_multiplier", "a number > 0", lambda x: x > 0)
         self.direction()
         _warn_of_noise(self)
-
-    def inner(self) -> optax.GradientTransformation:
-        """From clipped gradients to the direction that is gated."""
-        raise NotImplementedError
 
     def utility_decay(self) -> float:
         """The decay of the utilities, in [0, 1)."""
@@ -265,7 +258,7 @@ class Gated(Optimizer):
 
     def direction(self) -> optax.GradientTransformation:
         gate = gate_by_utility(
-            self.inner(),
+            super().direction(),
             beta=self.utility_decay(),
             sigma=self.sigma,
             temperature=self.temperature,
@@ -274,9 +267,9 @@ class Gated(Optimizer):
             noise_scale=_noise_scale(self),
             normalize=self.normalize,
             combine=self.combine,
+            sampler=self.sampler,
         )
-        multiply = optax.scale(self.step_multiplier)
-        return optax.chain(gate, multiply, optax.add_decayed_weights(self.weight_decay))
+        return optax.chain(gate, optax.scale(self.step_multiplier))
 
     def metrics(self, opt_state: PyTree) -> Metrics:
         gate = upgd_metrics(
@@ -289,58 +282,42 @@ class Gated(Optimizer):
 
 
 @component
-class UPGD(Gated):
+class AdamW(Decayed, Adam):
+    """Adam with decoupled weight decay."""
+
+
+@component
+class UPGD(Decayed, Gated):
     """Utility-gated gradients.
 
     Attributes:
         beta_utility: Decay of the utilities, in [0, 1).
     """
 
+    weight_decay: float = 0.001
     beta_utility: float = 0.999
-
-    def inner(self) -> optax.GradientTransformation:
-        return optax.identity()
 
     def utility_decay(self) -> float:
         return self.beta_utility
 
 
 @component
-class AdaptiveUPGD(UPGD):
-    """Adam's direction, gated by utilities with a decay of their own.
+class AdaptiveUPGD(UPGD, Adam):
+    """Adam's direction, gated by utilities with a decay of their own."""
 
-    Attributes:
-        b1: Decay of the mean of gradients, in [0, 1).
-        b2: Decay of the mean of squares, in [0, 1).
-        eps: Guard of the denominator, > 0.
-    """
-
-    b1: float = 0.9
-    b2: float = 0.999
     eps: float = 1e-8
-
-    def inner(self) -> optax.GradientTransformation:
-        return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
 
 @component
-class UPGDW(Gated):
+class UPGDW(Decayed, Gated, Adam):
     """Adam's direction, gated by utilities that decay as the second moments do.
 
     Attributes:
-        b1: Decay of the mean of gradients, in [0, 1).
         b2: Decay of the mean of squares and of the utilities, in [0, 1).
-        eps: Guard of the denominator, > 0.
     """
 
     learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    b1: float = 0.9
-    b2: float = 0.999
     eps: float = 1e-8
-
-    def inner(self) -> optax.GradientTransformation:
-        return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
 
     def utility_decay(self) -> float:
         return self.b2
@@ -362,7 +339,7 @@ def _warn_of_noise(optimizer: Gated) -> None:
         warnings.warn(
             f"{name}.noise_scale: fixed noise of sigma = {sigma} > {LOUD_SIGMA} does "
             "not shrink when VGS scales gradients down; `relative` does",
-            stacklevel=5,  # Whoever constructs the component.
+            stacklevel=6,  # Whoever constructs the component.
         )
 
 

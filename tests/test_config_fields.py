@@ -16,7 +16,7 @@ from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Cosine, Linear, Ramp, Warmup
 from ppo_jax.standardization import PerEnv
-from ppo_jax.transforms import upgd, vgs
+from ppo_jax.transforms import noise, upgd, vgs
 
 SIZES = {
     "num_envs": 4,
@@ -201,7 +201,8 @@ def rows_differ(leaf):
 
 FUNCTIONS = {
     "statistic": vgs.second_moment,
-    "noise_scale": upgd.gradient_norm,
+    "noise_scale": noise.gradient_norm,
+    "sampler": noise.hashed_normal,
     "normalize": upgd.global_max,
     "combine": upgd.non_protecting,
 }

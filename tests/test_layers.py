@@ -26,10 +26,10 @@ LAYERS = (
         "moments",
         "norms",
         "schedules",
-        "transforms.upgd",
+        "transforms.noise",
         "transforms.vgs",
     ),
-    ("return_scale",),
+    ("return_scale", "transforms.upgd"),
     (
         "attacks",
         "controllers.smoothing",

@@ -17,7 +17,7 @@ from ppo_jax.experiment import describe
 from ppo_jax.metrics import summarize
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
 from ppo_jax.pbt import population
-from ppo_jax.transforms.upgd import fixed, gradient_norm, relative
+from ppo_jax.transforms.noise import fixed, gradient_norm, relative
 
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
 GATED = [UPGD, UPGDW, AdaptiveUPGD]

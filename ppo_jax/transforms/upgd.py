@@ -1,6 +1,5 @@
 """Utility-gated perturbed gradient descent: useful weights are kept, others explore."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,16 +9,22 @@ import optax
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
+from ppo_jax.transforms.noise import (
+    NoiseScale,
+    NoiseState,
+    Sampler,
+    fixed,
+    noise_like,
+    norm,
+    unbiased,
+)
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 TINY_RANGE = 1e-6
 """Utilities that differ by less, relative to the largest, differ by rounding only."""
 
 Normalize = Callable[[PyTree], PyTree]
-"""From bias-corrected utilities to scaled ones, non-decreasing in each utility."""
-
-NoiseScale = Callable[[Array, Array], Array]
-"""From a leaf's gradient and direction to the unit `[]` of its noise."""
+"""From utilities, known up to a positive factor, to scaled ones; order is kept."""
 
 Combine = Callable[[Array, Array, Array], Array]
 """From a leaf's direction, noise and gate to its update."""
@@ -30,9 +35,7 @@ class GateByUtilityState(NamedTuple):
 
     count: Array  # Updates so far; shape=(), dtype=int32.
     utility: PyTree  # Moving mean of −g·w from 0, not bias-corrected, float32.
-    noise_unit: PyTree  # Moving mean from 0 of each leaf's unit of noise, float32.
-    noise_std: PyTree  # Of the last update, one scalar per leaf.
-    direction_norm: Array  # Of the last update; shape=().
+    noise: NoiseState
     update_norm: Array  # Of the last update; shape=().
     inner: optax.OptState
 
@@ -68,31 +71,6 @@ def global_max(utilities: PyTree) -> PyTree:
     return jax.tree.map(lambda utility: utility / unit, utilities)
 
 
-def fixed(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the update: σ itself."""
-    del gradient, direction
-    return jnp.ones(())
-
-
-def gradient_norm(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the L2 norm of the leaf's gradient.
-
-    A norm and not a root mean square: the noise of a leaf with n elements is σ √n
-    times its gradient.
-    """
-    del direction
-    return jnp.sqrt(jnp.sum(gradient**2))
-
-
-def relative(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the root mean square of the leaf's direction.
-
-    The ratio of noise to direction is σ, whatever scaled the gradients before.
-    """
-    del gradient
-    return jnp.sqrt(jnp.mean(direction**2))
-
-
 def protecting(direction: Array, noise: Array, gate: Array) -> Array:
     """Useful weights are protected from both noise and gradients."""
     return (direction + noise) * gate
@@ -113,7 +91,7 @@ def gate_by_utility(
     noise_scale: NoiseScale = fixed,
     normalize: Normalize = min_max,
     combine: Combine = protecting,
-    sampler: Callable[..., Array] = jax.random.normal,
+    sampler: Sampler = jax.random.normal,
 ) -> optax.GradientTransformationExtraArgs:
     """Gates a direction and noise by how useful each weight is.
 
@@ -184,17 +162,17 @@ def gate_by_utility(
     >>> [f"{update:.3f}" for update in updates]  # Utilities −1, 1 and 0.
     ['0.731', '0.269', '0.500']
     """
-    _require_ranges(beta, sigma, temperature, noise_beta, min_noise_std)
+    require_number("beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
+    require_number("temperature", temperature, "a number > 0", lambda x: x > 0)
     inner = optax.with_extra_args_support(inner)
+    noise = noise_like(sigma, noise_beta, min_noise_std, noise_scale, sampler)
 
     def init_fn(params):
         params = optax.tree.cast(params, jnp.float32)
         return GateByUtilityState(
             count=jnp.zeros((), jnp.int32),
             utility=optax.tree.zeros_like(params),
-            noise_unit=jax.tree.map(lambda _: jnp.zeros(()), params),
-            noise_std=jax.tree.map(lambda _: jnp.zeros(()), params),
-            direction_norm=jnp.zeros(()),
+            noise=noise.init(params),
             update_norm=jnp.zeros(()),
             inner=inner.init(params),
         )
@@ -210,25 +188,19 @@ def gate_by_utility(
             lambda u, g, w: beta * u + (1 - beta) * (-g * w),
             *(state.utility, gradients, params),
         )
-        gate = _gates(utility, count, beta, temperature, normalize)
         direction, inner_state = inner.update(
             gradients, state.inner, params, key=key, **extra_args
         )
-        unit = jax.tree.map(
-            lambda e, g, d: noise_beta * e + (1 - noise_beta) * noise_scale(g, d),
-            *(state.noise_unit, gradients, direction),
+        drawn, noise_state = noise.update(
+            direction, state.noise, gradients=gradients, count=count, key=key
         )
-        std = _noise_std(unit, count, sigma, noise_beta, min_noise_std)
-        off = sigma is None
-        noise = std if off else _draw(key, count, direction, std, sampler)
-        gated = jax.tree.map(combine, direction, noise, gate)
+        gate = _gates(utility, temperature, normalize)
+        gated = jax.tree.map(combine, direction, drawn, gate)
         return jax.tree.map(jnp.asarray, gated, dtypes), GateByUtilityState(
             count=count,
             utility=utility,
-            noise_unit=unit,
-            noise_std=std,
-            direction_norm=_norm(direction),
-            update_norm=_norm(gated),
+            noise=noise_state,
+            update_norm=norm(gated),
             inner=inner_state,
         )
 
@@ -254,20 +226,9 @@ def upgd_metrics(
         Metrics `[]`. A gate counts as saturated if its weight's normalised utility is
         within 1 % of ±1 or beyond.
     """
-    count = jnp.maximum(state.count, 1)
-    utility = _corrected(state.utility, beta, count)
-    low, high = _extrema(utility)
-    scaled, gate = (
-        _flat(tree)
-        for tree in (
-            normalize(utility),
-            _gates(state.utility, count, beta, temperature, normalize),
-        )
-    )
-    noise = jax.tree.map(
-        lambda std, x: std * math.sqrt(x.size), state.noise_std, utility
-    )
-    tiny = jnp.finfo(jnp.float32).tiny
+    low, high = unbiased(_extrema(state.utility), beta, jnp.maximum(state.count, 1))
+    scaled = _flat(normalize(state.utility))
+    gate = _flat(_gates(state.utility, temperature, normalize))
     return {
         "upgd/utility_min": low,
         "upgd/utility_max": high,
@@ -275,8 +236,8 @@ def upgd_metrics(
         "upgd/gate_mean": gate.mean(),
         "upgd/gate_std": gate.std(),
         "upgd/gate_saturated_frac": jnp.mean(jnp.abs(scaled) >= 0.99),
-        "upgd/noise_std_mean": _flat(state.noise_std).mean(),
-        "upgd/noise_to_signal": _norm(noise) / jnp.maximum(state.direction_norm, tiny),
+        "upgd/noise_std_mean": _flat(state.noise.std).mean(),
+        "upgd/noise_to_signal": state.noise.to_signal,
         "upgd/update_norm": state.update_norm,
     }
 
@@ -303,78 +264,13 @@ def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
     return jax.tree.map(scale, utilities)
 
 
-def _gates(
-    utility: PyTree,
-    count: Array,
-    beta: ArrayLike,
-    temperature: ArrayLike,
-    normalize: Normalize,
-) -> PyTree:
-    scaled = normalize(_corrected(utility, beta, count))
+def _gates(utility: PyTree, temperature: ArrayLike, normalize: Normalize) -> PyTree:
+    """Gates of weights; the bias of the moving utilities is a factor, and cancels."""
+    scaled = normalize(utility)
     return jax.tree.map(lambda x: jax.nn.sigmoid(-x / temperature), scaled)
-
-
-def _corrected(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
-    """A moving mean that began at 0 without its bias; 1 − βᵗ does not cancel."""
-    correction = -jnp.expm1(count * jnp.log1p(jnp.asarray(beta, jnp.float32) - 1))
-    return jax.tree.map(lambda x: x / correction, moment)
-
-
-def _noise_std(
-    unit: PyTree,
-    count: Array,
-    sigma: ArrayLike | None,
-    noise_beta: ArrayLike,
-    min_noise_std: ArrayLike,
-) -> PyTree:
-    """Standard deviation of the noise of each leaf `[]`."""
-
-    def std(unit):
-        loud = jnp.maximum(strength * unit, min_noise_std)
-        return jnp.where(strength > 0, loud, 0.0)
-
-    strength = jnp.asarray(0.0 if sigma is None else sigma, jnp.float32)
-    return jax.tree.map(std, _corrected(unit, noise_beta, count))
-
-
-def _draw(
-    key: Key | None,
-    count: Array,
-    like: PyTree,
-    std: PyTree,
-    sampler: Callable[..., Array],
-) -> PyTree:
-    """Noise of every leaf, independent over leaves and steps."""
-    if key is None:
-        raise ValueError("update: expected a `key` to draw noise from")
-    leaves, structure = jax.tree.flatten(like)
-    step = jax.random.fold_in(key, count)
-    keys = structure.unflatten(
-        [jax.random.fold_in(step, i) for i in range(len(leaves))]
-    )
-    return jax.tree.map(lambda k, x, s: s * sampler(k, x.shape), keys, like, std)
 
 
 def _flat(tree: PyTree) -> Array:
     """All numbers of a tree `[n]`; one 0 for an empty one."""
     leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
     return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
-
-
-def _norm(tree: PyTree) -> Array:
-    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))
-
-
-def _require_ranges(
-    beta: ArrayLike,
-    sigma: ArrayLike | None,
-    temperature: ArrayLike,
-    noise_beta: ArrayLike,
-    min_noise_std: ArrayLike,
-) -> None:
-    in_unit = "a number in [0, 1)"
-    require_number("beta", beta, in_unit, lambda x: 0 <= x < 1)
-    require_number("sigma", sigma, "a number ≥ 0, or None", lambda x: x >= 0)
-    require_number("temperature", temperature, "a number > 0", lambda x: x > 0)
-    require_number("noise_beta", noise_beta, in_unit, lambda x: 0 <= x < 1)
-    require_number("min_noise_std", min_noise_std, "a number ≥ 0", lambda x: x >= 0)

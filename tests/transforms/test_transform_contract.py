@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from ppo_jax.checkpoint import Checkpointer
-from ppo_jax.transforms import upgd, vgs
+from ppo_jax.transforms import noise, upgd, vgs
 
 KEY = jax.random.key(3)
 STATIC = ("inner", "statistic", "aggregate", "noise_scale", "normalize")
@@ -29,7 +29,7 @@ FACTORIES = {
         aggregate=vgs.pooled,
     ),
     "upgd": gated(optax.identity()),
-    "adaptive_upgd": gated(optax.scale_by_adam(), noise_scale=upgd.relative),
+    "adaptive_upgd": gated(optax.scale_by_adam(), noise_scale=noise.relative),
     "upgd_paper": gated(
         optax.identity(), normalize=upgd.global_max, combine=upgd.non_protecting
     ),

@@ -1,0 +1,187 @@
+"""Noise to add to updates: in units of what, and drawn by which generator."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.typing import ArrayLike
+
+from ppo_jax.component import require_number
+from ppo_jax.types import Array, Key, PyTree
+
+NoiseScale = Callable[[Array, Array], Array]
+"""From a leaf's gradient and direction to the unit `[]` of its noise."""
+
+Sampler = Callable[[Key, tuple[int, ...]], Array]
+"""From a key and a shape to independent numbers of mean 0 and variance 1, float32."""
+
+
+class NoiseState(NamedTuple):
+    """How large noise is; never a key."""
+
+    unit: PyTree  # Moving mean from 0 of each leaf's unit, not bias-corrected, float32.
+    std: PyTree  # Of the last update, one scalar per leaf.
+    to_signal: Array  # Its norm over that of the direction, last update; shape=().
+
+
+def fixed(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the update: σ itself."""
+    del gradient, direction
+    return jnp.ones(())
+
+
+def gradient_norm(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the L2 norm of the leaf's gradient.
+
+    A norm and not a root mean square: the noise of a leaf with n elements is σ √n
+    times its gradient.
+    """
+    del direction
+    return jnp.sqrt(jnp.sum(gradient**2))
+
+
+def relative(gradient: Array, direction: Array) -> Array:
+    """Noise in units of the root mean square of the leaf's direction.
+
+    The ratio of noise to direction is σ, whatever scaled the gradients before.
+    """
+    del gradient
+    return jnp.sqrt(jnp.sum(direction**2) / max(direction.size, 1))
+
+
+def hashed_normal(key: Key, shape: tuple[int, ...]) -> Array:
+    """Standard normal numbers from a hash of each element's index.
+
+    The key seeds two rounds of a 32-bit finaliser: a few integer operations per number,
+    where `jax.random.normal` encrypts a counter. On a processor that is the difference
+    between noise that costs more than Adam's step and noise that costs a fraction of
+    it. Made for perturbing weights: do not draw keys or secrets from it.
+
+    References:
+        Wellons, `Hash function prospector
+        <https://github.com/skeeto/hash-prospector>`_ (the finaliser).
+
+    >>> x = hashed_normal(jax.random.key(0), (1000, 100))
+    >>> f"{x.mean():.2f} {x.std():.2f} {(abs(x) < 1).mean():.2f}"
+    '-0.00 1.00 0.68'
+    """
+    seeds = jax.random.bits(key, (2,), jnp.uint32)
+    x = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    for seed in seeds:
+        x = _mix(x ^ seed)
+    # 24 bits at the middle of their interval, so that neither end is ±1.
+    uniform = (x >> 8).astype(jnp.float32) * 2.0**-23 + (2.0**-24 - 1)
+    return math.sqrt(2) * jax.lax.erf_inv(uniform)
+
+
+def noise_like(
+    sigma: ArrayLike | None,
+    beta: ArrayLike = 0.0,
+    min_std: ArrayLike = 1e-6,
+    scale: NoiseScale = fixed,
+    sampler: Sampler = jax.random.normal,
+) -> optax.GradientTransformationExtraArgs:
+    """Replaces directions by noise of N(0, max(σ · unit, min_std)²).
+
+    The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
+    may give a key per step, or the same one always.
+
+    Args:
+        sigma: Size σ ≥ 0; 0: silence; None: silence, and nothing is computed for it.
+        beta: Decay in [0, 1) of the moving mean of the unit; 0: that of the present.
+        min_std: Least standard deviation ≥ 0 of noise that is not off.
+        scale: The unit.
+        sampler: What draws standard normal numbers.
+
+    Returns:
+        A transformation whose `update` needs `gradients`, `count` and, unless σ is
+        None, `key` by keyword.
+
+    Raises:
+        ValueError: For a known number out of its range; at an update without a key
+            that it needs.
+    """
+    require_number("sigma", sigma, "a number ≥ 0, or None", lambda x: x >= 0)
+    require_number("noise_beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
+    require_number("min_noise_std", min_std, "a number ≥ 0", lambda x: x >= 0)
+
+    def init_fn(params):
+        zeros = jax.tree.map(lambda _: jnp.zeros(()), params)
+        return NoiseState(unit=zeros, std=zeros, to_signal=jnp.zeros(()))
+
+    def update_fn(
+        directions,
+        state,
+        params=None,
+        *,
+        gradients: PyTree,
+        count: Array,
+        key: Key | None,
+    ):
+        del params
+        if sigma is None:
+            return state.std, state
+        if key is None:
+            raise ValueError("update: expected a `key` to draw noise from")
+        strength = jnp.asarray(sigma, jnp.float32)
+        unit = jax.tree.map(
+            lambda e, g, d: beta * e + (1 - beta) * scale(g, d),
+            *(state.unit, gradients, directions),
+        )
+        std = jax.tree.map(
+            lambda u: jnp.where(strength > 0, jnp.maximum(strength * u, min_std), 0.0),
+            unbiased(unit, beta, count),
+        )
+        noise = jax.tree.map(
+            lambda d, k, s: s * sampler(k, d.shape),
+            *(directions, _keys(key, count, directions), std),
+        )
+        return noise, NoiseState(unit, std, _to_signal(std, directions))
+
+    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+
+
+def unbiased(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
+    """A moving mean that began at 0 without its bias; 1 − βᵗ does not cancel.
+
+    >>> f"{unbiased(jnp.float32(0.001), 0.999, jnp.int32(1)):.4f}"
+    '1.0000'
+    """
+    correction = -jnp.expm1(count * jnp.log1p(jnp.asarray(beta, jnp.float32) - 1))
+    return jax.tree.map(lambda x: x / correction, moment)
+
+
+def norm(tree: PyTree) -> Array:
+    """The L2 norm of all leaves together, 0 for none.
+
+    >>> float(norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
+    5.0
+    """
+    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))
+
+
+def _mix(x: Array) -> Array:
+    """A bijection of 32-bit words whose bits all depend on all."""
+    x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
+    x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
+    return x ^ (x >> 15)
+
+
+def _keys(key: Key, count: Array, like: PyTree) -> PyTree:
+    """A key for every leaf, another one at every step."""
+    step = jax.random.fold_in(key, count)
+    leaves, structure = jax.tree.flatten(like)
+    return structure.unflatten(
+        [jax.random.fold_in(step, i) for i in range(len(leaves))]
+    )
+
+
+def _to_signal(std: PyTree, directions: PyTree) -> Array:
+    """The expected norm of the noise over the norm of the directions."""
+    loud = jax.tree.map(lambda s, d: s * math.sqrt(d.size), std, directions)
+    tiny = jnp.finfo(jnp.float32).tiny
+    return norm(loud) / jnp.maximum(norm(directions), tiny)
