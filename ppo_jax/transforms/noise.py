@@ -54,28 +54,30 @@ def relative(gradient: Array, direction: Array) -> Array:
 
 
 def hashed_normal(key: Key, shape: tuple[int, ...]) -> Array:
-    """Standard normal numbers from a hash of each element's index.
+    """Nearly normal numbers: sums of eight bytes of a hash of each element's index.
 
-    The key seeds two rounds of a 32-bit finaliser: a few integer operations per number,
-    where `jax.random.normal` encrypts a counter. On a processor that is the difference
-    between noise that costs more than Adam's step and noise that costs a fraction of
-    it. Made for perturbing weights: do not draw keys or secrets from it.
+    The key seeds a 32-bit finaliser: some twenty integer operations per number, where
+    `jax.random.normal` encrypts a counter and inverts the error function. On a
+    processor that is the difference between noise that costs several of Adam's steps
+    and noise that is nearly free. The distribution function differs from the normal one
+    by at most 0.005, the kurtosis is 2.85, and no number is beyond ±4.9. Made for
+    perturbing weights: do not draw keys, secrets or tails from it.
 
     References:
         Wellons, `Hash function prospector
         <https://github.com/skeeto/hash-prospector>`_ (the finaliser).
 
     >>> x = hashed_normal(jax.random.key(0), (1000, 100))
-    >>> f"{x.mean():.2f} {x.std():.2f} {(abs(x) < 1).mean():.2f}"
-    '-0.00 1.00 0.68'
+    >>> f"{x.std():.2f} {(abs(x) < 2).mean():.2f}"
+    '1.00 0.95'
     """
-    seeds = jax.random.bits(key, (2,), jnp.uint32)
-    x = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    for seed in seeds:
-        x = _mix(x ^ seed)
-    # 24 bits at the middle of their interval, so that neither end is ±1.
-    uniform = (x >> 8).astype(jnp.float32) * 2.0**-23 + (2.0**-24 - 1)
-    return math.sqrt(2) * jax.lax.erf_inv(uniform)
+    seeds = jax.random.bits(key, (3,), jnp.uint32)
+    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    first = _mix(_mix(index ^ seeds[0]) ^ seeds[1])
+    second = _mix(first ^ seeds[2])
+    total = _sum_of_bytes(first) + _sum_of_bytes(second)
+    mean, variance = 8 * 255 / 2, 8 * (256**2 - 1) / 12
+    return (total.astype(jnp.float32) - mean) / math.sqrt(variance)
 
 
 def noise_like(
@@ -169,6 +171,11 @@ def _mix(x: Array) -> Array:
     x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
     x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
     return x ^ (x >> 15)
+
+
+def _sum_of_bytes(x: Array) -> Array:
+    pairs = (x & 0x00FF00FF) + ((x >> 8) & 0x00FF00FF)
+    return (pairs & 0xFFFF) + (pairs >> 16)
 
 
 def _keys(key: Key, count: Array, like: PyTree) -> PyTree:

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from ppo_jax.optimizers import UPGD, UPGDW, AdaptiveUPGD
-from ppo_jax.transforms.noise import fixed, gradient_norm, relative
+from ppo_jax.transforms.noise import fixed, gradient_norm, hashed_normal, relative
 from ppo_jax.transforms.upgd import (
     gate_by_utility,
     global_max,
@@ -265,11 +265,12 @@ def noise_of(tx, params, g, key=KEY, steps=1):
     return draws
 
 
-def test_noise_is_normal_and_independent():
+@pytest.mark.parametrize("sampler", [jax.random.normal, hashed_normal])
+def test_noise_is_normal_and_independent(sampler):
     """Modules 2.8.10: over keys, leaves and steps, even if a caller keeps its key."""
     params = {"a": jnp.zeros((100, 200)), "b": jnp.zeros(20_000)}  # All utilities 0.
     g = jax.tree.map(jnp.zeros_like, params)
-    tx = gate_by_utility(optax.identity(), sigma=0.3)
+    tx = gate_by_utility(optax.identity(), sigma=0.3, sampler=sampler)
     first, second = noise_of(tx, params, g, steps=2)
     again, _ = noise_of(tx, params, g, steps=2)
     other, _ = noise_of(tx, params, g, key=jax.random.key(8), steps=2)
