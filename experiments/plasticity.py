@@ -7,13 +7,17 @@ number of the environment does, so nothing is compiled anew.
 
     python experiments/plasticity.py --out runs/plasticity
 
-trains 20 seeds of every optimiser, with each of three learning rates in one program,
-and leaves a table of the late half of each run at the best rate. Expect no order in
-advance: the table says what is true.
+Every optimiser, with and without VGS, first chooses its learning rate out of four on
+seeds of its own, by the late half of a run; the grids are equally wide, and a choice at
+an end of its grid is marked. Then it trains 20 other seeds in one program. Nothing has
+weight decay, so that what differs is the direction, the gate and its noise. What is left
+is a table of the late half, with 95 % intervals over seeds, and a plot of all changes.
+Expect no order in advance: the table says what is true.
 """
 
 import argparse
 import dataclasses
+import functools
 import itertools
 from pathlib import Path
 
@@ -27,23 +31,28 @@ from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.envs import Discrete
 from ppo_jax.envs.probes import OneStep
 from ppo_jax.pbt import population
+from ppo_jax.transforms.noise import hashed_normal
 
-RATES = (1e-3, 3e-3, 1e-2)
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+PLAIN_RATES = (1e-2, 3e-2, 1e-1, 3e-1)
+"""Of plain gradients, which are smaller than Adam's directions."""
+TUNING, TESTING = 1, 2
+"""Streams of seeds: those that choose a rate, and those that are reported."""
+TUNING_SEEDS = 5
 PERIOD, BATCH, INPUTS, CLASSES = 300, 16, 16, 5
-VGS = optimizers.VGS()
 STEADY = {"schedule": schedules.Constant(), "max_grad_norm": None}
-OPTIMIZERS = {
+GATED = STEADY | {"weight_decay": 0.0, "sampler": hashed_normal}
+KINDS = {
     "Adam": optimizers.Adam(**STEADY),
-    "Adam + VGS": optimizers.Adam(vgs=VGS, **STEADY),
     "SGD": optimizers.Sgd(**STEADY),
-    "SGD + VGS": optimizers.Sgd(vgs=VGS, **STEADY),
-    "UPGD": optimizers.UPGD(**STEADY),
-    "UPGD + VGS": optimizers.UPGD(vgs=VGS, **STEADY),
-    "AdaptiveUPGD": optimizers.AdaptiveUPGD(**STEADY),
-    "AdaptiveUPGD + VGS": optimizers.AdaptiveUPGD(vgs=VGS, **STEADY),
+    "UPGD": optimizers.UPGD(**GATED),
+    "AdaptiveUPGD": optimizers.AdaptiveUPGD(**GATED),
 }
-# Plain gradients need larger steps than Adam's directions, which have unit size.
-PLAIN = 10.0
+OPTIMIZERS = {
+    name + suffix: dataclasses.replace(kind, vgs=vgs)
+    for name, kind in KINDS.items()
+    for suffix, vgs in (("", None), (" + VGS", optimizers.VGS()))
+}
 
 
 @component
@@ -72,15 +81,15 @@ config = Config(
     num_envs=64,
     num_steps=8,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(32,))),
-    optimizer=optimizers.AdaptiveUPGD(learning_rate=3e-3, **STEADY),
+    optimizer=dataclasses.replace(KINDS["AdaptiveUPGD"], learning_rate=3e-3),
     phase_updates=20,
 )
 
 
 def rates(optimizer):
-    """The learning rates that an optimiser is tried with."""
+    """The learning rates that an optimiser chooses from."""
     plain = isinstance(optimizer, optimizers.Sgd) or type(optimizer) is optimizers.UPGD
-    return [PLAIN * rate if plain else rate for rate in RATES]
+    return PLAIN_RATES if plain else RATES
 
 
 def network(params, x):
@@ -135,79 +144,130 @@ def permuted_inputs(optimizer, key, tasks):
     return jax.lax.scan(task, (params, chain.init(params)), keys)[1]
 
 
-def supervised(optimizer, seeds, tasks):
-    """Late accuracy by rate and seed, `[rates, seeds]`."""
-    keys = jax.random.split(jax.random.key(1), seeds)
+@functools.partial(jax.jit, static_argnames="tasks")
+def supervised(optimizer, rate, keys, tasks):
+    """Accuracy on each task, of runs with a rate and a key each, `[runs, tasks]`."""
 
-    @jax.jit
-    @jax.vmap
-    def by_rate(rate):
-        tuned = replace_at(as_arrays(optimizer), "learning_rate", rate)
-        return jax.vmap(lambda key: permuted_inputs(tuned, key, tasks))(keys)
+    def run(rate, key):
+        tuned = replace_at(optimizer, "learning_rate", rate)
+        return permuted_inputs(tuned, key, tasks)
 
-    accuracy = np.asarray(by_rate(jnp.asarray(rates(optimizer), jnp.float32)))
-    return accuracy[..., tasks // 2 :].mean(axis=-1)
+    return jax.vmap(run)(rate, keys)
 
 
-def reinforced(optimizer, seeds, changes):
-    """Late mean reward by rate and seed, `[rates, seeds]`."""
-    choices = rates(optimizer)
-    size = len(choices) * seeds
+def reinforced(optimizer, rate, keys, changes):
+    """Mean reward after each change, of runs as in `supervised`, `[runs, changes]`."""
+    size = len(rate)
     numbers = as_arrays(program(dataclasses.replace(config, optimizer=optimizer)))
     numbers = jax.tree.map(lambda x: jnp.broadcast_to(x, size), numbers)
-    rate = jnp.repeat(jnp.asarray(choices, jnp.float32), seeds)
     numbers = replace_at(numbers, "optimizer.learning_rate", rate)
-    members = population.init(numbers, jax.random.split(jax.random.key(2), size))
+    members = population.init(numbers, keys)
     progress, rewards = jnp.zeros(config.phase_updates), []
     for change in range(changes):
-        learner = members.runs.learner
-        shift = jnp.full(size, float(3 * change % 8), jnp.float32)
-        moved = replace_at(learner.config, "env.shift", shift)
-        learner = dataclasses.replace(learner, config=moved)
-        runs = dataclasses.replace(members.runs, learner=learner)
-        members = dataclasses.replace(members, runs=runs)
+        members = with_shift(members, float(3 * change % 8))
         members, history = population.advance(
             members, progress, jnp.int32(config.phase_updates)
         )
         total, count = (history[f"episodes/{x}"] for x in ("return_sum", "count"))
         rewards.append(np.asarray(total).sum(axis=0) / np.asarray(count).sum(axis=0))
-    return np.mean(rewards[changes // 2 :], axis=0).reshape(len(choices), seeds)
+    return np.stack(rewards, axis=1)
 
 
-def row(name, optimizer, seeds, tasks, changes):
-    """A line of the table: the best rate of each problem, mean and 95 % interval."""
-    cells = [name]
-    for figures in (
-        supervised(optimizer, seeds, tasks),
-        reinforced(optimizer, seeds, changes),
-    ):
-        best = figures.mean(axis=1).argmax()
-        half = 1.96 * figures[best].std(ddof=1) / np.sqrt(seeds)
-        mean, rate = figures[best].mean(), rates(optimizer)[best]
-        cells.append(f"{mean:.3f} ± {half:.3f} ({rate:g})")
-    return f"| {' | '.join(cells)} |"
+def with_shift(members, shift):
+    """The same members where other answers are right."""
+    learner = members.runs.learner
+    shifts = jnp.full_like(learner.config.env.shift, shift)
+    moved = replace_at(learner.config, "env.shift", shifts)
+    learner = dataclasses.replace(learner, config=moved)
+    runs = dataclasses.replace(members.runs, learner=learner)
+    return dataclasses.replace(members, runs=runs)
+
+
+def late(curves):
+    """Mean of the second half of each run `[runs]`."""
+    return curves[:, curves.shape[1] // 2 :].mean(axis=1)
+
+
+def trial(problem, optimizer, seeds, changes):
+    """The rate that tuning seeds chose, and curves of others `[seeds, changes]`."""
+    choices = np.array(rates(optimizer), np.float32)
+
+    def curves(rate, stream, count):
+        keys = jax.random.split(jax.random.key(stream), count)
+        keys = jnp.tile(keys, len(rate) // count)
+        return np.asarray(problem(optimizer, jnp.asarray(rate), keys, changes))
+
+    tuning = curves(np.repeat(choices, TUNING_SEEDS), TUNING, TUNING_SEEDS)
+    figures = late(tuning).reshape(len(choices), TUNING_SEEDS).mean(axis=1)
+    best = choices[figures.argmax()]
+    return best, curves(np.full(seeds, best), TESTING, seeds)
+
+
+def half_width(samples):
+    """Half of the 95 % interval of a mean over seeds, the leading axis."""
+    return 1.96 * samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
+
+
+def cell(optimizer, best, curves):
+    """Mean and interval of the late half, and the rate; * at an end of its grid."""
+    figures, ends = late(curves), np.float32(rates(optimizer))[[0, -1]]
+    mark = "*" if best in ends else ""
+    return f"{figures.mean():.3f} ± {half_width(figures):.3f} ({best:g}{mark})"
+
+
+def plot(path, results):
+    """Means over seeds after every change; needs the extra `report`."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    for axes, (title, (unit, curves)) in zip(panels, results.items(), strict=True):
+        for i, (name, each) in enumerate(curves.items()):
+            x, mean, half = (
+                np.arange(each.shape[1]),
+                each.mean(axis=0),
+                half_width(each),
+            )
+            style = {"color": f"C{i // 2}", "ls": "--" if "VGS" in name else "-"}
+            axes.plot(x, mean, label=name, **style)
+            axes.fill_between(
+                x, mean - half, mean + half, alpha=0.15, color=f"C{i // 2}"
+            )
+        axes.set(xlabel="change", ylabel=unit, title=title)
+    panels[0].legend()
+    figure.savefig(path)
 
 
 def main():
-    """Compares the optimisers; prints the table and leaves it in a folder."""
+    """Compares the optimisers; prints the table, leaves it and the plot in a folder."""
     parser = argparse.ArgumentParser(description="plasticity of optimisers")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--changes", type=int, default=30)
+    parser.add_argument("--tasks", type=int, default=60)
+    parser.add_argument("--changes", type=int, default=24)
+    parser.add_argument("--only", nargs="+", choices=OPTIMIZERS, default=OPTIMIZERS)
     parser.add_argument("--out", type=Path, default=Path("runs/plasticity"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    lines = [
-        "| optimiser | permuted inputs: accuracy (rate) | moving cues: reward (rate) |",
-        "|---|--:|--:|",
-    ]
-    print("\n".join(lines))
-    for name, optimizer in OPTIMIZERS.items():
-        lines.append(
-            row(name, optimizer, options.seeds, options.tasks, options.changes)
-        )
+    problems = {
+        "permuted inputs": (supervised, options.tasks, "accuracy"),
+        "moving cues": (reinforced, options.changes, "reward"),
+    }
+    results = {name: (unit, {}) for name, (_, _, unit) in problems.items()}
+    heads = [f"{name}: {unit} (rate)" for name, (_, _, unit) in problems.items()]
+    lines = [f"| optimiser | {' | '.join(heads)} |", "|---|--:|--:|"]
+    print("\n".join(lines), flush=True)
+    for name in options.only:
+        optimizer, cells = as_arrays(OPTIMIZERS[name]), [name]
+        for title, (problem, changes, _) in problems.items():
+            best, curves = trial(problem, optimizer, options.seeds, changes)
+            results[title][1][name] = curves
+            cells.append(cell(optimizer, best, curves))
+        lines.append(f"| {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     (options.out / "table.md").write_text("\n".join(lines) + "\n")
+    plot(options.out / "plot.png", results)
 
 
 if __name__ == "__main__":

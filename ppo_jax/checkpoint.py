@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ import jax
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
+from ppo_jax.transforms import vgs
 from ppo_jax.types import PyTree
+
+VERSIONS = {vgs.ScaleByVarianceState: vgs.VERSION}
+"""States whose statistics have a meaning of their own, which may change."""
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 logging.getLogger("asyncio").addFilter(lambda x: "orbax" not in x.getMessage())
@@ -76,7 +81,11 @@ class Checkpointer:
             OSError: If this save or the one before cannot be written.
         """
         score = fitness if math.isfinite(fitness) else None
-        meta = meta | {"fitness": score, "leaves": _leaves(population)}
+        meta = meta | {
+            "fitness": score,
+            "leaves": _leaves(population),
+            "versions": {kind.__name__: now for kind, now in VERSIONS.items()},
+        }
         self._fitness[update] = score
         try:
             self._manager.save(
@@ -98,14 +107,19 @@ class Checkpointer:
         """The newest whole checkpoint, or the best.
 
         Args:
-            template: A population of the same structure, for shapes and devices.
+            template: A population before its first update, for shapes and devices; what
+                begins anew is taken from it.
             best: Whether to prefer the fittest one.
 
         Returns:
             Its update, its population and its metadata.
 
         Raises:
-            CheckpointError: If none can be read, or one has other leaves.
+            CheckpointError: If none can be read, or one has other leaves, or statistics
+                of a newer version.
+
+        Warns:
+            UserWarning: If statistics of an older version begin anew.
         """
         steps = sorted(self._manager.all_steps(), reverse=True)
         if best:
@@ -129,12 +143,30 @@ class Checkpointer:
                 f"{self._path / str(step)}: its leaves are not those of this "
                 "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
             )
+        stale = self._stale(step, meta, template)
         shapes = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
             template,
         )
         args = ocp.args.Composite(population=ocp.args.StandardRestore(shapes))
-        return self._manager.restore(step, args=args)["population"], meta
+        population = self._manager.restore(step, args=args)["population"]
+        return _anew(population, template, stale), meta
+
+    def _stale(self, step: int, meta: dict, template: PyTree) -> tuple[type, ...]:
+        """The kinds of states in a population that another version has written."""
+        stale = []
+        for kind in _kinds(template):
+            was, now = meta.get("versions", {}).get(kind.__name__, 0), VERSIONS[kind]
+            said = f"{self._path / str(step)}: {kind.__name__} is of version {was}"
+            if was > now:
+                raise CheckpointError(f"{said}, and this ppo_jax knows {now}")
+            if was < now:
+                warnings.warn(
+                    f"{said}, and this is {now}: its statistics begin anew",
+                    stacklevel=4,  # Whoever restores.
+                )
+                stale.append(kind)
+        return tuple(stale)
 
     def _meta(self, step: int) -> dict:
         args = ocp.args.Composite(meta=ocp.args.JsonRestore())
@@ -186,6 +218,22 @@ def _leaves(tree: PyTree) -> dict[str, str]:
         )
         for path, leaf in jax.tree.leaves_with_path(tree)
     }
+
+
+def _kinds(tree: PyTree) -> set[type]:
+    """Which states with a version are in a tree."""
+    kinds = tuple(VERSIONS)
+    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, kinds))
+    return {type(node) for node in nodes if isinstance(node, kinds)}
+
+
+def _anew(tree: PyTree, fresh: PyTree, kinds: tuple[type, ...]) -> PyTree:
+    """A tree with the states of some kinds taken from another."""
+    return jax.tree.map(
+        lambda old, new: new if isinstance(old, kinds) else old,
+        *(tree, fresh),
+        is_leaf=lambda node: isinstance(node, kinds),
+    )
 
 
 def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:

@@ -49,9 +49,23 @@ Generated: `python -m ppo_jax.hypers > docs/hypers.md`.
 How they interact:
 
 - `VGS.alpha` > 0 scales gradients down, but not fixed noise of UPGD: with `vgs`, noise
-  is relative to the direction by default, and fixed noise above 10⁻⁴ warns.
+  is relative to the direction by default, and fixed noise above 10⁻⁴ warns; `sigma` of
+  5·10⁻⁴ to 10⁻³ is advised for relative noise.
+- The least factor of VGS is the greater of `floor` and 1 / (1 + `alpha` · `cap`): 1/6
+  by default. A constant factor cancels in Adam's direction, and where `max_grad_norm`
+  binds anyway.
 - `max_grad_norm` bounds what VGS has scaled; decoupled decay is not bounded.
-- `schedule` multiplies `learning_rate`, and with it decoupled decay.
+- `schedule` multiplies `learning_rate`, and with it noise and decoupled decay. What is
+  searched over a population is multiplied too; `Bounded` bounds the factor.
+- A gate is ½ for an average weight: UPGD moves about half as far as its inner direction
+  at the same `learning_rate`, or as far with a `step_multiplier` of 2, which multiplies
+  noise too, but not decay.
+- `UPGDW.b2` is the decay of the second moments and of the utilities; the others have
+  `beta_utility` of their own.
+- `min_noise_std` is a floor in units of the update wherever `sigma` > 0, so that zero
+  gradients do not silence noise; with `sigma` = 0 it does nothing.
+- `VGS.warmup_steps` counts optimiser steps, not updates; statistics of `VGS.beta`
+  remember about 1 / (1 − β) of them.
 - `Value.clip_eps` needs a critic with a `clip`, and is in units of the return scale.
 - `KlStop.target` ends updates early, `KlPid.target` moves a penalty: the second should
   be the smaller one.

@@ -453,7 +453,7 @@ OPTIMIZER = (
         needs=SCALED,
     ),
     Metric(*("upgd/utility_*", "", "Least, greatest and range."), needs=GATED),
-    Metric(*("upgd/gate_mean", "", "Mean gate; a gate of 1 is closed."), needs=GATED),
+    Metric(*("upgd/gate_mean", "", "Mean gate; a gate of 1 is open."), needs=GATED),
     Metric(*("upgd/gate_std", "", "Deviation of the gates."), needs=GATED),
     Metric(
         *("upgd/gate_saturated_frac", "share", "Weights within 1 % of the extremes."),

@@ -9,7 +9,7 @@ import math
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component, concrete, require_range
 from ppo_jax.types import Array
 
 
@@ -142,6 +142,35 @@ class Ramp(Schedule):
     def __call__(self, progress: ArrayLike) -> Array:
         done = rise(_clipped(progress) - self.begin, self.length)
         return (1 - done) * self.initial + done * self.final  # Exact at both ends.
+
+
+@component
+class Bounded(Schedule):
+    """Another schedule, never below `floor` nor above `cap`.
+
+    Attributes:
+        schedule: What is bounded.
+        floor: Least factor, ≥ 0.
+        cap: Greatest factor, ≥ `floor`.
+
+    >>> bounded = Bounded(Warmup(fraction=0.5, then=Linear()), floor=0.2, cap=0.9)
+    >>> [round(float(bounded(progress)), 4) for progress in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    [0.2, 0.5, 0.9, 0.5, 0.2]
+    """
+
+    schedule: Schedule = Constant()
+    floor: float = 0.0
+    cap: float = 1.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for bounds that no factor is between."""
+        require_range(self, "floor", "a finite number ≥ 0", lambda x: 0 <= x < math.inf)
+        if concrete(self.floor):
+            expected = f"a number ≥ floor = {self.floor}"
+            require_range(self, "cap", expected, lambda x: x >= self.floor)
+
+    def __call__(self, progress: ArrayLike) -> Array:
+        return jnp.clip(self.schedule(progress), self.floor, self.cap)
 
 
 def rise(x: ArrayLike, length: ArrayLike) -> Array:

@@ -14,7 +14,7 @@ from ppo_jax.envs.api import Box
 from ppo_jax.envs.probes import Target, TimeLimitChain
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.schedules import Cosine, Linear, Ramp, Warmup
+from ppo_jax.schedules import Bounded, Cosine, Linear, Ramp, Warmup
 from ppo_jax.standardization import PerEnv
 from ppo_jax.transforms import noise, upgd, vgs
 
@@ -107,7 +107,12 @@ ANOTHER = Config(
         ),
     ),
     kl_stop=controllers.KlStop(1e-4, absolute=2.0, share=None),
-    optimizer=optimizers.AdamW(1e-2, max_grad_norm=0.3, weight_decay=0.1),
+    optimizer=optimizers.AdamW(
+        1e-2,
+        max_grad_norm=0.3,
+        schedule=Bounded(Linear(), floor=0.4, cap=0.9),
+        weight_decay=0.1,
+    ),
     **SIZES,
 )
 UPDATES = 5

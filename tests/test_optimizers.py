@@ -10,13 +10,14 @@ import optax
 import pytest
 
 from ppo_jax import networks, optimizers
-from ppo_jax.component import as_arrays
+from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.experiment import describe
 from ppo_jax.metrics import summarize
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Constant
 from ppo_jax.transforms.noise import fixed, gradient_norm, relative
 
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
@@ -73,6 +74,60 @@ def test_another_learning_rate_keeps_the_moments(kind):
     same, unchanged = steps(slow, state=state)
     jax.tree.map(np.testing.assert_array_equal, (updates, after), (same, unchanged))
     assert fast.step_size(jnp.array(0.0)) == 100 * slow.step_size(jnp.array(0.0))
+
+
+def test_a_population_changes_a_learning_rate_between_two_steps():
+    """In force at the very next step, with all moments, and nothing is compiled."""
+    config = Config(
+        env=TimeLimitChain(limit=5),
+        num_envs=4,
+        num_steps=8,
+        num_epochs=1,
+        num_minibatches=1,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        total_timesteps=3200,
+        optimizer=AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=0)),
+    )
+    members = population.init(config, jnp.stack([KEY, KEY]))
+    progress, one_update = jnp.zeros(3), jnp.int32(1)
+    members, _ = population.advance(members, progress, jnp.int32(3))
+    compiled = population.advance._cache_size()
+    learner = members.runs.learner
+    rates = jnp.array([1e-3, 4e-3])
+    changed = replace_at(learner.config, "optimizer.learning_rate", rates)
+    learner = dataclasses.replace(learner, config=changed)
+    before = jax.tree.map(np.asarray, learner.params)
+    runs = dataclasses.replace(members.runs, learner=learner)
+    members = dataclasses.replace(members, runs=runs)
+    members, _ = population.advance(members, progress, one_update)
+    assert population.advance._cache_size() == compiled
+    learner = members.runs.learner
+    for leaf in jax.tree.leaves(learner.opt_state):
+        np.testing.assert_array_equal(leaf[0], leaf[1])
+    for old, new in zip(
+        jax.tree.leaves(before), jax.tree.leaves(learner.params), strict=True
+    ):
+        slow, fast = new - old
+        assert np.abs(slow).max() > 1e-4
+        np.testing.assert_allclose(fast, 4 * slow, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_stays_on_the_device(kind):
+    """Neither a number nor a callback leaves it."""
+    optimizer = as_arrays(kind(vgs=VGS()))
+    tx = optimizer.transformation()
+    state = jax.jit(tx.init)(PARAMS)
+
+    @jax.jit
+    def step(optimizer, state, key):
+        return optimizer.transformation().update(PARAMS, state, PARAMS, key=key)
+
+    program = step.lower(optimizer, state, KEY).compile()
+    with jax.transfer_guard("disallow"):
+        jax.block_until_ready(program(optimizer, state, KEY))
+    text = program.as_text()
+    assert not [word for word in ("callback", "infeed", "outfeed") if word in text]
 
 
 def test_adamw_is_that_of_optax():

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from ppo_jax.component import as_arrays, numbers
-from ppo_jax.schedules import Constant, Cosine, Linear, Ramp, Schedule, Warmup, rise
+from ppo_jax.schedules import (
+    Bounded,
+    Constant,
+    Cosine,
+    Linear,
+    Ramp,
+    Schedule,
+    Warmup,
+    rise,
+)
 
 PROGRESS = np.linspace(0, 1, 21)
 ALL = [
@@ -18,6 +27,8 @@ ALL = [
     Cosine(0.1),
     Warmup(0.25, then=Linear(0.1)),
     Ramp(final=0.1, begin=0.2, length=0.55),
+    Bounded(Linear(), floor=0.1),
+    Bounded(Ramp(1.8, 0.0, 0.2, 0.6), floor=0.1, cap=1.0),
 ]
 
 
@@ -35,6 +46,8 @@ def oracle(schedule, p):
             return p / fraction if p < fraction else oracle(then, rest)
         case Ramp(initial, final, begin, length):
             return np.interp(p, [begin, begin + length], [initial, final])
+        case Bounded(schedule, floor, cap):
+            return min(max(oracle(schedule, p), floor), cap)
 
 
 @pytest.mark.parametrize("schedule", ALL, ids=lambda s: type(s).__name__)
@@ -117,6 +130,18 @@ def test_a_final_factor_is_finite_and_not_negative(kind, final):
 def test_a_warmup_leaves_something_of_training(fraction):
     with pytest.raises(ValueError, match=r"Warmup\.fraction: expected a number"):
         Warmup(fraction=fraction)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"floor": -0.1}, r"Bounded\.floor: expected a finite number ≥ 0"),
+        ({"floor": 0.5, "cap": 0.4}, r"Bounded\.cap: expected a number ≥ floor = 0.5"),
+    ],
+)
+def test_something_is_between_bounds(bounds, said):
+    with pytest.raises(ValueError, match=said):
+        Bounded(**bounds)
 
 
 def test_a_schedule_of_ones_own():

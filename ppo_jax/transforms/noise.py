@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
@@ -28,6 +27,21 @@ class NoiseState(NamedTuple):
     to_signal: Array  # Its norm over that of the direction, last update; shape=().
 
 
+class Noise(NamedTuple):
+    """A source of noise in the shape of directions.
+
+    Attributes:
+        init: From parameters to a state.
+        draw: From directions, gradients, the state, the number of the step and a key to
+            the noise and the next state.
+    """
+
+    init: Callable[[PyTree], NoiseState]
+    draw: Callable[
+        [PyTree, PyTree, NoiseState, Array, Key | None], tuple[PyTree, NoiseState]
+    ]
+
+
 def fixed(gradient: Array, direction: Array) -> Array:
     """Noise in units of the update: σ itself."""
     del gradient, direction
@@ -39,6 +53,9 @@ def gradient_norm(gradient: Array, direction: Array) -> Array:
 
     A norm and not a root mean square: the noise of a leaf with n elements is σ √n
     times its gradient.
+
+    >>> float(gradient_norm(jnp.array([3.0, 4.0]), jnp.zeros(2)))
+    5.0
     """
     del direction
     return jnp.sqrt(jnp.sum(gradient**2))
@@ -48,6 +65,9 @@ def relative(gradient: Array, direction: Array) -> Array:
     """Noise in units of the root mean square of the leaf's direction.
 
     The ratio of noise to direction is σ, whatever scaled the gradients before.
+
+    >>> float(relative(jnp.zeros(2), jnp.array([1.0, 7.0])))
+    5.0
     """
     del gradient
     return jnp.sqrt(jnp.sum(direction**2) / max(direction.size, 1))
@@ -80,51 +100,37 @@ def hashed_normal(key: Key, shape: tuple[int, ...]) -> Array:
     return (total.astype(jnp.float32) - mean) / math.sqrt(variance)
 
 
-def noise_like(
+def normal_noise(
     sigma: ArrayLike | None,
     beta: ArrayLike = 0.0,
     min_std: ArrayLike = 1e-6,
     scale: NoiseScale = fixed,
     sampler: Sampler = jax.random.normal,
-) -> optax.GradientTransformationExtraArgs:
-    """Replaces directions by noise of N(0, max(σ · unit, min_std)²).
+) -> Noise:
+    """Noise of N(0, max(σ · unit, min_std)²) for every leaf.
 
-    The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
-    may give a key per step, or the same one always.
+    That of step t and leaf i is drawn from the key folded with t and i: the caller may
+    give a key per step, or the same one always.
 
     Args:
         sigma: Size σ ≥ 0; 0: silence; None: silence, and nothing is computed for it.
         beta: Decay in [0, 1) of the moving mean of the unit; 0: that of the present.
         min_std: Least standard deviation ≥ 0 of noise that is not off.
         scale: The unit.
-        sampler: What draws standard normal numbers.
-
-    Returns:
-        A transformation whose `update` needs `gradients`, `count` and, unless σ is
-        None, `key` by keyword.
+        sampler: What draws numbers of mean 0 and variance 1.
 
     Raises:
-        ValueError: For a known number out of its range; at an update without a key
-            that it needs.
+        ValueError: For a known number out of its range; when it draws, without a key.
     """
     require_number("sigma", sigma, "a number ≥ 0, or None", lambda x: x >= 0)
     require_number("noise_beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
     require_number("min_noise_std", min_std, "a number ≥ 0", lambda x: x >= 0)
 
-    def init_fn(params):
+    def init(params):
         zeros = jax.tree.map(lambda _: jnp.zeros(()), params)
         return NoiseState(unit=zeros, std=zeros, to_signal=jnp.zeros(()))
 
-    def update_fn(
-        directions,
-        state,
-        params=None,
-        *,
-        gradients: PyTree,
-        count: Array,
-        key: Key | None,
-    ):
-        del params
+    def draw(directions, gradients, state, count, key):
         if sigma is None:
             return state.std, state
         if key is None:
@@ -144,7 +150,7 @@ def noise_like(
         )
         return noise, NoiseState(unit, std, _to_signal(std, directions))
 
-    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+    return Noise(init, draw)
 
 
 def unbiased(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:

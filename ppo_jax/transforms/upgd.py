@@ -14,8 +14,8 @@ from ppo_jax.transforms.noise import (
     NoiseState,
     Sampler,
     fixed,
-    noise_like,
     norm,
+    normal_noise,
     unbiased,
 )
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -45,6 +45,9 @@ def min_max(utilities: PyTree) -> PyTree:
 
     Shifts and positive factors of all utilities change nothing. Equal utilities are all
     in the middle, at 0.
+
+    >>> min_max({"kernel": jnp.array([0.0, 3.0]), "bias": jnp.array([4.0])})
+    {'bias': Array([1.], dtype=float32), 'kernel': Array([-1. ,  0.5], dtype=float32)}
     """
     return _between(utilities, *_extrema(utilities))
 
@@ -54,6 +57,9 @@ def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
 
     Min-max squeezes nearly all of many weights around the middle, because a few
     outliers span the range. This sorts all utilities, which costs more than the rest.
+
+    >>> quantile_range(jnp.array([0.0, 1.0, 2.0, 3.0, 1000.0]), q=0.25).tolist()
+    [-1.0, -1.0, 0.0, 1.0, 1.0]
     """
     flat = _flat(utilities)
     return _between(utilities, jnp.quantile(flat, q), jnp.quantile(flat, 1 - q))
@@ -64,6 +70,11 @@ def global_max(utilities: PyTree) -> PyTree:
 
     Where no utility is positive, which the paper leaves open, by the largest magnitude:
     the order of weights is never turned around.
+
+    >>> global_max(jnp.array([-1.0, 0.5, 2.0])).tolist()
+    [-0.5, 0.25, 1.0]
+    >>> global_max(jnp.array([-1.0, -4.0])).tolist()
+    [-0.25, -1.0]
     """
     low, high = _extrema(utilities)
     magnitude = jnp.maximum(high, -low)
@@ -98,10 +109,12 @@ def gate_by_utility(
     A weight's utility is, to first order, the loss without it less the loss with it.
     With g the incoming gradient, w the weight and d the direction of `inner`,
 
-        U ← β U + (1 − β) (−g · w),   Û = U / (1 − βᵗ),
-        gate = 1 − sigmoid(normalize(Û) / temperature),
+        U ← β U + (1 − β) (−g · w),
+        gate = 1 − sigmoid(normalize(U) / temperature),
         update = (d + ξ) · gate,   ξ ~ N(0, max(σ · unit, min_noise_std)²).
 
+    The bias correction of the paper, Û = U / (1 − βᵗ), is one factor for all weights,
+    which cancels in every `normalize` that does not depend on the scale of utilities.
     With `min_max` the gate is in [0.269, 0.731]: no weight is frozen, none is wholly
     exposed, and equal utilities give ½. Extrema span all leaves.
 
@@ -140,9 +153,12 @@ def gate_by_utility(
         noise_scale: The unit of noise: `fixed`, `gradient_norm`, `relative`, or a
             function of one's own.
         normalize: From utilities to what the gate takes: `min_max`, `global_max` as in
-            the paper, `quantile_range`, or a function of one's own.
+            the paper, `quantile_range`, or a function of one's own, whose result must
+            not depend on a positive factor of all utilities.
         combine: `protecting`, `non_protecting`, or a function of one's own.
-        sampler: Draws noise of mean 0 and variance 1 for (key, shape).
+        sampler: Draws noise of mean 0 and variance 1 for (key, shape):
+            `jax.random.normal`, `hashed_normal`, which costs a processor far less, or a
+            function of one's own.
 
     Returns:
         A `optax.GradientTransformationExtraArgs` whose `update` needs `params`, and
@@ -161,11 +177,26 @@ def gate_by_utility(
     >>> updates, _ = upgd.update(gradients, upgd.init(params), params)
     >>> [f"{update:.3f}" for update in updates]  # Utilities −1, 1 and 0.
     ['0.731', '0.269', '0.500']
+
+    UPGDW with noise, as any other chain of optax:
+
+    >>> upgdw = optax.chain(
+    ...     gate_by_utility(optax.scale_by_adam()),
+    ...     optax.add_decayed_weights(0.01),
+    ...     optax.scale_by_learning_rate(0.1),
+    ... )
+    >>> state, key = upgdw.init(params), jax.random.key(0)
+    >>> for _ in range(100):
+    ...     gradients = jax.grad(lambda w: jnp.sum((w - 2.0) ** 2))(params)
+    ...     updates, state = upgdw.update(gradients, state, params, key=key)
+    ...     params = optax.apply_updates(params, updates)
+    >>> bool(jnp.all(jnp.abs(params - 2.0) < 0.5))
+    True
     """
     require_number("beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
     require_number("temperature", temperature, "a number > 0", lambda x: x > 0)
     inner = optax.with_extra_args_support(inner)
-    noise = noise_like(sigma, noise_beta, min_noise_std, noise_scale, sampler)
+    noise = normal_noise(sigma, noise_beta, min_noise_std, noise_scale, sampler)
 
     def init_fn(params):
         params = optax.tree.cast(params, jnp.float32)
@@ -191,9 +222,7 @@ def gate_by_utility(
         direction, inner_state = inner.update(
             gradients, state.inner, params, key=key, **extra_args
         )
-        drawn, noise_state = noise.update(
-            direction, state.noise, gradients=gradients, count=count, key=key
-        )
+        drawn, noise_state = noise.draw(direction, gradients, state.noise, count, key)
         gate = _gates(utility, temperature, normalize)
         gated = jax.tree.map(combine, direction, drawn, gate)
         return jax.tree.map(jnp.asarray, gated, dtypes), GateByUtilityState(

@@ -12,6 +12,9 @@ from ppo_jax import tree
 from ppo_jax.component import require_number
 from ppo_jax.types import Array, Metrics, PyTree
 
+VERSION = 1
+"""Of what the statistics mean: those that an older one has saved are begun anew."""
+
 MAX_VARIANCE = 1e6
 """Where a normalised variance without a cap ends."""
 
@@ -38,6 +41,9 @@ def layer_mean(gradient: Array) -> tuple[Array, Array]:
 
     Noise that cancels within a leaf (±a in two halves, symmetric filters, whatever a
     normalisation layer centres) is invisible; a pattern that never changes is no noise.
+
+    >>> [float(x) for x in layer_mean(jnp.array([1.0, -1.0, 3.0]))]
+    [1.0, 0.0]
     """
     return jnp.mean(gradient), jnp.zeros(())
 
@@ -57,13 +63,21 @@ def elementwise(gradient: Array) -> tuple[Array, Array]:
 
 
 def percentile(variance: Array, signal: Array, q: ArrayLike = 0.9) -> Array:
-    """The q-quantile over leaves, whatever their size or signal; 0 for no leaves."""
+    """The q-quantile over leaves, whatever their size or signal.
+
+    >>> float(percentile(jnp.array([0.0, 1.0, 5.0]), jnp.ones(3), q=0.75))
+    3.0
+    """
     del signal
     return jnp.quantile(variance, jnp.asarray(q, jnp.float32))
 
 
 def pooled(variance: Array, signal: Array) -> Array:
-    """All variance over all signal: leaves without signal cannot dominate."""
+    """All variance over all signal: leaves without signal cannot dominate.
+
+    >>> f"{pooled(jnp.array([1.0, 100.0]), jnp.array([0.75, 0.25])):.2f}"
+    '25.75'
+    """
     share = signal / jnp.maximum(jnp.max(signal), jnp.finfo(jnp.float32).tiny)
     total = jnp.sum(share)
     return jnp.sum(variance * share) / jnp.where(total > 0, total, 1.0)

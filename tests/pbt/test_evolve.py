@@ -161,7 +161,7 @@ strategies = pytest.mark.parametrize("strategy", [Copy(), Reinitialize()], ids=r
 
 @strategies
 def test_a_copy_has_learned_what_its_parent_has(strategy):
-    """P2, P6, R-A10, R-B2: bit for bit, under both strategies."""
+    """P2, P6, R-A10, R-B2, V12: bit for bit, under both strategies."""
     before, (after, generation) = trained().runs.learner, following(strategy)
     np.testing.assert_array_equal(generation.parent, PARENT)
     np.testing.assert_array_equal(generation.copied, COPIED)
@@ -176,7 +176,7 @@ def test_a_copy_has_learned_what_its_parent_has(strategy):
 
 
 def test_the_optimiser_of_a_copy_goes_on_or_begins_anew():
-    """P1, R-A9: moments, utilities and steps."""
+    """P1, R-A9, U6: moments, utilities and steps."""
     before = one(trained().runs.learner.opt_state, 3)
     going_on = one(following(Copy())[0].runs.learner.opt_state, 1)
     assert_same(before, going_on)
