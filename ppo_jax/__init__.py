@@ -1,6 +1,7 @@
 """PPO in JAX: recurrent, distributional, risk-aware, robust, and in populations."""
 
 from ppo_jax import (
+    appraisal,
     controllers,
     critics,
     envs,
@@ -23,6 +24,7 @@ __all__ = [
     "Config",
     "LogUniform",
     "Uniform",
+    "appraisal",
     "controllers",
     "critics",
     "envs",

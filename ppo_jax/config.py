@@ -6,6 +6,7 @@ import warnings
 import jax
 
 from ppo_jax import networks
+from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import (
     checked,
     component,
@@ -56,6 +57,7 @@ class Config:
         kl_stop: What ends an update early; None: nothing.
         holdout_envs: Environments, the last ones, that nothing is learned from; how
             well the critic explains their returns is measured.
+        appraisal: Asks the critics again after each update; None: they are not asked.
         optimizer: Optimiser with its learning rate.
         pbt: Rules of a population that searches for numbers; None: a single run.
         total_timesteps: Environment steps to train for, each member of a population.
@@ -94,6 +96,7 @@ class Config:
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
     kl_stop: KlStop | None = None
     holdout_envs: int = 0
+    appraisal: Appraisal | None = None
     optimizer: Optimizer = Adam()
     pbt: PBT | None = host(default=None)
     total_timesteps: int = host(default=500_000)

@@ -107,18 +107,26 @@ def target_metrics(
     freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
     variance = jnp.sum(weight * (advantage - mean) ** 2) / freedom
     value = scale.decode(value)
-    explained = {
-        f"train/explained_variance{name}": returns.explained_variance(target, value, w)
-        for name, w in (("", weight), ("_holdout", held_out))
-        if w is not None
-    }
-    return explained | {
+    return explained(target, value, weight, held_out) | {
         "train/advantages_mean_raw": mean,
         "train/advantages_std_raw": jnp.sqrt(variance),
         "train/target_return_mean": average(target, weight),
         "train/value_pred_mean": average(value, weight),
         "train/return_scale_mean": scale.mean,
         "train/return_scale_std": scale.std,
+    }
+
+
+def explained(
+    target: Array, value: Array, weight: Array, held_out: Array | None, when: str = ""
+) -> Metrics:
+    """Explained variance of what is learned from and, if anything is, held out."""
+    return {
+        f"train/explained_variance{name}{when}": returns.explained_variance(
+            target, value, w
+        )
+        for name, w in (("", weight), ("_holdout", held_out))
+        if w is not None
     }
 
 
@@ -129,14 +137,21 @@ def average(x: Array, weight: Array) -> Array:
     return jnp.where(total > 0, mean, jnp.nan)
 
 
-def scaled_metrics(advantage: Array, weight: Array) -> Metrics:
-    """Statistics of the advantages that are learned from, `[T, B]`."""
+def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:
+    """Statistics of the advantages that are learned from, `[T, B]`.
+
+    Args:
+        advantage: Advantages as they were scaled.
+        flat: Where they were set to 0 because they do not vary.
+        weight: Their weights.
+    """
     mean = average(advantage, weight)
     largest = jnp.max(jnp.where(weight > 0, jnp.abs(advantage), 0.0))
     return {
         "train/advantages_norm_mean": mean,
         "train/advantages_norm_std": jnp.sqrt(average((advantage - mean) ** 2, weight)),
         "train/advantages_norm_max_abs": jnp.where(weight.any(), largest, jnp.nan),
+        "train/advantages_zero_std": average(flat, weight),
     }
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from ppo_jax import diagnostics, moments, networks, return_scale, returns, rollout, tree
 from ppo_jax.component import as_arrays
+from ppo_jax.critics import pessimistic
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Batch, Counters, Learner, Run, Transition
 from ppo_jax.terms import Rollout
@@ -62,6 +63,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     learner, outcome = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
     metrics |= diagnostics.carry_metrics(actor.carry)
+    metrics |= _appraise(learner, steps, carries, seen)
     learner = _adapt(learner, seen, outcome, metrics, said)
     learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
@@ -84,19 +86,15 @@ def _batch(
     weight = jnp.where(learned[None], steps.weight, 0.0)
     advantage, clipped = advantages(config, steps, scale)
     target = advantage + scale.decode(steps.value)
-    held_out = steps.weight - weight if config.holdout_envs else None
     metrics = diagnostics.target_metrics(
-        steps.value, advantage, target, weight, held_out, scale
+        steps.value, advantage, target, weight, _held_out(config, steps, weight), scale
     )
-    zero_variance = jnp.zeros((), bool)
     normalized, unit = advantage, jnp.ones(())
     if config.standardization is not None:
-        normalized, zero_variance = config.standardization(
-            advantage, weight, steps.group
-        )
-        metrics |= diagnostics.scaled_metrics(normalized, weight)
+        normalized, flat = config.standardization(advantage, weight, steps.group)
+        metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
         std = metrics["train/advantages_std_raw"]
-        unit = jnp.where(zero_variance.all(), jnp.inf, std)
+        unit = jnp.where((flat | (weight == 0)).all(), jnp.inf, std)
     seen = Rollout(steps.reward, target, weight, unit)
     prepared, said = [], []
     for term, memory in zip(config.terms, learner.memories, strict=True):
@@ -104,10 +102,7 @@ def _batch(
         prepared.append(examples)
         said.append(own)
         metrics |= own
-    metrics |= {
-        "train/gae_clip_count": clipped.sum(),
-        "train/advantages_zero_std": zero_variance.astype(jnp.float32).mean(),
-    }
+    metrics["train/gae_clip_count"] = clipped.sum()
     steps = steps._replace(weight=weight)
     target = scale.encode(target)
     metrics |= {
@@ -162,6 +157,27 @@ def chunks(
         carry=(),
     )
     return jax.tree.map(cut, rows)._replace(carry=tree.merge_leading(carries))
+
+
+def _held_out(config: Any, steps: Transition, weight: Array) -> Array | None:
+    """Weights of what is held out `[T, B]`, if anything is."""
+    return steps.weight - weight if config.holdout_envs else None
+
+
+def _appraise(
+    learner: Learner, steps: Transition, carries: Carry, seen: Rollout
+) -> Metrics:
+    """What the critics say of the rollout after they learned from it."""
+    config, scale = learner.config, learner.return_scale
+    if config.appraisal is None:
+        return {}
+    carry = jax.tree.map(lambda x: x[0], carries)
+    out = config.build().apply(learner.params, carry, steps.obs, steps.reset)
+    before, after = (scale.decode(x) for x in (steps.value, pessimistic(out.value)))
+    held_out = _held_out(config, steps, seen.weight)
+    return config.appraisal(
+        seen.target, before, after, seen.weight, held_out, steps.group
+    )
 
 
 def _adapt(

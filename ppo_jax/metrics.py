@@ -248,7 +248,9 @@ POLICY = (
     ),
     Metric(
         *("train/advantages_zero_std", "share"),
-        "Groups whose advantages do not vary beyond rounding and were set to 0.",
+        "Steps in groups whose advantages do not vary beyond rounding; set to 0.",
+        needs="`standardization`",
+        null=NO_WEIGHT,
     ),
     Metric(
         *("train/gae_clip_count", "steps", "Errors and advantages clipped to ±10⁶."),
@@ -288,6 +290,50 @@ VALUE = (
         "The same over environments that nothing is learned from.",
         needs="`holdout_envs`",
         null="targets do not vary",
+    ),
+    Metric(
+        *("train/explained_variance_after", ""),
+        "`train/explained_variance` once the critics have learned from those targets.",
+        needs="`appraisal`",
+        null="targets do not vary",
+    ),
+    Metric(
+        *("train/explained_variance_holdout_after", ""),
+        "The same over environments that nothing is learned from.",
+        needs="`appraisal` and `holdout_envs`",
+        null="targets do not vary",
+    ),
+    Metric(
+        *("train/ev/mean_grouped_weighted", ""),
+        "`train/explained_variance` of each group, averaged by their weight.",
+        needs="`appraisal`",
+        null="targets vary in no group",
+    ),
+    Metric(
+        *("train/ev/mean_grouped_unweighted", "", "Plain mean over the groups."),
+        needs="`appraisal`",
+        null="targets vary in no group",
+    ),
+    Metric(
+        *("train/ev/median_grouped", "", "Their median."),
+        needs="`appraisal`",
+        null="targets vary in no group",
+    ),
+    Metric(
+        *("train/ev/mean_grouped_weighted_after", ""),
+        "The mean by weight once the critics have learned from those targets.",
+        needs="`appraisal`",
+        null="targets vary in no group",
+    ),
+    Metric(
+        *("train/ev/mean_grouped_unweighted_after", "", "Plain mean, likewise."),
+        needs="`appraisal`",
+        null="targets vary in no group",
+    ),
+    Metric(
+        *("train/ev/median_grouped_after", "", "Median, likewise."),
+        needs="`appraisal`",
+        null="targets vary in no group",
     ),
     Metric(
         *("train/return_scale_mean", "reward", "Mean of the return scale; 0 without."),

@@ -3,6 +3,8 @@
 Sequences are time-major, `[T, ...]`; every trailing axis is independent.
 """
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -184,6 +186,68 @@ def explained_variance(target: Array, prediction: Array, weight: Array) -> Array
     available = (variance > 0) & ((weight > 0).sum() >= 2)
     error = square(target - prediction) / jnp.where(available, variance, 1.0)
     return jnp.where(available, 1 - error, jnp.nan)
+
+
+def group_index(group: Array, num_groups: int) -> Array:
+    """The group that each step counts in, 0 … num_groups + B − 1.
+
+    Args:
+        group: What environments report, int32 `[T, B]`.
+        num_groups: Groups of their own; a step of none of them, such as −1, counts in
+            that of its environment.
+
+    >>> group_index(jnp.array([[0, -1], [1, 1]]), num_groups=2).tolist()
+    [[0, 3], [1, 1]]
+    """
+    own = num_groups + jnp.arange(group.shape[1])[None]
+    return jnp.where((group >= 0) & (group < num_groups), group, own)
+
+
+def explained_variance_by_group(
+    target: Array, prediction: Array, weight: Array, group: Array, num_groups: int
+) -> tuple[Array, Array]:
+    """`explained_variance` of every group apart.
+
+    Args:
+        target: Targets `[...]`; no gradient flows into any argument.
+        prediction: Predictions, of the same shape.
+        weight: Their weights ≥ 0, of the same shape; without weight anything goes.
+        group: The group of each, int32 in [0, G), of the same shape.
+        num_groups: G.
+
+    Returns:
+        The explained variance of every group `[G]`, NaN where it is unavailable, and
+        the weight of each group `[G]`.
+
+    >>> y, p = jnp.array([1.0, 3.0, 5.0, 5.0]), jnp.array([2.0, 4.0, 4.0, 6.0])
+    >>> ev, weight = explained_variance_by_group(
+    ...     y, p, jnp.ones(4), jnp.array([0, 0, 1, 1]), num_groups=2
+    ... )
+    >>> ev.tolist(), weight.tolist()
+    ([1.0, nan], [2.0, 2.0])
+    """
+    chex.assert_equal_shape([target, prediction, weight, group])
+    target, prediction, weight = (
+        jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
+        for x in (target, prediction, weight)
+    )
+    valid, group = weight > 0, group.reshape(-1)
+    total_of = functools.partial(
+        jax.ops.segment_sum, segment_ids=group, num_segments=num_groups
+    )
+    total = total_of(weight)
+
+    def square(x):
+        # Relative to one of them, so that constants have no variance at all.
+        least = jax.ops.segment_min(jnp.where(valid, x, jnp.inf), group, num_groups)
+        x = jnp.where(valid, x - least[group], 0.0)
+        mean = total_of(weight * x) / jnp.maximum(total, TINY)
+        return total_of(weight * jnp.where(valid, x - mean[group], 0.0) ** 2)
+
+    variance = square(target)
+    available = (variance > 0) & (total_of(valid.astype(jnp.int32)) >= 2)
+    error = square(target - prediction) / jnp.where(available, variance, 1.0)
+    return jnp.where(available, 1 - error, jnp.nan), total
 
 
 def _weighted(weight: Array, x: Array) -> Array:

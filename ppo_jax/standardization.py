@@ -16,7 +16,7 @@ class Standardization:
     def __call__(
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
-        """Standardised advantages, and where they do not vary.
+        """Standardised advantages, and where they were set to 0.
 
         Args:
             advantage: Advantages `[T, B]`.
@@ -24,7 +24,8 @@ class Standardization:
             group: The group of each step, int32 `[T, B]`; −1: one per environment.
 
         Returns:
-            Advantages `[T, B]`, and per group whether they were set to 0.
+            Advantages `[T, B]`, and where they do not vary among those that they were
+            compared with, bool `[T, B]`.
         """
         raise NotImplementedError
 
@@ -37,7 +38,8 @@ class OverAll(Standardization):
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
         del group
-        return returns.standardize(advantage, weight)
+        scaled, flat = returns.standardize(advantage, weight)
+        return scaled, jnp.broadcast_to(flat, advantage.shape)
 
 
 @component
@@ -48,7 +50,8 @@ class PerEnv(Standardization):
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
         del group
-        return returns.standardize(advantage, weight, axis=0)
+        scaled, flat = returns.standardize(advantage, weight, axis=0)
+        return scaled, jnp.broadcast_to(flat[None], advantage.shape)
 
 
 @component
@@ -56,8 +59,8 @@ class PerGroup(Standardization):
     """Those of each group apart, such as the instruments of a market.
 
     Attributes:
-        num_groups: Groups that environments report, 0 … num_groups − 1. Steps without
-            one (−1) count for their environment.
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of none
+            of them count for their environment.
 
     Raises:
         ValueError: At construction, without groups.
@@ -74,13 +77,12 @@ class PerGroup(Standardization):
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
         chex.assert_equal_shape([advantage, weight, group])
-        num_envs = advantage.shape[1]
-        own = self.num_groups + jnp.arange(num_envs)[None]
-        group = jnp.where(group < 0, own, group)
+        group = returns.group_index(group, self.num_groups)
 
         def one(index):
             inside = jnp.where(group == index, weight, 0.0)
             return returns.standardize(advantage, inside)
 
-        parts, zero = jax.lax.map(one, jnp.arange(self.num_groups + num_envs))
-        return parts.sum(axis=0), zero
+        indices = jnp.arange(self.num_groups + group.shape[1])
+        parts, flat = jax.lax.map(one, indices)
+        return parts.sum(axis=0), flat[group]

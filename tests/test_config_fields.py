@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import controllers, critics, learner, networks, optimizers, terms
+from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import as_arrays, component, is_component, numbers
 from ppo_jax.config import Config
 from ppo_jax.envs.api import Box
@@ -92,7 +93,7 @@ ANOTHER = Config(
     critic=critics.Categorical(5, -2.0, 2.0, clip=critics.MeanOnly()),
     terms=(
         terms.Surrogate(0.1, Warmup(0.5, Cosine(0.3))),
-        terms.Value(clip_eps=0.02),
+        terms.Value(clip_eps=0.02, gate=controllers.ClipGate()),
         terms.AdaptiveEntropy(
             controllers.EntropySchedule(
                 *(0.03, 0.01, 8.5, 0.0),
@@ -212,6 +213,7 @@ FUNCTIONS = {
     "combine": upgd.non_protecting,
 }
 OPTIONAL = {
+    "appraisal": Appraisal(),
     "obs_clip": 5.0,
     "return_scale": ReturnNormalization(),
     "standardization": PerEnv(),
@@ -223,6 +225,7 @@ OPTIONAL = {
     "plateau": controllers.Plateau(),
     "budget": controllers.EpochBudget(),
     "poor": controllers.PoorValueScale(),
+    "gate": controllers.ClipGate(),
 }
 
 

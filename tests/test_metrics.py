@@ -24,6 +24,7 @@ from ppo_jax import (
     training,
 )
 from ppo_jax.alerts import ALERTS, Alarms
+from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import component, program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import KlStop
@@ -80,6 +81,7 @@ ATOMS = experiment(
     Costs(),
     obs_clip=10.0,
     holdout_envs=2,
+    appraisal=Appraisal(),
     num_envs=10,
     total_timesteps=80 * 6,
     critic=Categorical(5, 0.0, 8.0),
@@ -586,13 +588,15 @@ def test_statistics_of_scaled_advantages():
     """R-E11: weighted; what has no weight may be anything."""
     advantage = jnp.array([[1.0, -4.0], [3.0, NAN]])
     weight = jnp.array([[1.0, 0.5], [0.5, 0.0]])
-    said = diagnostics.scaled_metrics(advantage, weight)
+    flat = jnp.array([[False, True], [False, True]])
+    said = diagnostics.scaled_metrics(advantage, flat, weight)
     mean = (1 - 2 + 1.5) / 2
     spread = ((1 - mean) ** 2 + 0.5 * (4 + mean) ** 2 + 0.5 * (3 - mean) ** 2) / 2
     np.testing.assert_allclose(said["train/advantages_norm_mean"], mean)
     np.testing.assert_allclose(said["train/advantages_norm_std"], spread**0.5)
     assert said["train/advantages_norm_max_abs"] == 4
-    nothing = diagnostics.scaled_metrics(advantage, jnp.zeros((2, 2)))
+    assert said["train/advantages_zero_std"] == 0.25
+    nothing = diagnostics.scaled_metrics(advantage, flat, jnp.zeros((2, 2)))
     assert all(np.isnan(value) for value in nothing.values())
 
 

@@ -17,12 +17,15 @@ from tabular import (
     update,
 )
 
-from ppo_jax import terms
-from ppo_jax.component import replace_at
+from ppo_jax import learner, networks, optimizers, terms
+from ppo_jax.appraisal import Appraisal
+from ppo_jax.component import component, replace_at
+from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, EpochBudget, KlPid, KlStop
+from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Ramp
-from ppo_jax.standardization import PerGroup
+from ppo_jax.standardization import OverAll, PerEnv, PerGroup
 
 PID = KlPid(target=0.01, initial=0.3, kp=2.0, ki=0.5, kd=1.0)
 STOP = KlStop(target=1e6, budget=EpochBudget())
@@ -325,6 +328,67 @@ def test_groups_and_held_out_environments_by_hand(grouped):
     np.testing.assert_allclose(run.learner.return_scale.moving_mean, mean, rtol=1e-5)
 
 
+def explained(value, hand, weight):
+    """The share of the rewards' variance that values explain."""
+    reward = hand.examples.reward
+    error, spread = (weighted(x, weight)[1] for x in (reward - value, reward))
+    return 1 - (error / spread) ** 2
+
+
+def test_critics_are_asked_again_by_hand(grouped):
+    """PROP-14.5, PROP-14.3: before and after, by weight, by group, and held out."""
+    run = first(apart(appraisal=Appraisal(num_groups=2)))
+    after, metrics, steps = update(run)
+    assert_close(after.learner.params, update(grouped)[0].learner.params, atol=1e-6)
+    hand = Apart(run, steps)
+    learned, group = hand.examples.weight, hand.examples.card // 2
+    held_out = hand.examples.every_weight - learned
+    for name, end in (("", run), ("_after", after)):
+        scale = end.learner.return_scale
+        outputs = hand.examples.outputs(as_float64(end.learner.params))
+        value = outputs[..., 0].min(axis=-1) * float(scale.std) + float(scale.mean)
+        masses = np.array([(learned * (group == g)).sum() for g in (0, 1)])
+        each = np.array(
+            [explained(value, hand, learned * (group == g)) for g in (0, 1)]
+        )
+        said = {
+            f"explained_variance{name}": explained(value, hand, learned),
+            f"explained_variance_holdout{name}": explained(value, hand, held_out),
+            f"ev/mean_grouped_weighted{name}": (masses * each).sum() / masses.sum(),
+            f"ev/mean_grouped_unweighted{name}": each.mean(),
+            f"ev/median_grouped{name}": np.median(each),
+        }
+        for metric, expected in said.items():
+            np.testing.assert_allclose(metrics[f"train/{metric}"], expected, rtol=1e-3)
+    name = "train/explained_variance"
+    assert metrics[f"{name}_after"] > metrics[name] + 0.01
+
+
+@pytest.mark.parametrize("chunk", [4, 8])
+def test_critics_that_learned_nothing_say_the_same_again(chunk):
+    """PROP-14.5: with their memories as they were when acting; chunks do not matter."""
+    memory = networks.ActorCritic(
+        torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=8)
+    )
+    config = Config(
+        env=TimeLimitChain(limit=5, negative=0.5),
+        num_envs=4,
+        num_steps=8,
+        num_minibatches=1,
+        chunk_length=chunk,
+        network=memory,
+        appraisal=Appraisal(),
+        optimizer=optimizers.Sgd(learning_rate=0.0),
+    )
+    run, step = first(config), jax.jit(learner.iteration)
+    for _ in range(2):
+        run, said = step(run, jnp.zeros(()))
+        for name in ("explained_variance", "ev/mean_grouped_weighted"):
+            after = said[f"train/{name}_after"]
+            np.testing.assert_allclose(after, said[f"train/{name}"], rtol=1e-4)
+            assert np.isfinite(after)
+
+
 def dealt(run, env):
     """The run whose environment shows another card."""
     card = (run.actor.env_state[env] + 1) % 4
@@ -360,3 +424,40 @@ def test_a_flat_tail_is_no_fault():
     after, metrics, _ = update(run)
     assert metrics["error/skipped_steps"] == 0 == metrics["train/loss"]
     assert_same(after.learner.params, params)
+
+
+@component
+class Even(Cards):
+    """Every card pays the same whatever one does."""
+
+    def pay(self, key, state, action):
+        return jnp.array([0.0, 1.0, 9.0, 3.0])[state]
+
+
+def shown(run, cards):
+    """The run whose environments show these cards, of which nothing is expected."""
+    params = run.learner.params
+    params = params | {"critic": jax.tree.map(jnp.zeros_like, params["critic"])}
+    state = jnp.asarray(cards)
+    actor = run.actor.replace(env_state=state, obs=jax.nn.one_hot(state, 4))
+    return run.replace(learner=run.learner.replace(params=params), actor=actor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cards", "share"),
+    [
+        (OverAll(), (0, 1, 3, 2, 0), 0),
+        (PerEnv(), (0, 1, 3, 2, 0), 1),
+        (PerGroup(num_groups=1), (0, 0, 1, 2, 0), 0),
+        (PerGroup(num_groups=2), (0, 1, 3, 3, 0), 4 / 5.5),
+        (PerGroup(num_groups=2), (0, 0, 3, 2, 0), 1),
+    ],
+    ids=["over all", "per env", "one group", "one of two is flat", "both are"],
+)
+def test_what_has_no_weight_does_not_count_as_flat(kind, cards, share):
+    """PROP-4.5, PROP-4.6: neither card 2, nor the last environment, held out."""
+    config = experiment(
+        env=Even(), standardization=kind, num_envs=5, num_steps=1, holdout_envs=1
+    )
+    _, metrics, _ = update(shown(first(config), cards))
+    np.testing.assert_allclose(metrics["train/advantages_zero_std"], share, rtol=1e-6)

@@ -11,6 +11,7 @@ from ppo_jax.returns import (
     LIMIT,
     discounted_returns,
     explained_variance,
+    explained_variance_by_group,
     gae,
     standardize,
 )
@@ -373,3 +374,46 @@ def test_explained_variance_is_unavailable_for_non_finite_samples():
     for bad in (jnp.nan, jnp.inf):
         assert np.isnan(explained_variance(y, y.at[0].set(bad), jnp.ones(3)))
         assert np.isnan(explained_variance(y.at[0].set(bad), y, jnp.ones(3)))
+
+
+def test_explained_variance_by_group_of_worked_numbers(variant):
+    """PROP-14.5: 1 for a group of weight 1e-6, .992 for one of weight 1."""
+    target = jnp.tile(jnp.arange(4.0), 2)
+    prediction = jnp.concatenate([target[:4] - 5, jnp.array([0.1, 0.9, 2.1, 2.9])])
+    weight = jnp.repeat(jnp.array([1e-6, 1.0]), 4)
+    group = jnp.repeat(jnp.arange(2), 4)
+    by_group = functools.partial(explained_variance_by_group, num_groups=3)
+    each, mass = variant(by_group)(target, prediction, weight, group)
+    np.testing.assert_allclose(each, [1, 0.992, np.nan], rtol=1e-6)
+    np.testing.assert_allclose(mass, [4e-6, 4, 0], rtol=1e-6)
+
+
+def test_explained_variance_by_group_is_that_of_each_group():
+    """PROP-14.2, PROP-14.4: garbage without weight, large offsets, constants."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 5, (16, 8))
+    offset = np.array([0.0, 1e4, -1e3, 1234.567, 3.0])[group]
+    spread = np.where(group < 3, 1.0, 0.0)
+    target = offset + spread * rng.normal(size=group.shape)
+    prediction = target + 0.5 * rng.normal(size=group.shape)
+    weight = rng.choice([0.0, 0.5, 2.0], group.shape)
+    weight[(group == 2)] = 0.0
+    weight[tuple(np.argwhere(group == 2)[0])] = 1.0
+    target, prediction = (
+        np.where(weight > 0, x, np.nan).astype(np.float32) for x in (target, prediction)
+    )
+    each, mass = jax.jit(explained_variance_by_group, static_argnames="num_groups")(
+        target, prediction, jnp.asarray(weight, jnp.float32), group, num_groups=5
+    )
+    for g in (0, 1):
+        inside = (group == g) & (weight > 0)
+        y, p, w = (x[inside].astype(np.float64) for x in (target, prediction, weight))
+
+        def square(x, w=w):
+            return (w * (x - np.average(x, weights=w)) ** 2).sum()
+
+        np.testing.assert_allclose(each[g], 1 - square(y - p) / square(y), rtol=1e-3)
+    assert np.isnan(each[2:]).all()
+    np.testing.assert_allclose(
+        mass, [weight[group == g].sum() for g in range(5)], rtol=1e-6
+    )

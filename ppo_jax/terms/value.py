@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component, require, require_range
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.state import Batch
@@ -31,23 +31,28 @@ class Value(Term):
     Attributes:
         coef: Coefficient of the loss.
         clip_eps: ε > 0, in units of the return scale; None: no clipping.
-        gate: When predictions are clipped.
+        gate: When predictions are clipped; None: always, if there is a range.
         poor: A smaller coefficient while the critic explains little; None: never.
 
     Raises:
-        ValueError: At construction, for a range that is not positive.
+        ValueError: At construction, for a number out of its range, or for a gate
+            without a range.
     """
 
     coef: float = 0.5
     clip_eps: float | None = None
-    gate: ClipGate = ClipGate()
+    gate: ClipGate | None = None
     poor: PoorValueScale | None = None
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a range that is not positive."""
+        """Raises a `ValueError` for a number out of its range, or a gate of nothing."""
         require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
         expected = "a number > 0, or None"
         require_range(self, "clip_eps", expected, lambda eps: eps > 0)
+        require(
+            self.gate is None or self.clip_eps is not None,
+            *("Value.gate", self.gate, "None without a clip_eps"),
+        )
 
     def init(self) -> _Memory:
         return _Memory(jnp.zeros((), jnp.int32), Known.init())
@@ -60,8 +65,9 @@ class Value(Term):
         if self.clip_eps is not None:
             old = ValueDist(batch.old_value, out.value.critic)
             clipped = out.value.clip(old, self.clip_eps).loss(batch.target)
-            clips = self.gate(updates, explained_variance)
-            bound = clips & (clipped > loss)
+            bound = clipped > loss
+            if self.gate is not None:
+                bound &= self.gate(updates, explained_variance)
             felt = bound & (clipped - loss > ROUNDING * jnp.abs(loss))
             loss = jnp.where(bound, clipped, loss)
             fraction = felt.astype(jnp.float32).mean(axis=-1)

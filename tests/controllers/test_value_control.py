@@ -7,6 +7,7 @@ import pytest
 
 from ppo_jax.component import as_arrays
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
+from ppo_jax.terms import Value
 
 UNKNOWN = Known.init()
 
@@ -86,6 +87,7 @@ def test_members_have_their_own_thresholds():
         lambda: PoorValueScale(threshold=1.5),
         lambda: PoorValueScale(scale=-0.1),
         lambda: PoorValueScale(floor=-0.1),
+        lambda: Value(gate=ClipGate(warmup_updates=10)),
     ],
 )
 def test_impossible_numbers_are_errors(make):
