@@ -9,6 +9,7 @@ from ppo_jax import (
     optimizers,
     pbt,
     schedules,
+    snapshot,
     standardization,
     terms,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "optimizers",
     "pbt",
     "schedules",
+    "snapshot",
     "standardization",
     "terms",
 ]

@@ -66,7 +66,7 @@ LAYERS = (
     ),
     ("terms.policy", "terms.risk", "terms.value"),
     ("config", "objective"),
-    ("rollout", "update"),
+    ("rollout", "snapshot", "update"),
     ("episodes", "learner"),
     ("pbt.mesh", "pbt.population"),
     (

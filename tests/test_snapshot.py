@@ -1,0 +1,124 @@
+"""Snapshots of learners, and how training goes on from them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import controllers, learner, networks, optimizers, snapshot, terms
+from ppo_jax.component import program
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.pbt import population
+from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.transforms.upgd import GateByUtilityState
+from ppo_jax.transforms.vgs import ScaleByVarianceState
+
+# Everything that a learner may remember.
+CONFIG = Config(
+    env=TimeLimitChain(limit=5, negative=0.5),
+    num_envs=4,
+    num_steps=8,
+    num_epochs=2,
+    num_minibatches=2,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    obs_clip=10.0,
+    return_scale=ReturnNormalization(min_returns=1),
+    terms=(
+        terms.Surrogate(),
+        terms.Value(),
+        terms.AdaptiveEntropy(controllers.EntropySchedule(decay_updates=3.0)),
+        terms.KlPenalty(),
+        terms.CVaRConstraint(alpha=0.5, limit=100.0),
+    ),
+    kl_stop=controllers.KlStop(1e-9, budget=controllers.EpochBudget()),
+    optimizer=optimizers.AdaptiveUPGD(1e-2, vgs=optimizers.VGS(warmup_steps=1)),
+)
+step = jax.jit(learner.iteration)
+
+
+def lived(run, updates=2):
+    for _ in range(updates):
+        run, _ = step(run, jnp.float32(0.0))
+    return run
+
+
+@pytest.fixture(scope="module")
+def run():
+    return lived(jax.jit(learner.init)(program(CONFIG), jax.random.key(0)))
+
+
+def state_of(opt_state, kind):
+    nodes = jax.tree.leaves(opt_state, is_leaf=lambda node: isinstance(node, kind))
+    (found,) = [node for node in nodes if isinstance(node, kind)]
+    return found
+
+
+def assert_same(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def differ(a, b):
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return any((x != y).any() for x, y in pairs)
+
+
+def test_with_the_optimiser_nothing_has_happened(run):
+    """V5, R-A9: every leaf is the same, and so is all that follows, to the bit."""
+    kept = snapshot.take(run.learner, opt_state=True)
+    expected = lived(run)
+    assert differ(expected.learner.params, run.learner.params)
+    for _ in range(2):  # A snapshot is not used up.
+        restored = snapshot.restore(kept)
+        assert_same(restored, run.learner)
+        again = lived(dataclasses.replace(run, learner=restored))
+        assert_same(again.learner, expected.learner)
+    assert_same(snapshot.take(restored, opt_state=True), kept)
+
+
+def test_without_the_optimiser_statistics_and_controllers_are_kept(run):
+    """V5, R-A2, R-A9: moments, utilities and steps are those of the beginning."""
+    kept = snapshot.take(run.learner)
+    assert_same(
+        jax.tree.leaves(kept.opt_state),
+        jax.tree.leaves(state_of(run.learner.opt_state, ScaleByVarianceState)),
+    )
+    restored = snapshot.restore(kept)
+    for name in ("params", "config", "obs_moments", "return_scale", "memories"):
+        assert_same(getattr(restored, name), getattr(run.learner, name))
+    assert restored.epoch_share == run.learner.epoch_share < 1
+    old, new = run.learner.opt_state, restored.opt_state
+    statistics = state_of(new, ScaleByVarianceState)
+    assert_same(statistics, state_of(old, ScaleByVarianceState))
+    assert statistics.count > 0
+    fresh = CONFIG.optimizer.transformation().init(run.learner.params)
+    gate = state_of(new, GateByUtilityState)
+    assert_same(gate, state_of(fresh, GateByUtilityState))
+    assert differ(gate, state_of(old, GateByUtilityState))
+    after = lived(dataclasses.replace(run, learner=restored), updates=1)
+    assert differ(after.learner.params, lived(run, updates=1).learner.params)
+
+
+def test_memories_that_are_kept_have_moved(run):
+    """R-A9: what the test above finds unchanged is not what it was at first."""
+    first = jax.jit(learner.init)(program(CONFIG), jax.random.key(0)).learner
+    for name in ("params", "obs_moments", "return_scale", "memories"):
+        assert differ(getattr(first, name), getattr(run.learner, name))
+    for old, new in zip(first.memories, run.learner.memories, strict=True):
+        assert not jax.tree.leaves(old) or differ(old, new)
+
+
+def test_a_snapshot_outlives_a_population_that_was_donated():
+    """R-A2: members are restored one by one, their statistics with them."""
+    members = population.init(CONFIG, jax.random.split(jax.random.key(1), 2))
+    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    kept = snapshot.take(members.runs.learner)
+    copies = jax.tree.map(np.array, members.runs.learner)
+    population.advance(members, jnp.zeros(2), jnp.int32(2))
+    restored = jax.jit(jax.vmap(snapshot.restore))(kept)
+    assert_same(restored.params, copies.params)
+    for kind, same in ((ScaleByVarianceState, True), (GateByUtilityState, False)):
+        pair = (state_of(x.opt_state, kind) for x in (restored, copies))
+        assert differ(*pair) != same
