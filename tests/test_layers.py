@@ -11,10 +11,11 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("component", "deferred", "files", "metrics", "tree"),
+    ("aggregate", "component", "deferred", "files", "metrics", "tree"),
     (
         "alerts",
         "distributions",
+        "fields",
         "losses.categorical",
         "losses.constraint",
         "losses.law",
@@ -78,8 +79,9 @@ LAYERS = (
         "pbt.lineage",
         "pbt.report",
     ),
-    ("interrupt", "watchdog"),
+    ("interrupt", "settings", "watchdog"),
     ("training",),
+    ("cohorts",),
     (
         "evaluate",
         "export",

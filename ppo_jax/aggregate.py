@@ -1,0 +1,85 @@
+"""What scores of several runs say together, and how sure that is.
+
+Scores are `[..., runs, tasks]`, for one experiment a single task. A run that has no
+finite score counts as worse than all that have one.
+
+References:
+    Agarwal et al., `Deep Reinforcement Learning at the Edge of the Statistical
+    Precipice <https://arxiv.org/abs/2108.13264>`_, 2021.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def interquartile_mean(scores: np.ndarray) -> np.ndarray:
+    """Mean of the middle half of all scores `[..., runs, tasks]`, `[...]`.
+
+    Of n scores the ⌊n / 4⌋ lowest and as many of the highest are left out.
+
+    >>> float(interquartile_mean(np.array([[0.0], [1.0], [3.0], [100.0]])))
+    2.0
+    """
+    scores = _comparable(scores)
+    flat = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
+    cut = flat.shape[-1] // 4
+    return flat[..., cut : flat.shape[-1] - cut].mean(axis=-1)
+
+
+def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """How likely a run of ours is better than one of theirs, mean over tasks, `[...]`.
+
+    This is the Mann-Whitney U statistic over the number of pairs; a tie counts half.
+
+    Args:
+        ours: Scores `[..., runs, tasks]`, greater is better.
+        theirs: Scores `[..., others, tasks]`.
+
+    >>> ours, theirs = np.array([[1.0], [2.0]]), np.array([[0.0], [1.0]])
+    >>> float(probability_of_improvement(ours, theirs))
+    0.875
+    """
+    ours = _comparable(ours)[..., :, None, :]
+    theirs = _comparable(theirs)[..., None, :, :]
+    wins = (ours > theirs) + 0.5 * (ours == theirs)
+    return wins.mean(axis=(-3, -2, -1))
+
+
+def interval(
+    statistic: Callable[..., np.ndarray],
+    *scores: np.ndarray,
+    level: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile interval of a statistic by the stratified bootstrap.
+
+    Runs are drawn anew, with replacement, within every task by itself.
+
+    Args:
+        statistic: A function of scores with a leading axis of draws.
+        scores: Its arguments, `[runs, tasks]` each.
+        level: Share of draws that the interval holds.
+        draws: How often.
+        seed: Of the draws.
+
+    >>> interval(interquartile_mean, np.full((8, 1), 3.0))
+    (3.0, 3.0)
+    """
+    random = np.random.default_rng(seed)
+    drawn = [
+        np.take_along_axis(
+            x[None], random.integers(len(x), size=(draws, *x.shape)), axis=1
+        )
+        for x in scores
+    ]
+    values = np.sort(statistic(*drawn))
+    ends = np.rint((draws - 1) * (0.5 + np.array([-0.5, 0.5]) * level)).astype(int)
+    low, high = values[ends]
+    return float(low), float(high)
+
+
+def _comparable(scores: np.ndarray) -> np.ndarray:
+    scores = np.asarray(scores, np.float64)
+    return np.where(np.isfinite(scores), scores, -np.inf)
