@@ -551,6 +551,76 @@ HOSTED = (
     Metric("time/total_timesteps", "steps", "Environment steps done.", HOST),
     Metric("time/time_elapsed", "s", "Since the run began.", HOST),
 )
+EVALUATIONS = tuple(row.name for row in HOSTED if row.name.endswith("_reward"))
+"""What an evaluation says of the returns of its episodes."""
+
+NOBODY = "it is so for all members"
+SEARCHED = "`pbt`, in a generation"
+MANY = "more than one member"
+POPULATION = (
+    Metric("q25/*", "", "Lower quartile over members.", HOST, needs=MANY, null=NOBODY),
+    Metric("q75/*", "", "Upper quartile over members.", HOST, needs=MANY, null=NOBODY),
+    Metric(
+        *("best/*", "", "That of the fittest member.", HOST),
+        needs=f"{MANY}, after an evaluation",
+        null="it is so for that member",
+    ),
+    Metric(
+        *("each/*", "", "That of every member, by its number.", HOST),
+        needs=f"{MANY}, {EVALUATED}",
+        null="its parameters are not finite",
+    ),
+    Metric("pbt/population_size", "members", "How many.", HOST, needs=SEARCHED),
+    Metric("pbt/ready_members", "members", "Who may take part.", HOST, needs=SEARCHED),
+    Metric(
+        *("pbt/mean_performance", "", "Mean finite fitness; 0: there is none.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric("pbt/std_performance", "", "Its deviation.", HOST, needs=SEARCHED),
+    Metric("pbt/min_performance", "", "The least.", HOST, needs=SEARCHED),
+    Metric("pbt/max_performance", "", "The greatest.", HOST, needs=SEARCHED),
+    Metric(
+        *("pbt/exploitation_count", "copies", "Of members, so far.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/exploration_count", "moves", "Of members' numbers, so far.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/failed_ready_checks", "rounds", "In a row, with too few ready.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/fallback_used", "", "1 if it went ahead with few ready members.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/nonfinite_members", "members", "Broken ones, before.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/recovered_members", "members", "Of these, healed by a copy.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/carries_cleared", "members", "Whose memory was emptied.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/performance/*", "", "Fitness of each member.", HOST),
+        needs=SEARCHED,
+        null="the member is broken",
+    ),
+    Metric(
+        *("pbt/parent/*", "", "Whom it continues; itself, if it did not copy.", HOST),
+        needs=SEARCHED,
+    ),
+    Metric(
+        *("pbt/*", "", "Searched numbers of each member from then on.", HOST),
+        needs=SEARCHED,
+    ),
+)
 SECTIONS = {
     "Rollouts": ROLLOUT,
     "Policy": POLICY,
@@ -562,6 +632,7 @@ SECTIONS = {
     "Optimiser": OPTIMIZER,
     "Errors and alerts": ERRORS,
     "Evaluation and time": HOSTED,
+    "Populations": POPULATION,
 }
 METRICS = tuple(row for rows in SECTIONS.values() for row in rows)
 

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,7 @@ Beginning = tuple[Population, int, list[dict[str, Any]]]
 
 def start(config: Config) -> Population:
     """The population of an experiment before its first update."""
-    key = jax.random.fold_in(jax.random.key(config.seed), 0)
-    keys = jax.random.split(key, config.num_members)
+    keys = member_keys(config.seed, config.num_members)
     if config.pbt is not None:
         space = config.pbt.space
         numbers = jax.vmap(space.sample)(_generation_keys(config, 0))
@@ -47,7 +47,26 @@ def start(config: Config) -> Population:
     return populations.init(config, keys)
 
 
-def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
+def member_keys(seed: int, count: int = 1) -> Key:
+    """The keys of an experiment's members, `[count]`."""
+    key = jax.random.fold_in(jax.random.key(seed), 0)
+    return jax.random.split(key, count)
+
+
+def as_it_is(population: Population, done: int) -> Population:
+    """Leaves a population to itself."""
+    del done
+    return population
+
+
+def train(
+    config: Config,
+    run_dir: Path,
+    resume: bool,
+    hint: str = "",
+    begin: Callable[[Config], Population] = start,
+    steer: Callable[[Population, int], Population] = as_it_is,
+) -> str:
     """Trains to the end of the budget, or until something stops it.
 
     A row is logged before its checkpoint is saved: what a resumed run finds in the log
@@ -58,6 +77,8 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         run_dir: Where checkpoints and logs go.
         resume: Whether to go on from the newest checkpoint.
         hint: How to go on with the run, for whoever ends it or finds it ended.
+        begin: Makes the members before their first update.
+        steer: What becomes of the members before each phase, after so many updates.
 
     Returns:
         How it ended: `finished`, `interrupted` or `failed`.
@@ -74,7 +95,7 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
         closing(Checkpointer(run_dir)) as checkpoints,
     ):
         console.say(f"training on {_device()}, in {run_dir}")
-        beginning = _beginning(config)
+        beginning = _beginning(config, begin(config))
         if resume:
             beginning = _resume(config, checkpoints, beginning, console)
         population, done, past = beginning
@@ -86,6 +107,7 @@ def train(config: Config, run_dir: Path, resume: bool, hint: str = "") -> str:
             alarms = Alarms(logger.rows)
             while not ending:
                 watchdog.heard()
+                population = steer(population, done)
                 population, done, members, speed = _phase(config, population, done)
                 watchdog.heard()
                 ending = _ending(config, done, members, interrupt)
@@ -143,9 +165,8 @@ def _device() -> str:
     return f"{device.platform} ({device.device_kind})"
 
 
-def _beginning(config: Config) -> Beginning:
+def _beginning(config: Config, population: Population) -> Beginning:
     """Before the first update; a population has the first line of its lineage."""
-    population = start(config)
     if config.pbt is None:
         return population, 0, []
     numbers = config.pbt.space.read(population.runs.learner.config)
@@ -190,7 +211,7 @@ def _phase(
     Returns:
         The population, the updates done, and metrics: of each member, and of the clock.
     """
-    length = _phase_length(config)
+    length = phase_length(config)
     until = min((done // length + 1) * length, config.num_updates)
     progress = (done + np.arange(length)) / config.num_updates
     began = time.perf_counter()
@@ -199,20 +220,20 @@ def _phase(
     )
     history = jax.device_get(history)
     seconds = time.perf_counter() - began
-    steps = config.steps_per_update
+    steps, size = config.steps_per_update, population.fitness.size
     members = [
         summarize({k: v[: until - done, member] for k, v in history.items()})
-        for member in range(config.num_members)
+        for member in range(size)
     ]
     speed = {
-        "time/fps": (until - done) * steps * config.num_members / seconds,
+        "time/fps": (until - done) * steps * size / seconds,
         "time/iterations": until,
         "time/total_timesteps": until * steps,
     }
     return population, until, members, speed
 
 
-def _phase_length(config: Config) -> int:
+def phase_length(config: Config) -> int:
     """Updates of a phase: as many as wished, or fewer, so that generations end one."""
     wanted = config.phase_updates or max(1, config.num_updates // 100)
     if config.pbt is None:
@@ -226,7 +247,7 @@ def _evolves(config: Config, done: int) -> bool:
 
 
 def _is_evaluated(config: Config, done: int) -> bool:
-    return done // _phase_length(config) % config.eval_phases == 0
+    return done // phase_length(config) % config.eval_phases == 0
 
 
 def _ending(

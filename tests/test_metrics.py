@@ -33,8 +33,9 @@ from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import Costs, IdenticalRewards, Target
 from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.metrics import METRICS, Metric, match, row_of, summarize
-from ppo_jax.pbt import population
+from ppo_jax.pbt import PBT, population
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.space import LogUniform
 from ppo_jax.standardization import OverAll
 from ppo_jax.state import Batch
 
@@ -97,12 +98,16 @@ ATOMS = experiment(
 )
 
 
-EVERYTHING = {"twins": TWINS, "atoms": ATOMS}
+MEMBERS = experiment(
+    Target(),
+    pbt=PBT({"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}, size=5, interval=2),
+)
+EVERYTHING = {"twins": TWINS, "atoms": ATOMS, "members": MEMBERS}
 
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory):
-    """Rows and output of two runs that have all there is."""
+    """Rows and output of runs that have all there is."""
     found = {}
     for name, config in EVERYTHING.items():
         run_dir, said = tmp_path_factory.mktemp(name), io.StringIO()
@@ -154,8 +159,27 @@ def test_what_a_run_logs_is_finite_unless_the_table_says_so(rows):
     allowed = {metrics.NO_STEP, metrics.NO_WEIGHT, ""}
     for run in rows.values():
         for row in run:
-            null = {name for name, value in row.items() if value is None}
+            null = {
+                re.sub("^(q25|q75|best|each)/", "", name)
+                for name, value in row.items()
+                if value is None
+            }
             assert {row_of(name).null for name in null}.isdisjoint(allowed), null
+
+
+def test_what_a_population_logs_is_finite(rows):
+    """P10: in every generation, with the numbers of all members."""
+    for row in rows["members"]:
+        told = {name: value for name, value in row.items() if "pbt/" in name}
+        assert None not in told.values()
+        for i in range(5):
+            assert 1e-4 <= told[f"pbt/optimizer.learning_rate/{i}"] <= 1e-2
+    evaluated = [row for row in rows["members"] if "eval/mean_reward" in row]
+    assert evaluated
+    for row in evaluated:
+        each = [row[f"each/eval/mean_reward/{i}"] for i in range(5)]
+        assert np.median(each) == pytest.approx(row["eval/mean_reward"])
+        assert max(each) == row["best/eval/mean_reward"]
 
 
 def test_every_alert_is_looked_at_in_a_run(rows):

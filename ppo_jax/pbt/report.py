@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ppo_jax.metrics import EVALUATIONS
 from ppo_jax.pbt.population import Generation
 
 
@@ -12,7 +13,8 @@ def over_members(
 
     Every metric has its median over the members whose value is finite, its quartiles
     under `q25/` and `q75/`, and the fittest member's under `best/`. Of `error/*` and
-    `warn/*`, which tell what is wrong with any one, there is the largest.
+    `warn/*`, which tell what is wrong with any one, there is the largest. Returns of an
+    evaluation are there of every member too, as `each/eval/mean_reward/0`.
 
     >>> rows = [{"x": 1.0}, {"x": 2.0}, {"x": 4.0}]
     >>> over_members(rows, np.array([3.0, np.nan, 2.0]))["x"]
@@ -34,6 +36,8 @@ def over_members(
             row |= dict(zip((name, f"q25/{name}", f"q75/{name}"), spread, strict=False))
         if best is not None:
             row[f"best/{name}"] = values[best]
+        if name in EVALUATIONS:
+            row |= {f"each/{name}/{i}": value for i, value in enumerate(values)}
     return {name: float(value) for name, value in row.items()}
 
 

@@ -17,6 +17,13 @@ def test_a_row_has_medians_quartiles_and_the_fittest():
     assert row == expected | {"best/error/y": 3}
 
 
+def test_an_evaluation_is_told_of_every_member():
+    members = [{"eval/mean_reward": x, "eval/episodes": 4} for x in (3.0, 5.0, 4.0)]
+    row = over_members(members, np.array([1.0, 2.0, 0.0]))
+    each = {f"each/eval/mean_reward/{i}": x for i, x in enumerate((3.0, 5.0, 4.0))}
+    assert {name: x for name, x in row.items() if name.startswith("each/")} == each
+
+
 def test_before_the_first_evaluation_nobody_is_the_fittest():
     row = over_members([{"x": 1.0}, {"x": 2.0}], np.array([NAN, NAN]))
     assert row == {"x": 1.5, "q25/x": 1.25, "q75/x": 1.75}
