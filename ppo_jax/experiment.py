@@ -5,9 +5,11 @@ field, so that it can be evaluated and resumed by itself.
 """
 
 import dataclasses
+import importlib
 import inspect
 import json
 import runpy
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,26 @@ class ExperimentError(Exception):
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
     """An experiment's config with fields overridden, as on the command line.
 
+    Raises:
+        ExperimentError: If the file or a value in it is wrong.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    return load_with_names(path, overrides, command)[0]
+
+
+def load_with_names(
+    path: Path, overrides: list[str], command: str
+) -> tuple[Config, dict[str, Any]]:
+    """An experiment's config, and the names that a value of a field may use.
+
     Args:
         path: The experiment's file.
         overrides: Options such as `--optimizer.learning-rate 1e-3`.
         command: What help and errors call the program.
+
+    Returns:
+        The config with fields overridden, and what the file defines beside the names
+        that this package exports.
 
     Raises:
         ExperimentError: If the file or a value in it is wrong.
@@ -37,10 +55,11 @@ def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Co
     if not path.is_file():
         raise ExperimentError(f"{path}: no such experiment file")
     try:
-        config = runpy.run_path(str(path)).get("config")
+        names = runpy.run_path(str(path))
+        config = names.get("config")
         if not isinstance(config, Config):
             raise ExperimentError(f"{path}: expected a Config named `config`")
-        return tyro.cli(
+        config = tyro.cli(
             Config,
             default=config,
             args=overrides,
@@ -49,6 +68,8 @@ def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Co
         )
     except (ValueError, TypeError) as error:
         raise ExperimentError(str(error)) from error
+    package = importlib.import_module("ppo_jax")
+    return config, {name: getattr(package, name) for name in package.__all__} | names
 
 
 def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
@@ -82,15 +103,49 @@ def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
     return fields
 
 
-def store(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
+def create(
+    run_dir: Path | None, path: Path, overrides: list[str], config: Config
+) -> Path:
+    """A new run directory, in `runs` unless another one is named.
+
+    Raises:
+        ExperimentError: If it cannot be written, or holds a run.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+    require_new(run_dir)
+    store(run_dir, path.read_text(), overrides, config)
+    return run_dir
+
+
+def require_new(run_dir: Path) -> None:
+    """Checks that a directory holds no run yet.
+
+    Raises:
+        ExperimentError: If it does.
+    """
+    if (run_dir / "config.json").exists():
+        raise ExperimentError(
+            f"{run_dir}: holds a run already; give --resume to go on with it, or "
+            "another --run-dir"
+        )
+
+
+def store(run_dir: Path, text: str, overrides: list[str], config: Config) -> None:
     """Writes what a run directory needs to stand alone.
+
+    Args:
+        run_dir: The directory.
+        text: Of the experiment's file.
+        overrides: Options that it was loaded with.
+        config: What came of them.
 
     Raises:
         ExperimentError: If it cannot be written.
     """
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
-        files.write(run_dir / "experiment.py", path.read_text())
+        files.write(run_dir / "experiment.py", text)
         files.write(run_dir / "overrides.json", json.dumps(overrides) + "\n")
         described = json.dumps(describe(config), indent=2)
         files.write(run_dir / "config.json", described + "\n")
@@ -106,7 +161,7 @@ def stored_overrides(run_dir: Path) -> list[str]:
     Raises:
         ExperimentError: If the directory holds no run.
     """
-    return _stored(run_dir, "overrides.json")
+    return stored(run_dir, "overrides.json")
 
 
 def require_same_structure(run_dir: Path, config: Config) -> None:
@@ -116,7 +171,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
         ExperimentError: If more than numbers and host settings differ from those of
             the run; the message lists what.
     """
-    old, new = _stored(run_dir, "config.json"), describe(config)
+    old, new = stored(run_dir, "config.json"), describe(config)
     structure = [
         f"  {name}: {change}"
         for name, change in differences(old, new).items()
@@ -152,7 +207,24 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def _stored(run_dir: Path, name: str) -> Any:
+def require_same(run_dir: Path, config: Config) -> None:
+    """Checks that a config is the one of a run directory.
+
+    Raises:
+        ExperimentError: If any field differs; the message lists which.
+    """
+    changed = differences(stored(run_dir, "config.json"), describe(config))
+    if changed:
+        lines = "".join(f"\n  {name}: {change}" for name, change in changed.items())
+        raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
+
+
+def stored(run_dir: Path, name: str) -> Any:
+    """What a file of a run directory says, as JSON.
+
+    Raises:
+        ExperimentError: If there is none, or it cannot be read.
+    """
     try:
         return json.loads((run_dir / name).read_text())
     except (FileNotFoundError, NotADirectoryError):

@@ -34,9 +34,7 @@ class Logger:
 
     def __init__(self, run_dir: Path, first_step: int):
         self._path = run_dir / "metrics.jsonl"
-        lines = self._path.read_text().splitlines(True) if self._path.exists() else []
-        whole = [json.loads(line) for line in lines if line.endswith("\n")]
-        rows = [row for row in whole if row["step"] <= first_step]
+        rows = [row for row in files.rows(self._path) if row["step"] <= first_step]
         self.rows: list[dict] = rows
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         for stale in run_dir.glob("events.out.tfevents.*"):

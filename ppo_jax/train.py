@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,7 @@ def _new_run(
     from ppo_jax import experiment
 
     config = experiment.load(path, overrides)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
-    if (run_dir / "config.json").exists():
-        raise experiment.ExperimentError(
-            f"{run_dir}: holds a run already; give --resume to go on with it, or "
-            "another --run-dir"
-        )
-    experiment.store(run_dir, path, overrides, config)
-    return run_dir, config
+    return experiment.create(run_dir, path, overrides, config), config
 
 
 def _old_run(
@@ -94,7 +85,7 @@ def _old_run(
     overrides = experiment.stored_overrides(run_dir) + overrides
     config = experiment.load(path, overrides)
     experiment.require_same_structure(run_dir, config)
-    experiment.store(run_dir, path, overrides, config)
+    experiment.store(run_dir, path.read_text(), overrides, config)
     return run_dir, config
 
 

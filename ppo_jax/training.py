@@ -42,7 +42,7 @@ def start(config: Config) -> Population:
     keys = member_keys(config.seed, config.num_members)
     if config.pbt is not None:
         space = config.pbt.space
-        numbers = jax.vmap(space.sample)(_generation_keys(config, 0))
+        numbers = jax.vmap(space.sample)(generation_keys(config, 0))
         config = space.write(config, numbers)
     return populations.init(config, keys)
 
@@ -187,20 +187,9 @@ def _resume(
     for name, change in changed.items():
         console.say(f"resuming with another {name}: {change}")
     console.say(f"resuming after update {done} of {config.num_updates}")
-    return _with_numbers(population, config, changed), done, meta["lineage"]
-
-
-def _with_numbers(
-    population: Population, config: Config, changed: dict[str, str]
-) -> Population:
-    learner = population.runs.learner
-    mine, given = learner.config, component.numbers(config)
-    for path in changed.keys() & given.keys():
-        old = component.numbers(mine)[path]
-        mine = component.replace_at(mine, path, jnp.full_like(old, given[path]))
-    learner = dataclasses.replace(learner, config=mine)
-    runs = dataclasses.replace(population.runs, learner=learner)
-    return dataclasses.replace(population, runs=runs)
+    given = component.numbers(config)
+    anew = {path: given[path] for path in changed.keys() & given.keys()}
+    return populations.with_numbers(population, anew), done, meta["lineage"]
 
 
 def _phase(
@@ -291,7 +280,7 @@ def _evolve(
     config: Config, population: Population, done: int, family: Lineage
 ) -> tuple[Population, dict[str, float]]:
     """A generation, its line in the lineage, and its metrics."""
-    keys = _generation_keys(config, done)
+    keys = generation_keys(config, done)
     population, generation = populations.evolve(config.pbt, population, keys)
     generation = jax.device_get(generation)
     family.append(lineage.line(done, generation))
@@ -302,7 +291,8 @@ def _evolve(
     }
 
 
-def _generation_keys(config: Config, done: int) -> Key:
+def generation_keys(config: Config, done: int) -> Key:
+    """The keys of a generation after so many updates, `[P]`."""
     key = jax.random.fold_in(jax.random.key(config.seed), EVOLUTION)
     return jax.random.split(jax.random.fold_in(key, done), config.num_members)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -44,6 +45,18 @@ def member(population: Population, index: int) -> Population:
         runs=tree.take(population.runs, jnp.array([index])),
         fitness=population.fitness[jnp.array([index])],
     )
+
+
+def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Population:
+    """The same members with other numbers, by path: scalars, or `[P]` each."""
+    learner = population.runs.learner
+    config, known = learner.config, component.numbers(learner.config)
+    for path, value in numbers.items():
+        value = jnp.broadcast_to(jnp.float32(value), known[path].shape)
+        config = component.replace_at(config, path, value)
+    learner = dataclasses.replace(learner, config=config)
+    runs = dataclasses.replace(population.runs, learner=learner)
+    return dataclasses.replace(population, runs=runs)
 
 
 @functools.partial(jax.jit, donate_argnums=0)

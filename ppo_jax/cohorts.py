@@ -1,0 +1,116 @@
+"""Members with settings and seeds of their own, grouped into as few programs as go."""
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import component, training
+from ppo_jax.config import Config
+from ppo_jax.pbt import population as populations
+from ppo_jax.state import Population
+
+
+class Member(NamedTuple):
+    """One agent to train."""
+
+    setting: int
+    """The number of its setting."""
+    seed: int
+    config: Config
+    """The experiment with that setting."""
+
+
+def group(members: Sequence[Member]) -> list[list[Member]]:
+    """Members of one structure go together; a structure is one program.
+
+    >>> import dataclasses
+    >>> short, long = Config("CartPole-v1"), Config("CartPole-v1", num_epochs=8)
+    >>> other = dataclasses.replace(short, gamma=0.5)
+    >>> members = [Member(i, 0, x) for i, x in enumerate((short, long, other))]
+    >>> [[member.setting for member in each] for each in group(members)]
+    [[0, 2], [1]]
+    """
+    groups: dict[Any, list[Member]] = {}
+    for member in members:
+        groups.setdefault(jax.tree.structure(member.config), []).append(member)
+    return list(groups.values())
+
+
+def split(members: list[Member], size: int) -> list[list[Member]]:
+    """Batches of one size, so that one program does for all.
+
+    What is missing in the last one is made up by members at its end once more.
+
+    >>> split([1, 2, 3, 4, 5], 3)
+    [[1, 2, 3], [4, 5, 5]]
+    """
+    batches = [members[i : i + size] for i in range(0, len(members), size)]
+    missing = size - len(batches[-1])
+    return [*batches[:-1], batches[-1] + [members[-1]] * missing]
+
+
+def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
+    """How many members at once need no more memory than there is.
+
+    Compiles their program: once, if all of them fit.
+
+    Args:
+        members: Of one structure.
+        room: Bytes of a device.
+
+    Returns:
+        The size of equal batches, at least 1, and the bytes that one needs.
+    """
+    size = len(members)
+    while (needed := memory(members[:size])) > room and size > 1:
+        most = max(1, int(size * room / needed))
+        size = math.ceil(len(members) / math.ceil(len(members) / most))
+    return size, needed
+
+
+def memory(members: Sequence[Member]) -> int:
+    """Bytes that a phase of these members needs on a device, says its program."""
+    length = training.phase_length(members[0].config)
+    lowered = populations.advance.lower(
+        jax.eval_shape(lambda: begin(members)),
+        jax.ShapeDtypeStruct((length,), jnp.float32),
+        jax.ShapeDtypeStruct((), jnp.int32),
+    )
+    needed: Any = lowered.compile().memory_analysis()
+    return (
+        needed.argument_size_in_bytes
+        + needed.output_size_in_bytes
+        + needed.temp_size_in_bytes
+        - needed.alias_size_in_bytes
+    )
+
+
+def begin(members: Sequence[Member]) -> Population:
+    """These members before their first update; each as if it were trained alone."""
+    configs = [component.program(member.config) for member in members]
+    numbers = jax.tree.map(lambda *each: jnp.array(each, jnp.float32), *configs)
+    keys = [training.member_keys(member.seed) for member in members]
+    return populations.init(numbers, jnp.concatenate(keys))
+
+
+def train(members: Sequence[Member], run_dir: Path, hint: str) -> str:
+    """Trains members of one structure, or goes on; returns how it ended."""
+    return training.train(
+        members[0].config,
+        run_dir,
+        resume=run_dir.exists(),
+        hint=hint,
+        begin=lambda config: begin(members),
+    )
+
+
+def capacity() -> int:
+    """Bytes of memory that a device has, on a CPU those of the machine."""
+    known = jax.devices()[0].memory_stats() or {}
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return known.get("bytes_limit", pages)

@@ -1,0 +1,153 @@
+"""Settings of an experiment: values of fields by path, from texts of a command line.
+
+Values are Python, as in an experiment's file: `1e-4,3e-4` for a number,
+`(64,),(64, 64)` for widths, `None,networks.Lstm(size=64)` for a component.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ppo_jax import fields
+from ppo_jax.config import Config
+from ppo_jax.experiment import ExperimentError
+from ppo_jax.space import Range
+from ppo_jax.types import Key
+
+Setting = dict[str, Any]
+"""Values by path."""
+Names = Mapping[str, Any]
+"""What a value may name."""
+
+
+def grid(texts: Sequence[str], names: Names) -> list[Setting]:
+    """All combinations of lists of values; nothing given, one empty setting.
+
+    Args:
+        texts: Lists such as `gamma=0.9,0.99`, the first one changes slowest.
+        names: What a value may name.
+
+    Raises:
+        ExperimentError: If a text is no such list.
+
+    >>> grid(["gamma=0.9,0.99", "num_epochs=4"], {})
+    [{'gamma': 0.9, 'num_epochs': 4}, {'gamma': 0.99, 'num_epochs': 4}]
+    """
+    axes = _axes(texts, names)
+    for path, values in axes.items():
+        if any(isinstance(value, Range) for value in values):
+            raise ExperimentError(f"{path}: a range is drawn from; give it to --space")
+    points = itertools.product(*axes.values())
+    return [dict(zip(axes, point, strict=True)) for point in points]
+
+
+def ranges(texts: Sequence[str], names: Names) -> dict[str, tuple[Any, ...]]:
+    """Ranges by path, such as `gamma=Uniform(0.9, 1.0)`, or lists to choose from.
+
+    Raises:
+        ExperimentError: If a text is neither.
+    """
+    found = _axes(texts, names)
+    for path, values in found.items():
+        if len(values) > 1 and any(isinstance(value, Range) for value in values):
+            raise ExperimentError(f"{path}: expected one range, or a list of values")
+    return found
+
+
+def draw(space: Mapping[str, Sequence[Any]], count: int, key: Key) -> list[Setting]:
+    """Settings drawn from ranges, every number with a key of its own.
+
+    Args:
+        space: By path, a single range or values that are all as likely.
+        count: How many settings.
+        key: Of all of them.
+
+    >>> drawn = draw({"num_epochs": (2, 4)}, 100, jax.random.key(0))
+    >>> sorted({setting["num_epochs"] for setting in drawn})
+    [2, 4]
+    """
+    keys = jax.random.split(key, (count, max(1, len(space))))
+    return [
+        {
+            path: _drawn(values, key)
+            for (path, values), key in zip(space.items(), row, strict=False)
+        }
+        for row in keys
+    ]
+
+
+def apply(config: Config, setting: Setting) -> Config:
+    """The experiment with a setting.
+
+    Raises:
+        ExperimentError: If there is no such field, or it cannot have such a value.
+    """
+    if "seed" in setting:
+        raise ExperimentError("seed: every setting has all seeds; give --seeds")
+    try:
+        return fields.replace(config, setting)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ExperimentError(f"{label(setting)}: {error.args[0]}") from error
+
+
+def require_in(config: Config, space: Mapping[str, Sequence[Any]]) -> None:
+    """Checks that all that may be drawn is possible, by the ends of ranges.
+
+    Raises:
+        ExperimentError: If it is not, or there is no such field.
+    """
+    for path, values in space.items():
+        first = values[0]
+        for value in first.ends if isinstance(first, Range) else values:
+            apply(config, {path: value})
+
+
+def label(setting: Setting) -> str:
+    """A setting in one line.
+
+    >>> label({"gamma": 0.123456, "num_epochs": 4}), label({})
+    ('gamma=0.1235 num_epochs=4', 'as it is')
+    """
+    shown = {
+        path: f"{value:.4g}" if isinstance(value, float) else repr(value)
+        for path, value in setting.items()
+    }
+    return " ".join(f"{path}={text}" for path, text in shown.items()) or "as it is"
+
+
+def plain(setting: Setting) -> Setting:
+    """A setting as JSON; what is no number or text is as it is written in Python."""
+    return {
+        path: value if isinstance(value, float | int | str | None) else repr(value)
+        for path, value in setting.items()
+    }
+
+
+def _axes(texts: Sequence[str], names: Names) -> dict[str, tuple[Any, ...]]:
+    axes = {}
+    for path, values in (_axis(text, names) for text in texts):
+        if path in axes:
+            raise ExperimentError(f"{path}: is given twice")
+        axes[path] = values
+    return axes
+
+
+def _axis(text: str, names: Names) -> tuple[str, tuple[Any, ...]]:
+    path, sign, values = text.partition("=")
+    if not (path and sign and values.strip()):
+        raise ExperimentError(f"{text!r}: expected PATH=VALUE,VALUE…")
+    try:
+        return path, eval(f"({values},)", dict(names))
+    except Exception as error:
+        raise ExperimentError(
+            f"{path}: {values!r} is no list of Python values: {error}"
+        ) from error
+
+
+def _drawn(values: Sequence[Any], key: Key) -> Any:
+    if isinstance(values[0], Range):
+        return float(values[0].sample(key))
+    return values[int(np.asarray(jax.random.randint(key, (), 0, len(values))))]

@@ -1,0 +1,93 @@
+"""Settings from texts: grids, draws, and what is said of wrong ones."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from ppo_jax import Config, LogUniform, networks, optimizers, settings, space
+from ppo_jax.experiment import ExperimentError
+
+CARTPOLE = Config("CartPole-v1")
+NAMES = {"networks": networks, "optimizers": optimizers, "LogUniform": LogUniform}
+
+
+def test_a_grid_has_all_combinations_in_order():
+    texts = ["optimizer.learning_rate=1e-4,3e-4", "num_epochs=2,4,8"]
+    found = settings.grid(texts, {})
+    assert [tuple(setting.values()) for setting in found] == [
+        *((1e-4, 2), (1e-4, 4), (1e-4, 8)),
+        *((3e-4, 2), (3e-4, 4), (3e-4, 8)),
+    ]
+    assert settings.grid([], {}) == [{}]
+
+
+def test_values_are_python():
+    """Numbers, texts, tuples and components."""
+    texts = [
+        "network.torso.hidden=(8,),(8, 8)",
+        "network.torso.activation='relu'",
+        "network.memory=None,networks.Lstm(size=4)",
+        "optimizer=optimizers.UPGD(sigma=0.5)",
+    ]
+    found = [settings.apply(CARTPOLE, each) for each in settings.grid(texts, NAMES)]
+    assert [config.network.torso.hidden for config in found] == [(8,)] * 2 + [
+        (8, 8)
+    ] * 2
+    assert found[1].network.memory == networks.Lstm(size=4)
+    assert all(config.optimizer == optimizers.UPGD(sigma=0.5) for config in found)
+
+
+def test_draws_follow_their_ranges():
+    texts = ["optimizer.learning_rate=LogUniform(1e-5, 1e-2)", "num_epochs=2,4"]
+    found = settings.ranges(texts, NAMES)
+    drawn = settings.draw(found, 400, jax.random.key(0))
+    rates = np.log10([setting["optimizer.learning_rate"] for setting in drawn])
+    assert stats.kstest(rates, stats.uniform(-5, 3).cdf).pvalue > 0.01
+    epochs = [setting["num_epochs"] for setting in drawn]
+    assert 150 < epochs.count(2) < 250 and set(epochs) == {2, 4}
+    assert drawn == settings.draw(found, 400, jax.random.key(0))
+    assert len({*rates}) == 400
+
+
+def test_settings_are_told_as_json():
+    setting = {"gamma": 0.5, "obs_clip": None, "optimizer": optimizers.Adam()}
+    told = settings.plain(setting)
+    assert told["gamma"] == 0.5 and told["obs_clip"] is None
+    assert told["optimizer"] == repr(optimizers.Adam())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gamma", "'gamma': expected PATH=VALUE"),
+        ("gamma=", "expected PATH=VALUE"),
+        ("gamma=high", "name 'high' is not defined"),
+        ("gamma=1,,2", "no list of Python values"),
+        ("gamma=LogUniform(0.1, 1.0)", "give it to --space"),
+        ("gamma=LogUniform(1.0, 0.1)", "low < high"),
+        ("gama=0.5", "closest is 'gamma'"),
+        ("seed=1,2", "give --seeds"),
+        ("gamma=0.5,2.0", r"gamma=2: .*\(0, 1\], got 2.0"),
+        ("gamma='high'", "expected float"),
+    ],
+)
+def test_a_wrong_grid_is_said(text, said):
+    with pytest.raises(ExperimentError, match=said):
+        for setting in settings.grid([text], NAMES):
+            settings.apply(CARTPOLE, setting)
+
+
+def test_a_wrong_space_is_said():
+    with pytest.raises(ExperimentError, match="one range, or a list"):
+        settings.ranges(["gamma=0.5,LogUniform(0.1, 1.0)"], NAMES)
+    with pytest.raises(ExperimentError, match="given twice"):
+        settings.ranges(["gamma=0.5", "gamma=0.6"], NAMES)
+    with pytest.raises(ExperimentError, match=r"\(0, 1\], got 1.1"):
+        settings.require_in(CARTPOLE, {"gamma": (space.Uniform(0.9, 1.1),)})
+    with pytest.raises(ExperimentError, match="'gamma'"):
+        settings.require_in(CARTPOLE, {"gama": (0.5,)})
+    single = dataclasses.replace(CARTPOLE, gamma=0.5)
+    settings.require_in(single, {"gamma": (space.Uniform(0.9, 1.0),)})

@@ -1,0 +1,225 @@
+"""Sweeps as a user runs them: one program per structure, tables, kills."""
+
+import json
+import shutil
+import time
+
+import jax
+import numpy as np
+import pytest
+from runs import EXPERIMENT, begin, command
+from scipy import stats
+
+from ppo_jax import cohorts, experiment, settings, training
+
+RATE = "optimizer.learning_rate"
+GRID = (f"{RATE}=1e-4,1e-2", "num_epochs=1,2")
+ASKED = ("--seeds", 3, "--grid", *GRID, "--gamma", 0.9)
+TARGET = "\nimport dataclasses\nfrom ppo_jax.envs.probes import Target\n"
+TARGET += "config = dataclasses.replace(config, env=Target())\n"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sweep") / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory="") + TARGET)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(path):
+    """A sweep that nothing disturbed, and what it said."""
+    run_dir = path.parent / "finished"
+    done = command("sweep", path, "--run-dir", run_dir, *ASKED)
+    assert done.returncode == 0, done.stderr
+    return run_dir, done.stdout
+
+
+def results(run_dir):
+    return json.loads((run_dir / "results.json").read_text())
+
+
+def test_what_it_will_compile_and_need_is_said_first(finished):
+    """Numbers share a program, structure does not."""
+    before, _, after = finished[1].partition("batch 1 of 2")
+    assert "12 runs: 4 settings x 3 seeds, programs to compile: 2" in before
+    assert before.count("6 runs, 6 at once in ") == 2 and "MiB" in before
+    assert "training on" not in before and "steps/s" in after
+
+
+def test_every_run_and_every_evaluation_is_kept(finished):
+    run_dir, said = finished
+    found = results(run_dir)
+    assert found["settings"] == [
+        {RATE: rate, "num_epochs": epochs} for rate in (1e-4, 1e-2) for epochs in (1, 2)
+    ]
+    pairs = [(run["setting"], run["seed"]) for run in found["runs"]]
+    assert sorted(pairs) == [(i, seed) for i in range(4) for seed in range(3)]
+    for run in found["runs"]:
+        returns = run["evaluations"]["eval/mean_reward"]
+        assert run["steps"] == list(range(64, 769, 64)) and len(returns) == 12
+        assert all(map(np.isfinite, returns)) and run["ending"] == "finished"
+    assert "12 runs in" in said and "0 failed" in said
+
+
+def test_the_table_is_of_the_last_evaluations(finished):
+    """Against scipy; a larger learning rate is better here."""
+    found = results(finished[0])
+    last = np.zeros((4, 3))
+    for run in found["runs"]:
+        returns = run["evaluations"]["eval/mean_reward"]
+        last[run["setting"], run["seed"]] = returns[-1]
+    assert len(found["table"]) == 4
+    for scores, row in zip(last, found["table"], strict=True):
+        assert row["iqm"] == pytest.approx(stats.trim_mean(scores, 0.25))
+        assert row["interval"][0] <= row["iqm"] <= row["interval"][1]
+        wins = stats.mannwhitneyu(scores, last[0]).statistic
+        assert row["improvement"] == pytest.approx(wins / 9)
+        assert row["runs"] == 3
+        assert f"{row['iqm']:.4g}" in finished[1]
+    assert found["table"][0]["improvement"] == 0.5
+    assert found["table"][2]["improvement"] == 1.0
+
+
+def members(path):
+    config = experiment.load(path, [])
+    found = settings.grid(GRID, {})
+    return config, [
+        cohorts.Member(i, seed, settings.apply(config, setting))
+        for i, setting in enumerate(found)
+        for seed in range(3)
+    ]
+
+
+def plain(tree):
+    return [
+        np.asarray(jax.random.key_data(x) if x.dtype.name.startswith("key") else x)
+        for x in jax.tree.leaves(tree)
+    ]
+
+
+def test_a_run_begins_as_if_it_were_trained_alone(path):
+    _, all_members = members(path)
+    first = cohorts.group(all_members)[0]
+    assert [member.setting for member in first] == [0, 0, 0, 2, 2, 2]
+    whole = cohorts.begin(first)
+    for i in (1, 5):
+        config = experiment.load(path, ["--seed", str(first[i].seed)])
+        setting = {RATE: (1e-4, 1e-2)[i // 3], "num_epochs": 1}
+        alone = training.start(settings.apply(config, setting))
+        for a, b in zip(plain(alone.runs), plain(whole.runs), strict=True):
+            np.testing.assert_array_equal(a[0], b[i])
+
+
+def test_batches_fit_into_memory(path):
+    """Equal ones, so that one program does for all."""
+    _, all_members = members(path)
+    group = cohorts.group(all_members)[0]
+    size, needed = cohorts.largest_batch(group, 1e12)
+    assert size == 6 and needed == cohorts.memory(group)
+    size, less = cohorts.largest_batch(group, needed * 0.7)
+    assert 1 < size < 6 and less <= needed * 0.7
+    batches = cohorts.split(group, size)
+    assert {len(batch) for batch in batches} == {size}
+    assert {member for batch in batches for member in batch} == {*group}
+    assert cohorts.largest_batch(group, 1.0)[0] == 1
+
+
+def test_a_sweep_in_batches_says_the_same(path, finished, tmp_path):
+    """The last batch is filled up, and no run is counted twice."""
+    whole = results(finished[0])
+    shutil.copytree(finished[0], tmp_path / "run")
+    for batch in (tmp_path / "run" / "batches").iterdir():
+        shutil.rmtree(batch)
+    asked = json.loads((tmp_path / "run" / "sweep.json").read_text())
+    asked["sizes"] = [4, 6]
+    (tmp_path / "run" / "sweep.json").write_text(json.dumps(asked))
+    done = command("sweep", path, "--run-dir", tmp_path / "run", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "batch 3 of 3" in done.stdout
+    found = results(tmp_path / "run")
+    assert len(found["runs"]) == 12
+    for a, b in zip(whole["runs"], found["runs"], strict=True):
+        assert (a["setting"], a["seed"]) == (b["setting"], b["seed"])
+    for a, b in zip(whole["table"], found["table"], strict=True):
+        assert a["iqm"] == pytest.approx(b["iqm"], abs=1e-3)
+
+
+def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
+    """In its second batch; the first one is not trained again."""
+    broken = tmp_path / "broken"
+    process = begin("sweep", path, "--run-dir", broken, *ASKED)
+    deadline = time.monotonic() + 180
+    while not list(broken.glob("batches/002/metrics.jsonl")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert (broken / "batches" / "001" / "scores.json").exists()
+    again = command("sweep", path, "--run-dir", broken, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert "batch 1 of" not in again.stdout
+    assert results(broken) == results(finished[0])
+    third = command("sweep", path, "--run-dir", broken, "--resume")
+    assert "batch" not in third.stdout and "| runs |" in third.stdout
+
+
+def test_random_search_in_the_space_of_a_population(path, tmp_path):
+    """Two draws, the same for both numbers of epochs."""
+    searched = tmp_path / "searched.py"
+    searched.write_text(
+        path.read_text() + "from ppo_jax import PBT, LogUniform\n"
+        f"space = {{'{RATE}': LogUniform(1e-4, 1e-2)}}\n"
+        "config = dataclasses.replace(config, pbt=PBT(space))\n"
+    )
+    options = ("--random", 2, "--grid", "num_epochs=1,2", "--metric", "eval/q25_reward")
+    run_dir = tmp_path / "run"
+    done = command("sweep", searched, "--run-dir", run_dir, *options)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs: 4 settings x 1 seeds, programs to compile: 2" in done.stdout
+    found = results(run_dir)
+    rates = [setting[RATE] for setting in found["settings"]]
+    assert rates[0] != rates[1] and rates[:2] == rates[2:]
+    assert all(1e-4 <= rate <= 1e-2 for rate in rates)
+    assert found["metric"] == "eval/q25_reward"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--grid", "optimizer.lerning_rate=1e-3"], "'optimizer.learning_rate'"),
+        (["--grid", "gamma=0.9,2.0"], "(0, 1], got 2.0"),
+        (["--grid", "num_epochs=many"], "name 'many' is not defined"),
+        (["--grid", "num_minibatches=5"], "Config.num_minibatches"),
+        (["--random", "2"], "one needs the other"),
+        (["--random", "2", "--space", "gamma=Uniform(0.5, 1.5)"], "got 1.5"),
+        (["--seeds", "0"], "--seeds"),
+        (["--metric", "eval/mean"], "eval/mean_reward"),
+        (["--resume"], "--run-dir"),
+        (["--resume", "--run-dir", "nowhere"], "nowhere: no run"),
+        (["--resume", "--run-dir", "{run}", "--gamma", "0.5"], "as it was asked for"),
+        (["--run-dir", "{run}"], "holds a run already"),
+        (["--optimizer.lerning-rate", "1"], "--optimizer.learning-rate"),
+    ],
+)
+def test_bad_input_is_said_before_anything_compiles(path, finished, options, said):
+    options = [option.format(run=finished[0]) for option in options]
+    done = command("sweep", path, *options)
+    assert done.returncode == 2
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and "at once" not in done.stdout
+
+
+def test_another_experiment_cannot_resume(path, finished, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(path.read_text().replace("num_steps=8", "num_steps=16"))
+    done = command("sweep", other, "--run-dir", finished[0], "--resume")
+    assert done.returncode == 2 and "num_steps: 8 -> 16" in done.stderr
+
+
+def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
+    """A learning rate that breaks them at once; they are the worst."""
+    options = ("--grid", f"{RATE}=1e-3,1e30", "num_envs=4,8", "--max-failures", 2)
+    done = command("sweep", path, "--run-dir", tmp_path / "run", *options)
+    assert done.returncode == 0, done.stderr
+    assert len(results(tmp_path / "run")["runs"]) == 4
