@@ -50,20 +50,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluate(options: Any) -> dict[str, float]:
     """Plays the episodes and prints their statistics."""
-    from ppo_jax import episodes, experiment, training
-    from ppo_jax.checkpoint import Checkpointer
+    from ppo_jax import episodes, runs, training
     from ppo_jax.pbt import population as populations
 
-    overrides = experiment.stored_overrides(options.run_dir)
-    config = experiment.load(
-        options.run_dir / "experiment.py", overrides, command="ppo_jax.evaluate"
-    )
-    checkpoints = Checkpointer(options.run_dir)
-    update, population, _ = checkpoints.restore(training.start(config), options.best)
-    checkpoints.close()
-    population = populations.member(population, _member(options.member, population))
+    run = runs.restore(options.run_dir, "ppo_jax.evaluate", options.best)
+    config, population = run.config, run.population
+    member, size = runs.choose(run, options.member), population.fitness.size
+    if options.member is None and size > 1:
+        print(f"member {member} of {size}, the fittest at its last evaluation")
+    population = populations.member(population, member)
     (returns,), (ended,) = training.evaluate(
-        population, config, update, options.episodes, options.deterministic
+        population, config, run.update, options.episodes, options.deterministic
     )
     figures = episodes.summarize(returns)
     for name, value in figures.items():
@@ -74,21 +71,6 @@ def _evaluate(options: Any) -> dict[str, float]:
             f"{episodes.limit(config.env):,} steps; their returns go as far as that"
         )
     return figures
-
-
-def _member(asked: int | None, population: Any) -> int:
-    """The member that was asked for, or the fittest one."""
-    from ppo_jax.experiment import ExperimentError
-    from ppo_jax.pbt import report
-
-    size = population.fitness.size
-    if asked is None:
-        asked = report.fittest(population.fitness) or 0
-        if size > 1:
-            print(f"member {asked} of {size}, the fittest at its last evaluation")
-    if not 0 <= asked < size:
-        raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
-    return asked
 
 
 if __name__ == "__main__":

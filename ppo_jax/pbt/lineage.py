@@ -93,10 +93,22 @@ def schedule(
     >>> schedule([first, later], member=0)
     [(0, {'gamma': 0.75}), (9, {'gamma': 0.9})]
     """
+    return [
+        (update, {path: values[who] for path, values in line["numbers"].items()})
+        for line, (update, who) in zip(lines, ancestry(lines, member), strict=True)
+    ]
+
+
+def ancestry(lines: list[dict[str, Any]], member: int) -> list[tuple[int, int]]:
+    """Who a member was: updates, and the members whose past it has from then on.
+
+    >>> lines = [beginning(2, {}), {"update": 4, "parent": [1, 1]}]
+    >>> ancestry(lines, 0)
+    [(0, 1), (4, 0)]
+    """
     past = []
     for line in reversed(lines):
-        numbers = {path: values[member] for path, values in line["numbers"].items()}
-        past.append((line["update"], numbers))
+        past.append((line["update"], member))
         member = line["parent"][member]
     return past[::-1]
 

@@ -1,0 +1,129 @@
+"""`python -m ppo_jax.replay RUN_DIR`: one agent on a member's recorded schedule.
+
+Which numbers were in force when, along the member's ancestry, is read from the lineage;
+weights, optimiser and environments are the agent's own from its first update on.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
+EXPERIMENT = """\
+{text}
+
+# One agent, on the schedule of a member of that population.
+import dataclasses  # noqa: E402
+
+config = dataclasses.replace(config, pbt=None, phase_updates={phase_updates})
+"""
+
+Schedule = list[tuple[int, dict[str, float]]]
+"""Updates, and the numbers by path that are in force from then on."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Replays a schedule; returns the exit status, which is as that of training."""
+    options, overrides = _parser().parse_known_args(argv)
+    from ppo_jax.checkpoint import CheckpointError
+    from ppo_jax.experiment import ExperimentError
+
+    run_dir = options.to or options.run_dir / "replay"
+    hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
+    hint = f"{hint} --resume"
+    try:
+        if not options.resume:
+            _record(options.run_dir, options.member, run_dir, overrides)
+        ending = _train(run_dir, options.resume, hint)
+    except (CheckpointError, ExperimentError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error}\n{hint}", file=sys.stderr)
+        return 3
+    print(ending if ending != "interrupted" else hint)
+    return EXIT_STATUS[ending]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ppo_jax.replay", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument("run_dir", type=Path, help="of a population")
+    parser.add_argument("--member", type=int, help="whose schedule (default: the best)")
+    parser.add_argument(
+        "--to", type=Path, help="where the agent goes (default: RUN_DIR/replay)"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with it")
+    return parser
+
+
+def _record(
+    source: Path, asked: int | None, run_dir: Path, overrides: list[str]
+) -> None:
+    """Makes a run directory: the experiment of one agent, and its schedule."""
+    from ppo_jax import experiment, files, runs, training
+    from ppo_jax.pbt import lineage
+
+    experiment.require_new(run_dir)
+    run = runs.restore(source, "ppo_jax.replay")
+    if not run.lineage:
+        raise experiment.ExperimentError(f"{source}: is no run of a population")
+    member = runs.choose(run, asked)
+    print(f"the schedule of member {member} of {run.population.fitness.size}")
+    text = EXPERIMENT.format(
+        text=(source / "experiment.py").read_text(),
+        phase_updates=training.phase_length(run.config),
+    )
+    given = without(experiment.stored_overrides(source), "pbt") + overrides
+    run_dir.mkdir(parents=True, exist_ok=True)
+    files.write(run_dir / "experiment.py", text)
+    config = experiment.load(run_dir / "experiment.py", given, "ppo_jax.replay")
+    schedule = lineage.schedule(run.lineage, member)
+    files.write(run_dir / "schedule.json", json.dumps(schedule, indent=2) + "\n")
+    experiment.store(run_dir, text, given, config)
+
+
+def _train(run_dir: Path, resume: bool, hint: str) -> str:
+    """Trains the agent on the schedule of its directory."""
+    from ppo_jax import experiment, training
+    from ppo_jax.pbt import population as populations
+
+    overrides = experiment.stored_overrides(run_dir)
+    config = experiment.load(run_dir / "experiment.py", overrides, "ppo_jax.replay")
+    schedule = experiment.stored(run_dir, "schedule.json")
+
+    def steer(population: Any, done: int) -> Any:
+        return populations.with_numbers(population, in_force(schedule, done))
+
+    return training.train(config, run_dir, resume, hint, steer=steer)
+
+
+def in_force(schedule: Schedule, update: int) -> dict[str, float]:
+    """The numbers of a schedule after so many updates.
+
+    >>> schedule = [(0, {"gamma": 0.5}), (4, {"gamma": 0.75})]
+    >>> [in_force(schedule, update)["gamma"] for update in (0, 3, 4, 9)]
+    [0.5, 0.5, 0.75, 0.75]
+    """
+    return [numbers for begun, numbers in schedule if begun <= update][-1]
+
+
+def without(overrides: list[str], field: str) -> list[str]:
+    """Options but for those of a field.
+
+    >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
+    ['--gamma', '0.5']
+    """
+    kept, keep = [], True
+    for word in overrides:
+        if word.startswith("--"):
+            keep = not word.startswith(f"--{field}.")
+        kept += [word] if keep else []
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

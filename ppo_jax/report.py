@@ -1,0 +1,46 @@
+"""`python -m ppo_jax.report RUN_DIR`: a picture of a run.
+
+Its evaluations and, of a population, the family tree with the ancestry of the fittest
+member of the last generation, and every searched number.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from ppo_jax import figures, files
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Draws `report.png`; returns the exit status.
+
+    0: done. 2: an option or the run directory is wrong, or matplotlib is missing.
+    """
+    parser = argparse.ArgumentParser(prog="ppo_jax.report", description=__doc__)
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument(
+        "--out", type=Path, help="the picture (default: RUN_DIR/report.png)"
+    )
+    options = parser.parse_args(argv)
+    out = options.out or options.run_dir / "report.png"
+    try:
+        metrics = files.rows(options.run_dir / "metrics.jsonl")
+        if not metrics:
+            return _fail(f"{options.run_dir}: no run to be found there")
+        generations = files.rows(options.run_dir / "lineage.jsonl")
+        figures.draw(figures.panels(metrics, generations), out)
+    except ImportError:
+        return _fail("matplotlib is missing: pip install 'ppo_jax[report]'")
+    except (OSError, ValueError) as error:
+        return _fail(f"{options.run_dir}: {error}")
+    print(out)
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

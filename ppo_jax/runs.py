@@ -1,0 +1,57 @@
+"""Runs that are on disk, as those who use them need them."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ppo_jax import experiment, training
+from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.config import Config
+from ppo_jax.experiment import ExperimentError
+from ppo_jax.pbt import report
+from ppo_jax.state import Population
+
+
+class Restored(NamedTuple):
+    """A checkpoint of a run."""
+
+    config: Config
+    update: int
+    population: Population
+    lineage: list[dict[str, Any]]
+    """Generations until then; empty for a single run."""
+
+
+def restore(run_dir: Path, command: str, best: bool = False) -> Restored:
+    """The newest checkpoint of a run, or the best one.
+
+    Args:
+        run_dir: The run's directory.
+        command: What errors call the program.
+        best: Whether to prefer the fittest checkpoint.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+        CheckpointError: If no checkpoint can be restored.
+    """
+    overrides = experiment.stored_overrides(run_dir)
+    config = experiment.load(run_dir / "experiment.py", overrides, command)
+    checkpoints = Checkpointer(run_dir)
+    update, population, meta = checkpoints.restore(training.start(config), best)
+    checkpoints.close()
+    return Restored(config, update, population, meta["lineage"])
+
+
+def choose(run: Restored, asked: int | None) -> int:
+    """The member that was asked for, or the fittest one at its last evaluation.
+
+    Raises:
+        ExperimentError: If there is no such member.
+    """
+    size = run.population.fitness.size
+    if asked is None:
+        asked = report.fittest(np.asarray(run.population.fitness)) or 0
+    if not 0 <= asked < size:
+        raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
+    return asked

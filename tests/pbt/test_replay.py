@@ -1,0 +1,145 @@
+"""Replays of a member's schedule: exactly its ancestry's numbers, by one agent."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from runs import EXPERIMENT, assert_same, command, leaves, rows
+
+from ppo_jax import replay
+from ppo_jax.pbt import lineage
+
+POPULATION = (
+    EXPERIMENT.format(memory="")
+    + """
+import dataclasses
+from ppo_jax import LogUniform, PBT, Uniform, optimizers, pbt, schedules
+from ppo_jax.envs.probes import Target
+
+space = {
+    "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+    "terms.0.clip_eps": Uniform(0.05, 0.3),
+}
+config = dataclasses.replace(
+    config,
+    env=Target(),
+    optimizer=optimizers.Adam(schedule=schedules.Constant()),
+    pbt=PBT(space, size=2, interval=2, selector=pbt.BinaryTournament()),
+)
+"""
+)
+RATE, CLIP = "optimizer.learning_rate", "terms.0.clip_eps"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A population of four members, by an option."""
+    home = tmp_path_factory.mktemp("replay")
+    (home / "experiment.py").write_text(POPULATION)
+    options = ("--pbt.size", 4, "--pbt.interval", 4, "--seed", 3)
+    run_dir = home / "run"
+    done = command("train", home / "experiment.py", "--run-dir", run_dir, *options)
+    assert done.returncode == 0, done.stderr
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def replayed(source):
+    done = command("replay", source)
+    assert done.returncode == 0, done.stderr
+    return source / "replay", done.stdout
+
+
+def ancestry(lines):
+    """Who the best member was, from its end to the beginning, by hand."""
+    fitness = [-np.inf if x is None else x for x in lines[-1]["fitness"]]
+    best = member = int(np.argmax(fitness))
+    chain = []
+    for line in reversed(lines):
+        numbers = (line["numbers"][RATE][member], line["numbers"][CLIP][member])
+        chain.append((line["update"], *numbers))
+        member = line["parent"][member]
+    return best, chain[::-1]
+
+
+def test_the_numbers_are_those_of_the_ancestry(source, replayed):
+    """In force at the updates at which they were, in metrics and in the checkpoint."""
+    run_dir, said = replayed
+    text = (source / "lineage.jsonl").read_text()
+    best, chain = ancestry([json.loads(line) for line in text.splitlines()])
+    assert f"the schedule of member {best} of 4" in said
+    assert [update for update, *_ in chain] == [0, 4, 8, 12, 16, 20, 24]
+    assert len({rate for _, rate, _ in chain}) > 1
+    found = rows(run_dir)
+    assert [row["step"] for row in found] == list(range(64, 769, 64))
+    for row in found:
+        before = row["step"] // 32 - 1
+        _, rate, clip = [each for each in chain if each[0] <= before][-1]
+        assert row["train/learning_rate"] == pytest.approx(rate, rel=1e-6)
+        assert row["train/clip_range"] == pytest.approx(clip, rel=1e-6)
+    update, arrays = leaves(run_dir)
+    assert update == 24
+    _, rate, clip = chain[-2]
+    scalars = [array for array in arrays if array.shape == (1,)]
+    assert all(any(x == np.float32(number) for x in scalars) for number in (rate, clip))
+
+
+def test_one_agent_is_left_that_can_be_evaluated(replayed):
+    run_dir, _ = replayed
+    assert not (run_dir / "lineage.jsonl").exists()
+    row = rows(run_dir)[-1]
+    assert not [name for name in row if name.startswith(("pbt/", "best/"))]
+    done = command("evaluate", run_dir, "--episodes", 4)
+    assert done.returncode == 0, done.stderr
+    assert "member" not in done.stdout
+
+
+def test_a_replay_goes_on(source, replayed, tmp_path):
+    broken = shutil.copytree(replayed[0], tmp_path / "broken")
+    shutil.rmtree(broken / "checkpoints" / "24")
+    done = command("replay", source, "--to", broken, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "resuming after update" in done.stdout
+    assert_same(replayed[0], broken)
+
+
+def test_another_member_with_another_seed(source, tmp_path):
+    to = tmp_path / "other"
+    done = command("replay", source, "--member", 1, "--to", to, "--seed", 7)
+    assert done.returncode == 0, done.stderr
+    lines = map(json.loads, (source / "lineage.jsonl").read_text().splitlines())
+    schedule = json.loads((to / "schedule.json").read_text())
+    expected = lineage.schedule([*lines], 1)
+    assert schedule == [[update, numbers] for update, numbers in expected]
+    assert json.loads((to / "config.json").read_text())["seed"]["value"] == "7"
+
+
+def test_numbers_of_a_lineage_by_hand():
+    """Member 1 copied 0 after two updates, and moved; 0 copied 1 after four."""
+    lines = [
+        lineage.beginning(2, {RATE: np.array([0.25, 0.5])}),
+        {"update": 2, "parent": [0, 0], "numbers": {RATE: [0.25, 0.125]}},
+        {"update": 4, "parent": [1, 1], "numbers": {RATE: [0.0625, 0.125]}},
+    ]
+    schedule = lineage.schedule(lines, 0)
+    found = [replay.in_force(schedule, update)[RATE] for update in range(6)]
+    assert found == [0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nowhere"], "nowhere: no run"),
+        (["{source}", "--to", "{replay}"], "holds a run already"),
+        (["{replay}"], "is no run of a population"),
+        (["{source}", "--to", "{new}", "--member", "4"], "expected 0 to 3, got 4"),
+        (["{source}", "--to", "{new}", "--resume"], "no run"),
+        (["{source}", "--to", "{new}", "--gama", "1"], "--gamma"),
+    ],
+)
+def test_bad_input_is_said(source, replayed, tmp_path, options, said):
+    known = {"source": source, "replay": replayed[0], "new": tmp_path / "new"}
+    done = command("replay", *(option.format(**known) for option in options))
+    assert done.returncode == 2
+    assert said in done.stdout + done.stderr and "Traceback" not in done.stderr
