@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import episodes, experiment, networks
+from ppo_jax import episodes, experiment, files, networks, training
 from ppo_jax.pbt import population
 
 FOLDER = Path(__file__).parent.parent / "experiments"
@@ -49,6 +49,45 @@ def test_every_experiment_loads_and_says_what_to_expect(path):
     config = experiment.load(path, [])
     assert config.num_updates > 0
     assert "Expect" in path.read_text().split('"""')[1]
+
+
+def last_row(config, run_dir):
+    """The metrics of the last phase of a run."""
+    assert training.train(config, run_dir, resume=False) == "finished"
+    return files.rows(run_dir / "metrics.jsonl")[-1]
+
+
+@pytest.mark.parametrize("name", ["pbt_breakout", "pbt_pendulum"])
+def test_a_population_goes_through_its_generations(name, tmp_path):
+    """A few small ones; every member's numbers stay in their ranges."""
+    config = load(name)
+    tiny = dataclasses.replace(
+        config,
+        num_envs=4,
+        num_steps=16,
+        num_epochs=1,
+        eval_episodes=2,
+        total_timesteps=4 * 16 * 4,
+        pbt=dataclasses.replace(config.pbt, interval=2),
+    )
+    row = last_row(tiny, tmp_path)
+    assert row["pbt/population_size"] == config.pbt.size == 8
+    assert len(files.rows(tmp_path / "lineage.jsonl")) == 3
+    for path, range_ in config.pbt.space.ranges:
+        low, high = range_.ends
+        for member in range(8):
+            assert low <= row[f"pbt/{path}/{member}"] <= high * (1 + 1e-6)
+
+
+@pytest.mark.slow
+def test_a_population_finds_the_numbers_of_pendulum(tmp_path):
+    assert last_row(load("pbt_pendulum"), tmp_path)["eval/mean_reward"] >= -250
+
+
+@pytest.mark.slow
+def test_a_population_learns_breakout(tmp_path):
+    row = last_row(load("pbt_breakout"), tmp_path)
+    assert row["best/eval/mean_reward"] >= 10
 
 
 @pytest.mark.slow
