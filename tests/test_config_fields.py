@@ -172,7 +172,7 @@ def members(config):
     ids=["everything", "another"],
 )
 def test_every_number_does_something(config, expected):
-    """PROP-0: all of them in one program, which starts and trains agents that differ.
+    """PROP-0, P12: all in one program, which starts and trains agents that differ.
 
     The first and the last member are the experiment itself.
     """

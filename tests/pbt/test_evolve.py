@@ -415,6 +415,15 @@ def test_a_broken_member_is_healed(fitness):
     assert (metrics["error/skipped_steps"][0] == 0).all()
 
 
+def test_a_broken_member_changes_no_bit_of_the_others():
+    """Weights, statistics, environments, keys and counters, after three updates."""
+    whole, _ = advance(plain_members())
+    harmed, _ = advance(broken(plain_members(), 5))
+    assert_different(one(whole.runs, 5), one(harmed.runs, 5))
+    for member in range(5):
+        assert_same(one(whole.runs, member), one(harmed.runs, member))
+
+
 def test_nobody_to_copy_is_nobody_copies():
     """Not one fitness is finite, as before the first evaluation."""
     members = rated(plain_members(), [np.nan] * MEMBERS)
