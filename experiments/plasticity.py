@@ -10,8 +10,9 @@ number of the environment does, so nothing is compiled anew.
 Every optimiser, with and without VGS, first chooses its learning rate out of four on
 seeds of its own, by the late half of a run; the grids are equally wide, and a choice at
 an end of its grid is marked. Then it trains 20 other seeds in one program. Nothing has
-weight decay, so that what differs is the direction, the gate and its noise. What is left
-is a table of the late half, with 95 % intervals over seeds, and a plot of all changes.
+weight decay, so that what differs is the direction, the gate and its noise. What is
+left is a table of the late half, with 95 % intervals over seeds, and a plot of all
+changes.
 Expect no order in advance: the table says what is true.
 """
 

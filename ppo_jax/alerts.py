@@ -70,7 +70,7 @@ ALERTS = (
         "train/log_ratio_clamp_frac",
         healthy="below 0.001",
         causes="The policy moved so far in an update that ratios are meaningless.",
-        remedy="Lower the learning rate or the number of epochs; use `kl_stop`.",
+        remedy="Lower the learning rate or the number of epochs; use `early_stop`.",
         above=0.01,
     ),
     Alert(
@@ -87,7 +87,7 @@ ALERTS = (
         "train/kl_over_target",
         healthy="0.2 to 1.5",
         causes="Steps are too large for the target: the update is stopped too late.",
-        remedy="Lower the learning rate, or the `absolute` of `kl_stop`.",
+        remedy="Lower the learning rate, or the `absolute` of `early_stop`.",
         above=2,
     ),
     Alert(

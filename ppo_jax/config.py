@@ -16,7 +16,7 @@ from ppo_jax.component import (
     require,
     require_range,
 )
-from ppo_jax.controllers import KlStop
+from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.api import Env, make
 from ppo_jax.networks import ActorCritic, Network
@@ -54,7 +54,7 @@ class Config:
         critic: Kind of critic.
         num_critics: C, how many of them; the least of their means counts.
         terms: Summands of the objective.
-        kl_stop: What ends an update early; None: nothing.
+        early_stop: What ends an update early; by default nothing does.
         holdout_envs: Environments, the last ones, that nothing is learned from; how
             well the critic explains their returns is measured.
         appraisal: Asks the critics again after each update; None: they are not asked.
@@ -94,7 +94,7 @@ class Config:
     critic: Critic = Scalar()
     num_critics: int = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
-    kl_stop: KlStop | None = None
+    early_stop: EarlyStop = EarlyStop()
     holdout_envs: int = 0
     appraisal: Appraisal | None = None
     optimizer: Optimizer = Adam()

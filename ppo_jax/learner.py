@@ -33,7 +33,6 @@ def init(config: Any, key: Key) -> Run:
     params = network.init(key_params)
     actor = rollout.start(config.env, network, config.num_envs, key_envs)
     obs = jax.tree.map(lambda x: x[0], actor.obs)
-    stop = config.kl_stop
     learner = Learner(
         params=params,
         opt_state=config.optimizer.transformation().init(params),
@@ -41,7 +40,7 @@ def init(config: Any, key: Key) -> Run:
         obs_moments=() if config.obs_clip is None else moments.init(obs),
         return_scale=return_scale.identity(),
         memories=tuple(term.init() for term in config.terms),
-        epoch_share=stop.budget.init() if stop and stop.budget else (),
+        stop_memory=config.early_stop.init(),
     )
     zero = jnp.zeros((), jnp.int32)
     return Run(learner, actor, key, Counters(zero, zero, zero, zero, zero))
@@ -196,17 +195,8 @@ def _adapt(
         term.update(memory, metrics | own)
         for term, memory, own in zip(config.terms, learner.memories, said, strict=True)
     )
-    learner = dataclasses.replace(learner, memories=memories)
-    stop = config.kl_stop
-    if stop is not None and stop.budget is not None:
-        share = stop.budget.update(
-            learner.epoch_share,
-            metrics["train/kl_early_stop"] > 0,
-            metrics["train/approx_kl"],
-            target=stop.target,
-            num_epochs=config.num_epochs,
-        )
-        learner = dataclasses.replace(learner, epoch_share=share)
+    stop = config.early_stop.update(learner.stop_memory, metrics, config.num_epochs)
+    learner = dataclasses.replace(learner, memories=memories, stop_memory=stop)
     if config.return_scale is not None:
         learner = _rescale(learner, seen)
     return tree.where(outcome.taken > 0, learner, old)

@@ -185,17 +185,17 @@ POLICY = (
     ),
     Metric(
         *("train/target_kl", "nats", "Divergence that a step should not exceed."),
-        needs="`kl_stop`",
+        needs="`early_stop`",
     ),
     Metric(
         *("train/kl_over_target", "", "`train/approx_kl` / `train/target_kl`."),
         *(RATIO, ("train/approx_kl", "train/target_kl")),
-        needs="`kl_stop`",
+        needs="`early_stop`",
         null=f"{NO_STEP}, or the divergence is below {VANISHING}",
     ),
     Metric(
         *("train/kl_early_stop", "share", "Updates that were ended early."),
-        needs="`kl_stop`",
+        needs="`early_stop`",
     ),
     Metric(
         *("train/kl_penalty_beta", "", "Coefficient of the penalty on the divergence."),

@@ -80,8 +80,8 @@ class Learner:
     """What targets are divided by; the identity if returns are not normalised."""
     memories: tuple[PyTree, ...]
     """What each term of the objective remembers."""
-    epoch_share: Array | tuple[()]
-    """Share of the epochs that an update runs; `()` without a budget."""
+    stop_memory: PyTree
+    """What the early stop remembers."""
 
 
 @struct.dataclass

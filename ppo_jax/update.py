@@ -31,7 +31,7 @@ class _Trainee(NamedTuple):
     params: PyTree
     opt_state: PyTree
     stop: PyTree
-    """Of the early stop; `()` without one."""
+    """The state of the early stop."""
 
 
 def update(
@@ -49,27 +49,22 @@ def update(
 
         def step(trainee, inputs):
             order, key = inputs
-            allowed = _allowed(learner, trainee, index)
+            allowed = config.early_stop.allows(trainee.stop, index)
             return _minibatch_step(
                 learner, batch, trainee, order, key, progress, allowed
             )
 
         trainee, flags = jax.lax.scan(step, trainee, (order, keys[1:]))
-        if config.kl_stop is not None:
-            trainee = trainee._replace(stop=config.kl_stop.end_epoch(trainee.stop))
-        return trainee, flags
+        stop = config.early_stop.end_epoch(trainee.stop)
+        return trainee._replace(stop=stop), flags
 
-    stop = () if config.kl_stop is None else config.kl_stop.init()
+    stop = config.early_stop.begin(learner.stop_memory, config.num_epochs)
     trainee = _Trainee(learner.params, learner.opt_state, stop)
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
     outcome = _outcome(batch, flags, metrics)
-    if config.kl_stop is not None:
-        outcome.metrics["train/kl_early_stop"] = trainee.stop.stopped.astype(
-            jnp.float32
-        )
-        outcome.metrics["train/target_kl"] = jnp.float32(config.kl_stop.target)
+    outcome.metrics.update(config.early_stop.metrics(trainee.stop))
     learner = dataclasses.replace(
         learner, params=trainee.params, opt_state=trainee.opt_state
     )
@@ -89,18 +84,6 @@ def gather(batch: Batch, order: Array) -> Batch:
     carry = tree.take(batch.carry, order)
     rows = tree.take(batch._replace(carry=()), order)
     return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
-
-
-def _allowed(learner: Learner, trainee: _Trainee, epoch: Array) -> Array:
-    """Whether the next step may be taken."""
-    stop = learner.config.kl_stop
-    if stop is None:
-        return jnp.array(True)
-    allowed = ~trainee.stop.stopped
-    if stop.budget is not None:
-        num_epochs = learner.config.num_epochs
-        allowed &= epoch < stop.budget.epochs(learner.epoch_share, num_epochs)
-    return allowed
 
 
 def _minibatch_step(
@@ -132,9 +115,7 @@ def _minibatch_step(
     )
     step_size = config.optimizer.step_size(progress)
     updates = jax.tree.map(lambda u: -step_size * u, updates)
-    stop = trainee.stop
-    if config.kl_stop is not None:
-        stop = config.kl_stop.observe(stop, metrics["train/approx_kl"])
+    stop = config.early_stop.observe(trainee.stop, metrics["train/approx_kl"])
     stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
     flags = {
         "taken": taken,

@@ -62,7 +62,7 @@ EVERYTHING = Config(
         terms.CVaR(0.3, clip_eps=0.01, coef=0.4),
         terms.PredictedCVaR(0.1, 0.3),
     ),
-    kl_stop=controllers.KlStop(
+    early_stop=controllers.KlStop(
         1e-3,
         absolute=50.0,
         consecutive=4.0,
@@ -107,7 +107,7 @@ ANOTHER = Config(
             0.3, clip_eps=0.01, limit=0.5, learning_rate=0.1, max_dual=3.0
         ),
     ),
-    kl_stop=controllers.KlStop(1e-4, absolute=2.0, share=None),
+    early_stop=controllers.KlStop(1e-4, absolute=2.0, share=None),
     optimizer=optimizers.AdamW(
         1e-2,
         max_grad_norm=0.3,
@@ -119,6 +119,8 @@ ANOTHER = Config(
 UPDATES = 5
 ONE_STEP = {"gamma", "gae_lambda"}
 """What does nothing where episodes are one step long."""
+ALL_EPOCHS = {"early_stop.budget.calm"}
+"""What does nothing where a stop costs no epochs."""
 
 
 def candidates(number):
@@ -168,7 +170,7 @@ def members(config):
 
 @pytest.mark.parametrize(
     ("config", "expected"),
-    [(EVERYTHING, set()), (ANOTHER, ONE_STEP)],
+    [(EVERYTHING, set()), (ANOTHER, ONE_STEP | ALL_EPOCHS)],
     ids=["everything", "another"],
 )
 def test_every_number_does_something(config, expected):
@@ -220,13 +222,13 @@ OPTIONAL = {
     "chunk_length": 4,
     "memory": networks.Gru(4),
     "clip": critics.MeanOnly(),
-    "kl_stop": controllers.KlStop(0.1),
+    "early_stop": controllers.KlStop(0.1),
     "vgs": optimizers.VGS(),
     "plateau": controllers.Plateau(),
-    "budget": controllers.EpochBudget(),
     "poor": controllers.PoorValueScale(),
     "gate": controllers.ClipGate(),
 }
+ABSENT = {"early_stop": controllers.EarlyStop()}
 
 
 def structures(node, path=()):
@@ -248,10 +250,11 @@ def structures(node, path=()):
 def alternatives(name, value):
     if name in FUNCTIONS:
         return [FUNCTIONS[name]]
-    if value is None:
+    absent = ABSENT.get(name)
+    if value == absent:
         return [OPTIONAL[name]] if name in OPTIONAL else [0.5, 1.5]
     if name in OPTIONAL:
-        return [None]
+        return [absent]
     if isinstance(value, str):
         return ["relu"]
     if isinstance(value, int):

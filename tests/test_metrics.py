@@ -74,7 +74,7 @@ TWINS = experiment(
         terms.Entropy(),
         terms.CVaRConstraint(alpha=0.1),
     ),
-    kl_stop=KlStop(target=0.05),
+    early_stop=KlStop(target=0.05),
     return_scale=ReturnNormalization(min_returns=0),
     optimizer=optimizers.AdaptiveUPGD(1e-3, vgs=optimizers.VGS(warmup_steps=2)),
 )
@@ -371,7 +371,7 @@ HEALTHY = experiment(
         terms.AdvantageWeighted(0.01),
         terms.CVaR(alpha=0.5, coef=0.0),
     ),
-    kl_stop=KlStop(1.0, share=None, absolute=None),
+    early_stop=KlStop(1.0, share=None, absolute=None),
     optimizer=optimizers.Adam(learning_rate=1e-2),
 )
 
@@ -407,7 +407,7 @@ CAUSES = [
     ("warn/skipped_steps", {"optimizer.learning_rate": 1e38}, same),
     ("warn/log_ratio_clamp", {"optimizer.learning_rate": 100.0}, same),
     ("warn/log_ratio_severe_instability", {"optimizer.learning_rate": 100.0}, same),
-    ("warn/kl_over_target", {"kl_stop.target": 1e-5}, same),
+    ("warn/kl_over_target", {"early_stop.target": 1e-5}, same),
     ("warn/entropy_collapse", {}, certain),
     ("warn/bc_dominates", {"terms.3.coef": 100.0}, same),
     ("warn/normalization_mean_nonzero", {"standardization.shift": 0.2}, same),

@@ -48,7 +48,7 @@ def everything(**changes):
         "terms": objective,
         "num_epochs": 4,
         "num_critics": 2,
-        "kl_stop": STOP,
+        "early_stop": STOP,
         "return_scale": ReturnNormalization(min_returns=1),
     }
     return experiment(**fields | changes)
@@ -193,24 +193,24 @@ def test_a_stop_is_as_if_no_step_followed(begun):
     kl = [hand.kl(params) for params in trail]
     assert kl[0] < kl[1] < kl[2]
     target = np.sqrt(kl[1] * kl[2])
-    run, metrics, _ = update(with_number(begun, "kl_stop.target", target))
+    run, metrics, _ = update(with_number(begun, "early_stop.target", target))
     assert metrics["train/kl_early_stop"] == 1
     assert metrics["train/n_minibatches_done"] == 3
     assert_close(run.learner.params["actor"], trail[3]["actor"], atol=2e-4)
     np.testing.assert_allclose(
         metrics["train/approx_kl"], np.mean(kl[:3]), rtol=2e-3, atol=1e-6
     )
-    tight, metrics, _ = update(with_number(begun, "kl_stop.target", 0.9 * kl[1]))
+    tight, metrics, _ = update(with_number(begun, "early_stop.target", 0.9 * kl[1]))
     assert metrics["train/n_minibatches_done"] == 2
     assert_close(tight.learner.params["actor"], trail[2]["actor"], atol=2e-4)
 
 
 def test_the_epochs_shrink_after_a_stop_and_recover(begun):
     """PROP-7.7: half of four, then one; twice as many again after calm updates."""
-    run = with_number(begun, "kl_stop.target", 1e-6)
+    run = with_number(begun, "early_stop.target", 1e-6)
     done = []
     for target in (1e-6, 1e-6, 1e6, 1e6, 1e6):
-        run, metrics, _ = update(with_number(run, "kl_stop.target", target))
+        run, metrics, _ = update(with_number(run, "early_stop.target", target))
         done.append(int(metrics["train/n_minibatches_done"]))
     assert done == [2, 2, 1, 2, 4]
 
@@ -222,7 +222,7 @@ def test_a_failed_update_moves_no_controller(begun):
     assert metrics["error/skipped_steps"] == 0
     still, metrics, _ = update(with_number(run, "terms.6.coef", np.nan))
     assert metrics["error/skipped_steps"] == 4 and still.counters.failure_streak == 1
-    for name in ("params", "opt_state", "return_scale", "epoch_share"):
+    for name in ("params", "opt_state", "return_scale", "stop_memory"):
         assert_same(getattr(still.learner, name), getattr(run.learner, name))
     assert_same(still.learner.memories, run.learner.memories)
     for old, new in zip(run.learner.memories, moved.learner.memories, strict=True):

@@ -33,7 +33,7 @@ CONFIG = Config(
         terms.KlPenalty(),
         terms.CVaRConstraint(alpha=0.5, limit=100.0),
     ),
-    kl_stop=controllers.KlStop(1e-9, budget=controllers.EpochBudget()),
+    early_stop=controllers.KlStop(1e-9, budget=controllers.EpochBudget()),
     optimizer=optimizers.AdaptiveUPGD(1e-2, vgs=optimizers.VGS(warmup_steps=1)),
 )
 step = jax.jit(learner.iteration)

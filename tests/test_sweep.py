@@ -227,7 +227,7 @@ def test_another_experiment_cannot_resume(path, finished, tmp_path):
 
 
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
-    """A learning rate that breaks them all; the next batch is trained, and is better."""
+    """A rate that breaks them all; the next batch is trained, and is better."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
     options = ("--grid", text, "--max-failures", 2)
     done = command("sweep", path, "--run-dir", tmp_path / "run", *options)

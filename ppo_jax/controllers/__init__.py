@@ -7,6 +7,7 @@ further method reads it. A measurement that is not finite leaves a state as it w
 
 from ppo_jax.controllers.entropy import EntropySchedule, EntropyState, Plateau, slope
 from ppo_jax.controllers.kl import (
+    EarlyStop,
     EpochBudget,
     KlPid,
     KlPidState,
@@ -18,6 +19,7 @@ from ppo_jax.controllers.value import ClipGate, Known, PoorValueScale
 
 __all__ = [
     "ClipGate",
+    "EarlyStop",
     "Ema",
     "EntropySchedule",
     "EntropyState",

@@ -1,6 +1,6 @@
 """How far an update may move the policy: early stop, epochs, and a penalty."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from ppo_jax import tree
 from ppo_jax.component import component, concrete, require_range
 from ppo_jax.controllers.smoothing import MovingAverage, Smoothing
-from ppo_jax.types import Array
+from ppo_jax.types import Array, Metrics, PyTree
 
 
 @component
@@ -67,10 +67,58 @@ class EpochBudget:
         return jnp.maximum(jnp.round(share * num_epochs), 1).astype(jnp.int32)
 
 
-class KlStopState(NamedTuple):
-    """What a `KlStop` remembers within one update."""
+@component
+class EarlyStop:
+    """What ends an update before its last step; this one never does.
 
-    smoothing: Any
+    It has a memory from update to update and a state within one.
+    """
+
+    def init(self) -> PyTree:
+        """The memory before the first update."""
+        return ()
+
+    def begin(self, memory: PyTree, num_epochs: int) -> PyTree:
+        """The state before the first step of an update of `num_epochs`."""
+        del memory, num_epochs
+        return ()
+
+    def allows(self, state: PyTree, epoch: ArrayLike) -> Array:
+        """Whether a step of an epoch, counted from 0, may be taken, bool `[]`."""
+        del state, epoch
+        return jnp.array(True)
+
+    def observe(self, state: PyTree, kl: ArrayLike) -> PyTree:
+        """The state after an optimiser step.
+
+        Args:
+            state: The state before it.
+            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
+        """
+        del kl
+        return state
+
+    def end_epoch(self, state: PyTree) -> PyTree:
+        """The state before the first step of the next epoch."""
+        return state
+
+    def metrics(self, state: PyTree) -> Metrics:
+        """What it tells at the end of an update, `[]` each."""
+        del state
+        return {}
+
+    def update(self, memory: PyTree, metrics: Metrics, num_epochs: int) -> PyTree:
+        """The memory after an update, of which these are the metrics."""
+        del metrics, num_epochs
+        return memory
+
+
+class KlStopState(NamedTuple):
+    """What a `KlStop` knows within one update."""
+
+    epochs: Array
+    """Epochs of this update, int32 `[]`."""
+    smoothing: PyTree
     streak: Array
     """Steps in a row above the target, int32 `[]`."""
     exceeded: Array
@@ -82,7 +130,7 @@ class KlStopState(NamedTuple):
 
 
 @component
-class KlStop:
+class KlStop(EarlyStop):
     """Ends an update early when the policy has moved too far from the old one.
 
     A step is above the target if its own or the smoothed divergence is. All but
@@ -94,10 +142,10 @@ class KlStop:
         consecutive: Stops after so many steps in a row above it; None: never.
         share: Stops after an epoch with such a share of them; None: never.
         smoothing: Over the steps of an epoch.
-        budget: Fewer epochs after an update that was stopped; None: always all.
+        budget: Fewer epochs after an update that was stopped; by default always all.
 
     >>> stop = KlStop(target=0.02)
-    >>> state = stop.observe(stop.init(), 0.03)
+    >>> state = stop.observe(stop.begin(stop.init(), num_epochs=4), 0.03)
     >>> bool(state.stopped), bool(stop.end_epoch(state).stopped)
     (False, True)
     """
@@ -107,7 +155,7 @@ class KlStop:
     consecutive: float | None = None
     share: float | None = 0.25
     smoothing: Smoothing = MovingAverage()
-    budget: EpochBudget | None = None
+    budget: EpochBudget = EpochBudget(decay=1.0)
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers."""
@@ -117,19 +165,16 @@ class KlStop:
         within = "a number in (0, 1], or None"
         require_range(self, "share", within, lambda x: 0 < x <= 1)
 
-    def init(self) -> KlStopState:
-        """The state before the first step of an update."""
-        zero = jnp.zeros((), jnp.int32)
-        stopped = jnp.zeros((), jnp.bool_)
-        return KlStopState(self.smoothing.init(), zero, zero, zero, stopped)
+    def init(self) -> Array:
+        return self.budget.init()
+
+    def begin(self, memory: Array, num_epochs: int) -> KlStopState:
+        return self._new_epoch(self.budget.epochs(memory, num_epochs), jnp.array(False))
+
+    def allows(self, state: KlStopState, epoch: ArrayLike) -> Array:
+        return ~state.stopped & (epoch < state.epochs)
 
     def observe(self, state: KlStopState, kl: ArrayLike) -> KlStopState:
-        """The state after an optimiser step.
-
-        Args:
-            state: The state before it.
-            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
-        """
         kl = jnp.asarray(kl, jnp.float32)
         smoothing = self.smoothing.update(state.smoothing, kl)
         above = jnp.maximum(kl, self.smoothing.value(smoothing)) > self.target
@@ -139,18 +184,36 @@ class KlStop:
             stopped |= kl >= self.absolute * self.target
         if self.consecutive is not None:
             stopped |= streak >= self.consecutive
-        exceeded = state.exceeded + above
-        new = KlStopState(smoothing, streak, exceeded, state.steps + 1, stopped)
+        exceeded, steps = state.exceeded + above, state.steps + 1
+        new = KlStopState(state.epochs, smoothing, streak, exceeded, steps, stopped)
         return tree.where(jnp.isfinite(kl) & ~state.stopped, new, state)
 
     def end_epoch(self, state: KlStopState) -> KlStopState:
-        """The state before the first step of the next epoch."""
         stopped = state.stopped
         if self.share is not None:
             # A quotient: 3 of 20 steps are exactly the share 0.15, a product is not.
             share = state.exceeded / jnp.maximum(state.steps, 1)
             stopped |= share >= self.share
-        return self.init()._replace(stopped=stopped)
+        return self._new_epoch(state.epochs, stopped)
+
+    def metrics(self, state: KlStopState) -> Metrics:
+        return {
+            "train/kl_early_stop": state.stopped.astype(jnp.float32),
+            "train/target_kl": jnp.asarray(self.target, jnp.float32),
+        }
+
+    def update(self, memory: Array, metrics: Metrics, num_epochs: int) -> Array:
+        return self.budget.update(
+            memory,
+            metrics["train/kl_early_stop"] > 0,
+            metrics["train/approx_kl"],
+            target=self.target,
+            num_epochs=num_epochs,
+        )
+
+    def _new_epoch(self, epochs: Array, stopped: Array) -> KlStopState:
+        zero = jnp.zeros((), jnp.int32)
+        return KlStopState(epochs, self.smoothing.init(), zero, zero, zero, stopped)
 
 
 class KlPidState(NamedTuple):

@@ -13,6 +13,11 @@ from ppo_jax.controllers import Ema, EpochBudget, KlPid, KlStop, MovingAverage
 RAW = MovingAverage(window=1)
 
 
+def begin(stop):
+    """The state before an update of four epochs."""
+    return stop.begin(stop.init(), num_epochs=4)
+
+
 @jax.jit
 def observe(stop, kls):
     """All states of one epoch, before `end_epoch`."""
@@ -21,7 +26,7 @@ def observe(stop, kls):
         state = stop.observe(state, kl)
         return state, state
 
-    return jax.lax.scan(step, stop.init(), kls)
+    return jax.lax.scan(step, begin(stop), kls)
 
 
 def stops(stop, kls):
@@ -70,13 +75,13 @@ def test_share_at_the_end_of_an_epoch(share, stopped):
     assert not state.stopped
     after = stop.end_epoch(state)
     assert bool(after.stopped) == stopped
-    fresh = stop.init()._replace(stopped=after.stopped)
+    fresh = begin(stop)._replace(stopped=after.stopped)
     jax.tree.map(np.testing.assert_array_equal, after, fresh)
 
 
 def test_an_epoch_without_steps_does_not_stop():
     stop = KlStop(target=0.5)
-    assert not stop.end_epoch(stop.init()).stopped
+    assert not stop.end_epoch(begin(stop)).stopped
 
 
 def test_stops_equal_a_plain_loop():
@@ -124,7 +129,8 @@ def test_stopping_equals_running_only_the_first_steps():
             moved = jnp.where(state.stopped, params, gradient_step(params, rows))
             return (moved, stop.observe(state, moved**2)), state.stopped
 
-        (params, _), skipped = jax.lax.scan(step, (params, stop.init()), data)
+        start = (params, begin(stop))
+        (params, _), skipped = jax.lax.scan(step, start, data)
         return params, skipped
 
     got, skipped = masked(jnp.zeros(()))

@@ -83,7 +83,7 @@ EVERYTHING = small(
         terms.KlPenalty(),
         terms.CVaRConstraint(alpha=0.2, limit=5.0),
     ),
-    kl_stop=controllers.KlStop(target=0.02, budget=controllers.EpochBudget()),
+    early_stop=controllers.KlStop(target=0.02, budget=controllers.EpochBudget()),
     optimizer=optimizers.AdaptiveUPGD(
         learning_rate=1e-2, sigma=1e-3, vgs=optimizers.VGS(warmup_steps=0)
     ),
