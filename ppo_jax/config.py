@@ -25,7 +25,8 @@ from ppo_jax.pbt.config import PBT
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.space import Space
 from ppo_jax.standardization import OverAll, Standardization
-from ppo_jax.terms import Entropy, Surrogate, Term, Value
+from ppo_jax.terms import Entropy, Imitation, Surrogate, Term, Value
+from ppo_jax.types import PyTree
 
 
 @component
@@ -125,6 +126,7 @@ class Config:
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
         self._validate_shapes()
         self._validate_critic()
+        self._validate_demonstrations()
         require(
             0 <= self.holdout_envs < self.num_envs,
             *("Config.holdout_envs", self.holdout_envs),
@@ -170,6 +172,13 @@ class Config:
             expected = "a Value term with a clip_eps, because the critic has a clip"
             require(any(clips), "Config.terms", self.terms, expected)
 
+    def _validate_demonstrations(self) -> None:
+        memory = self.network.memory is not None
+        for term in self.terms:
+            if isinstance(term, Imitation):
+                obs_spec, space = self._obs_spec(), self.env.action_space
+                term.demonstrations.require_fit(obs_spec, space, memory)
+
     def _validate_space(self, space: Space) -> None:
         """Checks that there are such numbers, and that the ends are possible ones."""
         single = dataclasses.replace(self, pbt=None)
@@ -210,11 +219,14 @@ class Config:
 
     def build(self) -> Network:
         """The network's functions for this environment."""
-        obs_spec, _ = jax.eval_shape(self.env.reset, jax.random.key(0))
         return networks.build(
             self.network,
             self.env.action_space,
-            obs_spec,
+            self._obs_spec(),
             self.critic,
             self.num_critics,
         )
+
+    def _obs_spec(self) -> PyTree:
+        """Shapes and types of an observation."""
+        return jax.eval_shape(self.env.reset, jax.random.key(0))[0]

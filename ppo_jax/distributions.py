@@ -53,6 +53,10 @@ class Distribution(Protocol):
         """What the environment gets."""
         ...
 
+    def to_raw(self, action: Array) -> Array:
+        """A raw action that leads to what the environment got."""
+        ...
+
 
 def mask_logits(logits: Array, mask: Array) -> Array:
     """Makes actions impossible: probability 0, no part in entropy or KL, no gradient.
@@ -121,6 +125,9 @@ class Categorical:
     def to_action(self, raw: Array) -> Array:
         return raw
 
+    def to_raw(self, action: Array) -> Array:
+        return action
+
     def _log_probs(self) -> Array:
         return jax.nn.log_softmax(_float32(self.logits))
 
@@ -162,6 +169,9 @@ class MultiCategorical:
 
     def to_action(self, raw: Array) -> Array:
         return raw
+
+    def to_raw(self, action: Array) -> Array:
+        return action
 
     def _each(self) -> list[Categorical]:
         return [Categorical(logits) for logits in self.logits]
@@ -232,6 +242,10 @@ class DiagGaussian:
         chex.assert_equal_shape([raw, self.loc])
         return jnp.clip(_float32(raw), self._spread(self.low), self._spread(self.high))
 
+    def to_raw(self, action: Array) -> Array:
+        chex.assert_equal_shape([action, self.loc])
+        return _float32(action)
+
     def _spread(self, bound: Bounds) -> Array:
         """A bound with the shape of the action."""
         return jnp.broadcast_to(np.asarray(bound, np.float32), jnp.shape(self.loc))
@@ -273,6 +287,13 @@ class _SquashedGaussian(DiagGaussian):
         low, high = self._spread(self.low), self._spread(self.high)
         unit = jax.nn.sigmoid(self.steepness * _float32(raw))
         return jnp.clip(low + (high - low) * unit, low, high)  # Rounding may overshoot.
+
+    def to_raw(self, action: Array) -> Array:
+        """The ends of the interval, which no raw action leads to, are moved inwards."""
+        chex.assert_equal_shape([action, self.loc])
+        low, high = self._spread(self.low), self._spread(self.high)
+        unit = jnp.clip((_float32(action) - low) / (high - low), 1e-6, 1 - 1e-6)
+        return (jnp.log(unit) - jnp.log1p(-unit)) / self.steepness
 
     def _log_jacobian(self, raw: Array) -> Array:
         """Log |da/du| per component `[..., A]`, exact far out in the tails."""

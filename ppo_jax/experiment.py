@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import tyro
+from tyro import constructors
 
 from ppo_jax import files
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
+from ppo_jax.terms import Demonstrations
+
+_WITH_ARRAYS = constructors.ConstructorRegistry()
 
 
 class ExperimentError(Exception):
@@ -65,6 +69,7 @@ def load_with_names(
             args=overrides,
             prog=f"{command} {path}",
             config=(tyro.conf.AvoidSubcommands,),
+            registry=_WITH_ARRAYS,
         )
     except (ValueError, TypeError) as error:
         raise ExperimentError(str(error)) from error
@@ -198,6 +203,26 @@ def differences(old: dict, new: dict) -> dict[str, str]:
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     }
+
+
+@_WITH_ARRAYS.primitive_rule
+def _arrays(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Arrays are what the file says: a command line cannot give them."""
+    if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
+        return None
+
+    def refuse(args: list[str]) -> Demonstrations:
+        raise ValueError(f"arrays are given in the experiment's file, not as {args}")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{fixed}",
+        instance_from_str=refuse,
+        is_instance=lambda value: isinstance(value, Demonstrations),
+        str_from_instance=lambda value: [repr(value)],
+    )
 
 
 def _shown(value: Any) -> str:

@@ -176,6 +176,11 @@ POLICY = (
         null=NO_STEP,
     ),
     Metric(
+        *("train/imitation_loss", "", "−ln π of demonstrations, with its coefficient."),
+        needs="`Imitation`",
+        null=NO_STEP,
+    ),
+    Metric(
         *("train/approx_kl", "nats", "KL(π_old ‖ π_new), estimator k3."),
         null=NO_STEP,
     ),

@@ -3,15 +3,19 @@
 Sums and weights are kept apart, so that microbatches add up to the same objective.
 """
 
+import functools
+from collections.abc import Callable
+
 import chex
 import jax
 import jax.numpy as jnp
 
 from ppo_jax import diagnostics
+from ppo_jax.distributions import Distribution
 from ppo_jax.networks import Network
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward, Term
-from ppo_jax.types import Array, Metrics, Params
+from ppo_jax.types import Array, Metrics, Params, PyTree
 
 
 def forward(network: Network, params: Params, batch: Batch) -> Forward:
@@ -47,7 +51,9 @@ def objective(
     total = jnp.zeros(())
     said = diagnostics.shift_metrics(out.log_ratio)
     for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
-        loss, metrics = term(out, batch, context._replace(prepared=prepared))
+        policy = functools.partial(_policy, network, params, context.observe)
+        context = context._replace(prepared=prepared, policy=policy)
+        loss, metrics = term(out, batch, context)
         chex.assert_equal_shape([loss, *metrics.values(), batch.weight])
         total += _weighted_sum(loss, batch.weight)
         said |= metrics
@@ -60,6 +66,16 @@ def objective(
     sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
     sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
     return total, sums
+
+
+def _policy(
+    network: Network, params: Params, observe: Callable[[PyTree], PyTree], obs: PyTree
+) -> Distribution:
+    """The policy in episodes that begin with the first observation, `[L, n, ...]`."""
+    length, count = jax.tree.leaves(obs)[0].shape[:2]
+    carry = network.initial_carry(count)
+    reset = jnp.zeros((length, count), bool)
+    return network.apply(params, carry, observe(obs), reset).policy
 
 
 def _weighted_sum(x: Array, weight: Array) -> Array:

@@ -1,13 +1,14 @@
 """What is learned from one batch: epochs of minibatch steps."""
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import diagnostics, moments, tree
+from ppo_jax import diagnostics, moments, rollout, tree
 from ppo_jax.objective import objective
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context
@@ -73,8 +74,9 @@ def update(
 
 def contexts(learner: Learner, progress: Array) -> tuple[Context, ...]:
     """What each term of the objective knows in an update."""
+    observe = functools.partial(rollout.observe, learner)
     return tuple(
-        Context(memory, (), progress, learner.return_scale)
+        Context(memory, (), progress, learner.return_scale, observe)
         for memory in learner.memories
     )
 

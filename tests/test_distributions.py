@@ -92,6 +92,21 @@ def test_every_result_has_the_leading_axes_and_float32(name, batch, key):
 
 
 @every
+def test_an_action_leads_back_to_a_raw_one(name, key):
+    """Of the same density; the ends of an interval to finite ones."""
+    policy = make(name, (5,))
+    action = policy.to_action(policy.sample(key))
+    raw = policy.to_raw(action)
+    np.testing.assert_allclose(policy.to_action(raw), action, rtol=1e-5, atol=1e-5)
+    if name in ("tanh", "sigmoid"):
+        fraction = (np.asarray(action, np.float64) - [-1, 0]) / [2, 5]
+        expected = unsquash(type(policy), fraction)
+        np.testing.assert_allclose(raw, expected, rtol=1e-4, atol=1e-4)
+        ends = jnp.broadcast_to(jnp.array([-1.0, 5.0]), (5, 2))
+        assert np.isfinite(policy.log_prob(policy.to_raw(ends))).all()
+
+
+@every
 def test_low_precision_parameters_are_computed_in_float32(name, key):
     low = make(name, (3,), jnp.bfloat16)
     high = jax.tree.map(lambda x: x.astype(jnp.float32), low)

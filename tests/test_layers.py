@@ -65,9 +65,10 @@ LAYERS = (
         "standardization",
         "terms.term",
     ),
-    ("terms.policy", "terms.risk", "terms.value"),
+    ("terms.imitation", "terms.policy", "terms.risk", "terms.value"),
     ("config", "objective"),
-    ("rollout", "snapshot", "update"),
+    ("rollout", "snapshot"),
+    ("update",),
     ("episodes", "learner"),
     ("pbt.mesh", "pbt.population"),
     (

@@ -94,6 +94,7 @@ ATOMS = experiment(
         terms.AdvantageWeighted(),
         terms.CVaR(alpha=0.5),
         terms.PredictedCVaR(),
+        terms.Imitation(terms.Demonstrations(np.zeros((2, 1)), [0, 1])),
     ),
 )
 

@@ -21,7 +21,13 @@ from ppo_jax import learner, networks, optimizers, terms
 from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
-from ppo_jax.controllers import EntropySchedule, EpochBudget, KlPid, KlStop
+from ppo_jax.controllers import (
+    EntropySchedule,
+    EpochBudget,
+    KlPid,
+    KlStop,
+    Plateau,
+)
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Ramp
@@ -461,3 +467,38 @@ def test_what_has_no_weight_does_not_count_as_flat(kind, cards, share):
     )
     _, metrics, _ = update(shown(first(config), cards))
     np.testing.assert_allclose(metrics["train/advantages_zero_std"], share, rtol=1e-6)
+
+
+FLAT = EntropySchedule(
+    *(0.05, 0.01, 2.0), plateau=Plateau(window=3, tolerance=1e-4, min_updates=4.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (0.0, [0.05, 0.05, 0.05, 0.05, 0.05, 0.03, 0.01, 0.01]),
+        (0.5, [0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05]),
+    ],
+    ids=["flat", "moving"],
+)
+def test_the_decay_waits_for_a_plateau_of_real_updates(rate, expected):
+    """PROP-6.2, R-B4, R-C5: initial until the entropy was flat, then as without one."""
+    run = first(
+        experiment(
+            terms=(terms.Surrogate(), terms.AdaptiveEntropy(FLAT)),
+            optimizer=optimizers.Sgd(learning_rate=rate, max_grad_norm=None),
+        )
+    )
+    even = jax.tree.map(
+        jnp.zeros_like, run.learner.params
+    )  # As uncertain of all cards.
+    run = run.replace(learner=run.learner.replace(params=even))
+    entropies, coefs = [], []
+    for _ in expected:
+        run, metrics, _ = update(run)
+        entropies.append(float(metrics["train/policy_entropy"]))
+        coefs.append(float(metrics["train/ent_coef"]))
+    np.testing.assert_allclose(coefs, expected, rtol=1e-6)
+    slopes = [np.polyfit(range(3), entropies[i : i + 3], 1)[0] for i in range(6)]
+    assert (np.abs(slopes) > 1e-4).all() == (rate > 0)

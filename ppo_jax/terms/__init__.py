@@ -1,5 +1,6 @@
 """Terms of the objective: components that say what an example costs."""
 
+from ppo_jax.terms.imitation import Demonstrations, Imitation, Sequences
 from ppo_jax.terms.policy import (
     AdaptiveEntropy,
     AdvantageWeighted,
@@ -17,13 +18,16 @@ __all__ = [
     "CVaR",
     "CVaRConstraint",
     "Context",
+    "Demonstrations",
     "Entropy",
     "Forward",
+    "Imitation",
     "KlPenalty",
     "PredictedCVaR",
     "Returns",
     "Rewards",
     "Rollout",
+    "Sequences",
     "Surrogate",
     "Term",
     "Value",

@@ -1,5 +1,6 @@
 """What a term of the objective is, what it sees, and what it may remember."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ppo_jax.component import component
@@ -42,6 +43,11 @@ class Context(NamedTuple):
     progress: Array
     """Share of the training that is done, `[]`."""
     scale: ReturnScale
+    observe: Callable[[PyTree], PyTree] = lambda obs: obs
+    """What the network sees of what an environment gives."""
+    policy: Callable[[PyTree], Distribution] | None = None
+    """What the policy that learns would do, given observations `[L, n, ...]` as the
+    environment gives them, of episodes that begin with the first."""
 
 
 @component

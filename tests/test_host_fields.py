@@ -1,0 +1,126 @@
+"""What only the host reads: each field changes a run as it says."""
+
+import dataclasses
+import json
+
+import jax.numpy as jnp
+import pytest
+
+from ppo_jax import PBT, LogUniform, networks, training
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.standardization import OverAll
+
+BASE = {
+    "env": TimeLimitChain(limit=5),
+    "num_envs": 4,
+    "num_steps": 8,
+    "num_epochs": 1,
+    "num_minibatches": 1,
+    "network": networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    "total_timesteps": 32 * 8,
+    "phase_updates": 2,
+    "eval_phases": 2,
+    "eval_episodes": 4,
+}
+
+
+def rows(tmp_path, **changes):
+    """The rows of a whole run, and how it ended."""
+    ending = training.train(Config(**BASE | changes), tmp_path, resume=False)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines], ending
+
+
+def told(rows, name):
+    return [row[name] for row in rows if name in row]
+
+
+def evaluated(rows):
+    return [row["time/iterations"] for row in rows if "eval/mean_reward" in row]
+
+
+@pytest.mark.parametrize(
+    ("changes", "iterations", "evaluations", "count"),
+    [
+        ({}, [2, 4, 6, 8], [4, 8], 4),
+        ({"total_timesteps": 32 * 5}, [2, 4, 5], [4, 5], 4),
+        ({"phase_updates": 4}, [4, 8], [8], 4),
+        ({"phase_updates": 0}, [1, 2, 3, 4, 5, 6, 7, 8], [2, 4, 6, 8], 4),
+        ({"eval_phases": 1}, [2, 4, 6, 8], [2, 4, 6, 8], 4),
+        ({"eval_episodes": 3}, [2, 4, 6, 8], [4, 8], 3),
+    ],
+)
+def test_budget_and_intervals(tmp_path, changes, iterations, evaluations, count):
+    """PROP-0: total_timesteps, phase_updates, eval_phases, eval_episodes."""
+    said, ending = rows(tmp_path, **changes)
+    assert ending == "finished"
+    assert told(said, "time/iterations") == iterations
+    assert evaluated(said) == evaluations
+    assert set(told(said, "eval/episodes")) == {count}
+
+
+def test_a_seed_is_another_run(tmp_path):
+    """PROP-0: and the same one is the same run."""
+    losses = [
+        told(rows(tmp_path / str(i), seed=seed)[0], "train/loss")
+        for i, seed in enumerate((0, 0, 1))
+    ]
+    assert losses[0] == losses[1] != losses[2]
+
+
+@component
+class Never(OverAll):
+    """Advantages that nothing can be learned from."""
+
+    def __call__(self, advantage, weight, group):
+        scaled, flat = super().__call__(advantage, weight, group)
+        return scaled + jnp.nan, flat
+
+
+@pytest.mark.parametrize(("most", "last"), [(1, 2), (2, 2), (3, 4), (99, 8)])
+def test_a_run_that_fails_too_often_ends(tmp_path, most, last):
+    """PROP-0: max_failures updates in a row of which no step was finite."""
+    said, ending = rows(tmp_path, max_failures=most, standardization=Never())
+    assert ending == ("failed" if most < 99 else "finished")
+    assert told(said, "time/iterations")[-1] == last
+    assert told(said, "error/failure_streak")[-1] == last
+
+
+def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
+    """PROP-0: stall_seconds; that it ends what never comes back is tested elsewhere."""
+    waited, watchdog = [], training.Watchdog
+
+    def recorded(seconds, *args):
+        waited.append(seconds)
+        return watchdog(seconds, *args)
+
+    monkeypatch.setattr(training, "Watchdog", recorded)
+    rows(tmp_path, stall_seconds=77, total_timesteps=32)
+    assert waited == [77]
+
+
+@pytest.mark.parametrize("interval", [2, 4])
+def test_a_population_evolves_at_its_interval(tmp_path, interval):
+    """PROP-0: pbt and its interval."""
+    space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
+    rows(tmp_path, pbt=PBT(space, size=5, interval=interval))
+    lines = (tmp_path / "lineage.jsonl").read_text().splitlines()
+    updates = [json.loads(line)["update"] for line in lines]
+    assert updates == list(range(0, 9, interval))
+
+
+def test_every_host_field_is_tested_here():
+    """PROP-0: whoever adds one says what it does."""
+    fields = {
+        f"{cls.__name__}.{field.name}"
+        for cls in (Config, PBT)
+        for field in dataclasses.fields(cls)
+        if field.metadata.get("host")
+    }
+    assert fields == {
+        *("Config.pbt", "Config.seed", "Config.total_timesteps"),
+        *("Config.phase_updates", "Config.eval_phases", "Config.eval_episodes"),
+        *("Config.max_failures", "Config.stall_seconds", "PBT.interval"),
+    }

@@ -1,0 +1,246 @@
+"""Learning from demonstrations, by itself and through real updates."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tabular
+from runs import EXPERIMENT, command
+from scipy import special
+
+from ppo_jax import Config, episodes, networks, optimizers, rollout
+from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
+from ppo_jax.experiment import describe
+from ppo_jax.pbt import population
+from ppo_jax.terms import Demonstrations, Imitation, Sequences
+
+CARDS = np.eye(4)
+
+
+def experiment(env, demonstrations, **changes):
+    fields = {
+        "env": env,
+        "num_envs": 8,
+        "num_steps": 8,
+        "terms": (Imitation(demonstrations),),
+        "optimizer": optimizers.Adam(learning_rate=2e-2),
+    }
+    return Config(**fields | changes)
+
+
+def trained(config, updates):
+    """A run that did nothing but imitate."""
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    progress = jnp.linspace(0.0, 1.0, updates, dtype=jnp.float32)
+    members, said = population.advance(members, progress, jnp.int32(updates))
+    assert said["error/skipped_steps"].sum() == 0
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+def test_an_update_by_hand():
+    """One step towards the only demonstration; no weight is absolute."""
+    demonstrations = Demonstrations(CARDS[1:2], [2], weight=[5.0])
+    config = tabular.experiment(
+        terms=(Imitation(demonstrations, coef=0.4),), num_epochs=1, num_microbatches=2
+    )
+    run = tabular.first(config)
+    before = np.asarray(run.learner.params["actor"]["head"]["kernel"], np.float64)
+    after, metrics, _ = tabular.update(run)
+    expected = before.copy()
+    expected[1] += 0.5 * 0.4 * (np.eye(3)[2] - special.softmax(before[1]))
+    kernel = after.learner.params["actor"]["head"]["kernel"]
+    np.testing.assert_allclose(kernel, expected, rtol=1e-5)
+    loss = -0.4 * special.log_softmax(before[1])[2]
+    np.testing.assert_allclose(metrics["train/imitation_loss"], loss, rtol=1e-5)
+    critics = (x.learner.params["critic"] for x in (run, after))
+    jax.tree.map(np.testing.assert_array_equal, *critics)
+
+
+def test_weights_are_those_of_the_examples():
+    """Who contradict each other are followed by their weights, at every draw anew."""
+    demonstrations = Demonstrations(CARDS[[1, 1]], [2, 0], weight=[3.0, 1.0])
+    run = tabular.first(tabular.experiment(terms=(Imitation(demonstrations),)))
+    losses = []
+    for _ in range(60):
+        run, metrics, _ = tabular.update(run)
+        losses.append(float(metrics["train/imitation_loss"]))
+    policy = special.softmax(run.learner.params["actor"]["head"]["kernel"][1])
+    np.testing.assert_allclose(policy, [0.25, 0.0, 0.75], atol=0.08)
+    assert len(set(losses)) == len(losses)
+
+
+@pytest.mark.parametrize("head", [networks.TanhHead(), networks.GaussianHead()])
+def test_observations_and_actions_are_those_of_the_environment(head):
+    """A policy of normalised observations and squashed actions learns a = −obs."""
+    obs = np.linspace(-1, 1, 41)[:, None]
+    config = experiment(
+        Target(),
+        Demonstrations(obs, -obs),
+        obs_clip=10.0,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(16,)), head=head),
+    )
+    run = trained(config, updates=100)
+    shown = rollout.observe(run.learner, jnp.asarray(obs[None], jnp.float32))
+    reset = jnp.ones((1, 41), bool)
+    policy = config.build().apply(run.learner.params, (), shown, reset).policy
+    np.testing.assert_allclose(policy.to_action(policy.mode())[0], -obs, atol=0.1)
+    assert abs(run.learner.obs_moments.mean).max() < 0.3
+
+
+def recalled():
+    """All cues and all numbers of blanks; only what the query is answered counts."""
+    cues, blanks = np.meshgrid([0, 1], [0, 1, 2], indexing="ij")
+    cues, query = cues.ravel(), blanks.ravel() + 1
+    time = np.arange(4)[:, None]
+    obs = np.zeros((4, 6, 3))
+    obs[0] = np.eye(3)[cues]
+    obs[query, np.arange(6)] = np.eye(3)[2]
+    action = np.where(time == query, cues, 0)
+    return Sequences(obs, action, weight=time == query)
+
+
+def test_a_memory_learns_from_sequences():
+    """Nothing but six episodes of an expert teaches to recall every cue."""
+    config = experiment(
+        RecallCue(delay=2),
+        recalled(),
+        network=networks.ActorCritic(
+            torso=networks.Mlp(hidden=(16,)), memory=networks.Gru(size=8)
+        ),
+        num_minibatches=2,
+    )
+    run = trained(config, updates=100)
+    returns, ended = jax.jit(episodes.run_episodes, static_argnums=2)(
+        run.learner, jax.random.key(1), 64
+    )
+    assert ended.all() and returns.mean() == 1
+
+
+def test_members_imitate_as_much_as_they_shall():
+    """A coefficient is a number; 0 is as if there were no demonstrations."""
+    config = experiment(Target(), Demonstrations(np.zeros((2, 1)), np.zeros((2, 1))))
+    many = jax.tree.map(lambda x: np.full(3, x, np.float32), config)
+    coefs = np.array([0.0, 1.0, 1.0], np.float32)
+    many = jax.tree.unflatten(
+        jax.tree.structure(config),
+        [
+            coefs if path[-1].name == "coef" else leaf
+            for path, leaf in jax.tree.leaves_with_path(many)
+        ],
+    )
+    key = jax.random.key(0)
+    members = population.init(many, jnp.broadcast_to(key, 3))
+    old = jax.tree.map(np.asarray, members.runs.learner.params["actor"])
+    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    new = members.runs.learner.params["actor"]
+    for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_allclose(b[1], b[2], atol=1e-6)
+    assert any(
+        (a[1] != b[1]).any()
+        for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True)
+    )
+
+
+def test_the_same_demonstrations_are_the_same_program():
+    """Equal content: nothing compiles again; another number: another experiment."""
+    first, same, other = (
+        experiment(Target(), Demonstrations(np.full((2, 1), x), np.zeros((2, 1))))
+        for x in (0.5, 0.5, 0.25)
+    )
+    assert jax.tree.structure(first) == jax.tree.structure(same)
+    assert hash(jax.tree.structure(first)) == hash(jax.tree.structure(same))
+    assert jax.tree.structure(first) != jax.tree.structure(other)
+    assert describe(first) == describe(same) != describe(other)
+    obs = np.zeros((2, 1))
+    demonstrations = Demonstrations(obs, obs)
+    obs[:] = 1.0
+    assert demonstrations == Demonstrations(np.zeros((2, 1)), np.zeros((2, 1)))
+
+
+POINT = np.zeros((3, 1))
+NAN = np.full((3, 1), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Demonstrations(POINT[:2], POINT), r"obs: expected .* \(3,\), got"),
+        (lambda: Demonstrations({"x": NAN}, POINT), r"obs\['x'\]: expected finite"),
+        (lambda: Demonstrations(POINT, NAN), "action: expected finite"),
+        (lambda: Demonstrations(POINT, POINT, [0, 0, 0]), "not all of them 0"),
+        (lambda: Demonstrations(POINT, POINT, [1, -1, 1]), "numbers ≥ 0"),
+        (lambda: Demonstrations(POINT, POINT, [1]), "weight: expected"),
+        (lambda: Demonstrations(POINT[:0], POINT[:0]), "not all of them 0"),
+        (lambda: Sequences(POINT[:, 0], POINT[:, 0]), "2 leading axes"),
+        (lambda: Imitation(Demonstrations(POINT, POINT), coef=-1.0), "coef"),
+    ],
+)
+def test_impossible_demonstrations_are_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+GRU = networks.ActorCritic(memory=networks.Gru(size=4))
+
+
+@pytest.mark.parametrize(
+    ("env", "demonstrations", "changes", "message"),
+    [
+        (Target(), Demonstrations(POINT, POINT), {"network": GRU}, "Sequences, for"),
+        (Target(), Sequences(POINT[None], POINT[None]), {}, "no Sequences"),
+        (
+            Target(size=2),
+            Demonstrations(POINT, POINT),
+            {},
+            r"obs: .*\(2,\), got \(1,\)",
+        ),
+        (Target(), Demonstrations(POINT, POINT[:, 0]), {}, "action: expected"),
+        (Target(), Demonstrations(POINT, POINT + 3), {}, "action: expected"),
+        (RecallCue(), Demonstrations(np.zeros((3, 3)), [0, 1, 2]), {}, "action"),
+        (RecallCue(), Demonstrations(np.zeros((3, 3)), [0.0, 1, 1]), {}, "action"),
+        (NestedObservation(), Demonstrations(POINT, [0, 1, 1]), {}, "obs: expected"),
+    ],
+)
+def test_demonstrations_of_something_else_are_errors(
+    env, demonstrations, changes, message
+):
+    with pytest.raises(ValueError, match=message):
+        experiment(env, demonstrations, **changes)
+
+
+MORE = """
+import dataclasses
+import numpy as np
+from ppo_jax import terms
+from ppo_jax.terms import Demonstrations, Imitation
+
+imitation = Imitation(Demonstrations(np.zeros((2, {size})), [0, 1]))
+config = dataclasses.replace(config, terms=(terms.Surrogate(), imitation))
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "status", "message"),
+    [
+        (3, (), 2, "Demonstrations.obs: expected observations of shapes (1,)"),
+        (1, ("--terms.1.demonstrations", "x"), 2, "given in the experiment's file"),
+    ],
+)
+def test_what_a_user_is_told(tmp_path, size, options, status, message):
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory="") + MORE.format(size=size))
+    done = command("train", path, "--run-dir", tmp_path / "run", *options)
+    assert done.returncode == status
+    said = " ".join((done.stdout + done.stderr).replace("│", " ").split())
+    assert message in said and "Traceback" not in said
+
+
+def test_a_number_of_a_term_with_arrays_is_an_option(tmp_path):
+    """Beside arrays that no option can give; the run is trained and resumed."""
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory="") + MORE.format(size=1))
+    options = ("--run-dir", tmp_path / "run", "--terms.1.coef", 0.25)
+    assert command("train", path, *options).returncode == 0
+    again = command("train", path, *options, "--resume", "--total-timesteps", 1024)
+    assert again.returncode == 0, again.stderr
