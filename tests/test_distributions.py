@@ -313,7 +313,7 @@ def test_gaussian_against_scipy():
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_gaussian_entropy_sums_components_once(size):
-    """PROP-6.3, R-D5: D·(½ ln 2πe + ln .85), and not D times that."""
+    """PROP-6.3, R-D5, R-D19: D·(½ ln 2πe + ln .85), and not D times that."""
     policy = DiagGaussian(jnp.zeros((2, size)), jnp.full((2, size), 0.85))
     want = size * (0.5 * math.log(2 * math.pi * math.e) + math.log(0.85))
     np.testing.assert_allclose(policy.entropy(), [want, want], rtol=1e-6)

@@ -5,6 +5,7 @@ Nothing is compiled for that. Whatever a term does not reach stays the same to t
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +138,10 @@ def test_the_divergence_reaches_the_actor(begun):
 
 
 def test_the_constraint_reaches_the_actor(begun):
-    """PROP-13.12, R-D3: if the multiplier is positive, which is no parameter itself."""
+    """PROP-13.12, R-D3, R-D19, R-E1.
+
+    If the multiplier is positive, which is no parameter itself.
+    """
     run, alone = begun
     params, metrics = after(remember(run, 6, jnp.ones(())), {})
     assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_violation"] > 0
@@ -148,7 +152,10 @@ def test_the_constraint_reaches_the_actor(begun):
 
 
 def test_the_value_loss_reaches_both_critics(begun):
-    """PROP-11.3, R-D1: torso, memory and both heads, clipped or not; no actor."""
+    """PROP-11.3, R-D1, R-E12.
+
+    Torso, memory and both heads, clipped or not; no actor.
+    """
     run, alone = begun
     ends = []
     for eps in (1e6, 1e-3):
@@ -167,7 +174,10 @@ def test_the_value_loss_reaches_both_critics(begun):
 
 
 def test_the_predicted_tail_reaches_the_least_critic(begun):
-    """PROP-13.12, PROP-11.3, R-D3: no actor; critics, down to their first layer."""
+    """PROP-13.12, PROP-11.3, R-D3, R-E1.
+
+    No actor; critics, down to their first layer.
+    """
     run, alone = begun
     params, _ = after(run, {"terms.8.coef": 0.5})
     assert_same(params["actor"], alone["actor"])
@@ -180,3 +190,37 @@ def test_measurements_reach_nothing(begun):
     params, metrics = after(run, {"terms.6.alpha": 0.7, "terms.8.alpha": 0.9})
     assert_same(params, alone)
     assert metrics["train/cvar_tail_size"] == np.ceil(0.7 * 32)
+
+
+def test_twins_that_agree_are_one():
+    """PROP-11.5: the same update; what one head learns is shared by two."""
+    config = dataclasses.replace(
+        first(QUANTILE, LSTM).learner.config,
+        terms=(terms.Surrogate(), terms.Value()),
+        critic=critics.Quantile(4),
+        num_epochs=1,
+    )
+    ends, starts = [], []
+    alone = learner.init(dataclasses.replace(config, num_critics=1), jax.random.key(3))
+    both = learner.init(config, jax.random.key(3))
+    heads = jax.tree.map(
+        lambda x: jnp.concatenate([x, x]), alone.learner.params["critic"]["heads"]
+    )
+    critic = alone.learner.params["critic"] | {"heads": heads}
+    params = {"actor": alone.learner.params["actor"], "critic": critic}
+    both = both.replace(learner=both.learner.replace(params=params))
+    for run in (alone, both):
+        starts.append(run.learner.params)
+        ends.append(iteration(run, jnp.float32(0.0))[0].learner.params)
+    one, two = ends
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6)
+    jax.tree.map(close, two["actor"], one["actor"])
+    jax.tree.map(close, two["critic"]["trunk"], one["critic"]["trunk"])
+    moved = [
+        jax.tree.map(np.subtract, end["critic"]["heads"], start["critic"]["heads"])
+        for end, start in zip(ends, starts, strict=True)
+    ]
+    assert all(np.abs(x).max() > 1e-4 for x in jax.tree.leaves(moved))
+    for i in range(2):
+        jax.tree.map(lambda x, y, i=i: close(2 * y[i], x[0]), *moved)
+    assert_all_differ(one["critic"]["trunk"], starts[0]["critic"]["trunk"])

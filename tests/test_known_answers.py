@@ -152,7 +152,10 @@ def test_a_chain_is_worth_what_follows_its_time_limit(env, worth):
 
 
 def test_identical_rewards_move_no_policy():
-    """PROP-4.1, R-D2: a hundred updates leave the actor as it was, to the bit."""
+    """PROP-4.1, R-D2, R-D19.
+
+    A hundred updates leave the actor as it was, to the bit.
+    """
     config = experiment(IdenticalRewards(reward=3.0))
     before = jax.tree.map(lambda x: x[0], start(config).runs.learner.params)
     run, metrics = train(config)

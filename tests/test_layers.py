@@ -156,12 +156,14 @@ def dependencies(module):
 
 
 def test_every_file_has_one_layer():
+    """R-E13."""
     assert set(MODULES) <= set(LEVEL), "place the new file in LAYERS"
     assert len(LEVEL) == sum(len(layer) for layer in LAYERS)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_down(module):
+    """R-D20, R-E13."""
     for other in dependencies(module):
         if not (module.startswith("losses.") and other.startswith("losses.")):
             assert LEVEL[other] < LEVEL[module], f"{module} imports {other}"

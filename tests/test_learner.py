@@ -79,6 +79,7 @@ def test_replay_reproduces_the_rollout(memory, chunk):
 
 @pytest.mark.parametrize("config", [small(), recurrent()], ids=["mlp", "lstm"])
 def test_same_seed_same_parameters(config):
+    """R-D20."""
     first, _ = advance(config)
     second, _ = advance(config)
     for a, b in zip(
@@ -102,6 +103,7 @@ def test_a_number_changes_without_compiling():
 
 
 def test_members_equal_separate_runs():
+    """PROP-21.7."""
     keys = jax.random.split(jax.random.key(3), 3)
     together, _ = advance(small(), keys=keys)
     for i in range(3):
@@ -115,7 +117,7 @@ def test_members_equal_separate_runs():
 
 
 def test_microbatches_add_up():
-    """PROP-15.1: the gradients do not depend on the number of microbatches."""
+    """PROP-15.1, R-C2: the gradients do not depend on the number of microbatches."""
     whole, _ = advance(small())
     parts, _ = advance(small(num_microbatches=4))
     jax.tree.map(

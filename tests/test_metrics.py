@@ -135,7 +135,7 @@ def test_the_console_says_once_that_an_alert_begins(lived):
 
 
 def test_runs_log_what_is_documented_and_nothing_else(rows):
-    """R-B6, R-C7, R-E11: every row of the table, and every name has a row."""
+    """R-B6, R-C7, R-E11, R-C1: every row of the table, and every name has a row."""
     names = {name for run in rows.values() for row in run for name in row} - {"step"}
     assert {name for name in names if row_of(name) is None} == set()
     silent = {
@@ -264,7 +264,7 @@ def test_a_phase_is_summed_up_by_the_table():
     ],
 )
 def test_thresholds_of_twin_critics(norms, ratio, flags):
-    """PROP-11.4, R-C7."""
+    """PROP-11.4, R-C7, X1."""
     first, second = norms
     history = {"train/critic1_grad_norm": [first], "train/critic2_grad_norm": [second]}
     said = summarize({name: np.array(x) for name, x in history.items()})
@@ -456,7 +456,7 @@ def test_no_alert_in_a_healthy_run():
 
 @pytest.mark.parametrize(("name", "numbers", "change"), CAUSES)
 def test_an_alert_has_its_cause(name, numbers, change):
-    """R-A17, R-C7, R-E6, R-E7: it begins where the cause is, in a real run."""
+    """R-A17, R-C7, R-E6, R-E7, X1: it begins where the cause is, in a real run."""
     said = phases(numbers, change, count=3 if "explained" in name else 1)
     assert said[-1][name] == 1
 
@@ -510,7 +510,10 @@ def one_update(bound, network):
 
 @pytest.mark.parametrize("memory", [None, networks.Gru(size=4, layers=2)])
 def test_norms_of_gradients_are_those_of_the_step(memory):
-    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7: groups, critics, carries."""
+    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X10.
+
+    Groups, critics, carries.
+    """
     network = networks.ActorCritic(
         torso=networks.Mlp(hidden=(8,)), memory=memory, critic_hidden=(4,)
     )
@@ -570,7 +573,7 @@ def assert_carries(said, carry):
 
 
 def test_both_halves_of_an_lstm_are_its_carry():
-    """R-B6: cell and output together."""
+    """R-B6, X10: cell and output together."""
     cell, hidden = np.array([[3.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 4.0], [0, 1]])
     said = diagnostics.carry_metrics({"actor": ((jnp.array(cell), jnp.array(hidden)),)})
     assert said["lstm/actor_layer0_norm"] == 3.0

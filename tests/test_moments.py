@@ -199,6 +199,7 @@ def test_update_rejects_a_batch_of_another_shape():
 
 
 def test_drift_is_in_units_of_the_old_deviation():
+    """R-C1."""
     old = dataclasses.replace(
         init({"a": jnp.zeros(2), "b": jnp.zeros(())}),
         mean={"a": jnp.array([0.0, 1.0]), "b": jnp.array(5.0)},

@@ -78,7 +78,10 @@ def adding(limit):
 
 
 def test_observations_are_consumed_once():
-    """PROP-1.2, R-D8: values 1, 3, 6, bootstrap 10; chunks that start late say 3, 6."""
+    """PROP-1.2, R-D8, X5.
+
+    Values 1, 3, 6, bootstrap 10; chunks that start late say 3, 6.
+    """
     run = adding(limit=3)
     _, steps, carries = live(run.learner, run.actor, run.key)
     assert steps.value[:, 1].tolist() == [1, 3, 6, 1, 3, 6]
@@ -151,7 +154,10 @@ class Misshapen(Wrapper):
     ],
 )
 def test_flags_of_a_wrong_shape_are_refused(field, how):
-    """PROP-1.5, R-A22, X4: `[B, 1]`, `[B, 2]` or NaN instead of one flag each."""
+    """PROP-1.5, R-A22, X4, R-A24, X12.
+
+    `[B, 1]`, `[B, 2]` or NaN instead of one flag each.
+    """
     run = first(Config(**settings(Misshapen(Accumulator(), field=field, how=how))))
     with pytest.raises(ValueError, match=rf"Timestep\.{field}: expected shape \(2,\)"):
         jax.eval_shape(rollout.unroll, run.learner, run.actor, run.key)

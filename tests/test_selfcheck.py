@@ -31,7 +31,10 @@ def fresh():
 
 
 def test_this_build_replays_what_it_lived(fresh):
-    """PROP-1.1, PROP-1.3, PROP-1.4, R-A21, R-B5: ratio 1, and nothing leaks."""
+    """PROP-1.1, PROP-1.3, PROP-1.4, R-A21, R-B5, X5, R-C1, R-D18.
+
+    Ratio 1, and nothing leaks.
+    """
     findings = selfcheck.check(experiment())
     assert len(findings) == 4
     assert all(finding.ok for finding in findings), findings

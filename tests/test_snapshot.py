@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import controllers, learner, networks, optimizers, snapshot, terms
-from ppo_jax.component import program
+from ppo_jax.component import program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.pbt import population
@@ -122,3 +122,18 @@ def test_a_snapshot_outlives_a_population_that_was_donated():
     for kind, same in ((ScaleByVarianceState, True), (GateByUtilityState, False)):
         pair = (state_of(x.opt_state, kind) for x in (restored, copies))
         assert differ(*pair) != same
+
+
+def test_variance_scaling_acts_on_what_was_restored(run):
+    """PROP-18.4, R-A3: with its statistics the next update is another one."""
+    kept = snapshot.take(run.learner)
+    assert state_of(kept.opt_state, ScaleByVarianceState).factor < 1
+    ends = []
+    for alpha in (0.1, 0.0):
+        restored = snapshot.restore(kept)
+        config = replace_at(restored.config, "optimizer.vgs.alpha", jnp.float32(alpha))
+        restored = dataclasses.replace(restored, config=config)
+        after = lived(dataclasses.replace(run, learner=restored), updates=1)
+        assert differ(after.learner.params, restored.params)
+        ends.append(after.learner.params)
+    assert differ(*ends)

@@ -338,7 +338,7 @@ def test_other_minibatches_go_on(monkeypatch):
 
 @pytest.mark.parametrize("log_prob", [-1e4, 1e4])
 def test_extreme_log_ratios_stay_finite(monkeypatch, log_prob):
-    """PROP-5.4: the clamp at ± 20 keeps the step, and is reported."""
+    """PROP-5.4, R-D19, R-E12: the clamp at ± 20 keeps the step, and is reported."""
     update_badly = poisoned(monkeypatch, [log_prob, 0.0, 0.0, 0.0])
     run = first(experiment(Course(), num_steps=1))
     after, metrics = update_badly(run)
@@ -379,7 +379,10 @@ def test_a_gradient_that_is_not_finite_is_no_step():
 
 
 def test_an_epoch_without_weight_is_empty():
-    """R-A17, PROP-14.6, X3: nothing moves, no epoch counts, and it is said."""
+    """R-A17, PROP-14.6, X3, R-A24, X12.
+
+    Nothing moves, no epoch counts, and it is said.
+    """
     config = experiment(
         HiddenSteps(share=1.0), num_epochs=2, optimizer=optimizers.Adam(), obs_clip=10.0
     )
@@ -447,7 +450,7 @@ class Shown(terms.Term):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_microbatches_count_by_their_weight(seed):
-    """PROP-15.2, X8: 1, 2, 3 and 10 have mean 4, however they are divided."""
+    """PROP-15.2, X8, R-C2: 1, 2, 3 and 10 have mean 4, however they are divided."""
     config = experiment(
         Table(), num_envs=1, num_steps=6, num_microbatches=2, terms=(Shown(),)
     )
@@ -616,7 +619,10 @@ def test_shapes_that_do_not_divide_are_errors(changes, named):
     "network", [FEED_FORWARD, LSTM, GRU], ids=["mlp", "lstm", "gru"]
 )
 def test_groups_of_gradients_are_disjoint(network):
-    """PROP-16.1, PROP-16.4, R-D7, X2: their squares add up to the global norm's."""
+    """PROP-16.1, PROP-16.4, R-D7, X2, PROP-11.6.
+
+    Their squares add up to the global norm's.
+    """
     _, metrics = update(first(experiment(Course(), network=network, num_critics=2)))
     groups = {k: v for k, v in metrics.items() if k.startswith("train/grad_norm/")}
     memories = {"train/grad_norm/actor_lstm", "train/grad_norm/critic_lstm"}

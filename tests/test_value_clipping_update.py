@@ -126,7 +126,9 @@ class ByHand:
 
 @pytest.mark.parametrize("critic", KINDS.values(), ids=KINDS)
 def test_clipped_updates_by_hand(critic):
-    """PROP-12.6, PROP-12.10, R-D1, R-A19, R-E2: three steps of twins, with weights.
+    """PROP-12.6, PROP-12.10, R-D1, R-A19, R-E2, PROP-13.14, R-D19.
+
+    Three steps of twins, with weights.
 
     Each critic stays close to its own old prediction, targets are never clipped, the
     worse loss counts per critic and example, and a wide range is none at all. What

@@ -40,7 +40,7 @@ def test_mean_and_deviation():
 
 
 def test_clip_mean_by_hand():
-    """PROP-12.1."""
+    """PROP-12.1, R-E12."""
     got = clip_mean(equal_masses(NEW), equal_masses(OLD), 0.5)
     np.testing.assert_allclose(got, [-1.5, 0.5, 2.5], atol=1e-6)
 

@@ -161,7 +161,7 @@ strategies = pytest.mark.parametrize("strategy", [Copy(), Reinitialize()], ids=r
 
 @strategies
 def test_a_copy_has_learned_what_its_parent_has(strategy):
-    """P2, P6, R-A10, R-B2, V12: bit for bit, under both strategies."""
+    """P2, P6, R-A10, R-B2, V12, PROP-3.2: bit for bit, under both strategies."""
     before, (after, generation) = trained().runs.learner, following(strategy)
     np.testing.assert_array_equal(generation.parent, PARENT)
     np.testing.assert_array_equal(generation.copied, COPIED)
@@ -231,7 +231,10 @@ def predictions(run, obs, reset):
 
 
 def test_a_copy_says_what_its_parent_said():
-    """P3, P6, R-A11, PROP-18.3: of the same observation at the start of an episode."""
+    """P3, P6, R-A11, PROP-18.3, R-A24, X12.
+
+    Of the same observation at the start of an episode.
+    """
     before, after = trained().runs, following(Reinitialize())[0].runs
     obs = jnp.array([[0.3], [-1.0], [1.0], [5.0]])
     fresh = predictions(one(before, 3), obs, jnp.ones(4, bool))

@@ -308,7 +308,7 @@ JUMP = [1.0] * 5 + [0.1] * 5 + [0.01] * 5
 
 @pytest.mark.parametrize("inner", [optax.identity(), optax.scale_by_adam()])
 def test_relative_noise_keeps_its_ratio(inner):
-    """N1, modules 2.8.11: for every factor, and while it jumps."""
+    """N1, R-A24, X12, modules 2.8.11: for every factor, and while it jumps."""
     to_direction, _ = ratios(inner, relative, JUMP)
     np.testing.assert_allclose(to_direction, 0.01, rtol=1e-4)
 

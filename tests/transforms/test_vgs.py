@@ -218,7 +218,7 @@ def test_uniform_noise_is_seen_by_all_statistics_alike():
 
 
 def test_anticorrelated_noise_is_seen_elementwise_only():
-    """V11, modules 1.7.5: the limitation that the docstring states."""
+    """V11, R-B3, modules 1.7.5: the limitation that the docstring states."""
     flips = np.random.default_rng(4).choice([-1.0, 1.0], size=(100, 1))
     noise = flips * np.array([[1.0, -1.0, 1.0, -1.0]])
     seen = {}
