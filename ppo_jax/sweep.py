@@ -199,7 +199,8 @@ def _restore(options: Any, overrides: list[str]) -> list[str]:
 
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")
-    if overrides or options.grid or options.space or options.random:
+    default = _parser().get_default
+    if overrides or any(getattr(options, name) != default(name) for name in ASKED):
         raise ExperimentError("--resume: a sweep goes on as it was asked for")
     stored = experiment.stored(options.run_dir, "sweep.json")
     for name in ASKED:

@@ -45,7 +45,13 @@ def test_the_interval_is_that_of_the_bootstrap():
 
 
 def test_tasks_are_drawn_apart():
-    """With one score per task repeated, nothing is left to chance."""
+    """Two tasks of the same scores are known √2 better than one; never mixed up."""
+    one = RANDOM.normal(size=(64, 1))
+    widths = [
+        np.ptp(interval(interquartile_mean, np.tile(one, (1, tasks)), draws=8000))
+        for tasks in (1, 2)
+    ]
+    np.testing.assert_allclose(widths[1] / widths[0], np.sqrt(0.5), rtol=0.06)
     scores = np.tile([[0.0, 10.0]], (8, 1))
     assert interval(interquartile_mean, scores) == (5.0, 5.0)
 

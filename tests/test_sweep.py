@@ -208,6 +208,7 @@ def test_random_search_in_the_space_of_a_population(path, tmp_path):
         (["--resume"], "--run-dir"),
         (["--resume", "--run-dir", "nowhere"], "nowhere: no run"),
         (["--resume", "--run-dir", "{run}", "--gamma", "0.5"], "as it was asked for"),
+        (["--resume", "--run-dir", "{run}", "--seeds", "2"], "as it was asked for"),
         (["--run-dir", "{run}"], "holds a run already"),
     ],
 )
@@ -227,7 +228,7 @@ def test_another_experiment_cannot_resume(path, finished, tmp_path):
 
 
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
-    """A rate that breaks them all; the next batch is trained, and is better."""
+    """A learning rate that breaks them all; the next batch is trained."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
     options = ("--grid", text, "--max-failures", 2)
     done = command("sweep", path, "--run-dir", tmp_path / "run", *options)
