@@ -4,7 +4,7 @@ Both have the same members: the same first draws of numbers from the same ranges
 same keys, steps and evaluations. Random search leaves them alone, PBT lets them evolve.
 Who is best is decided by the last evaluation, and measured on fresh episodes.
 
-    python benchmarks/search.py experiments/pbt_pendulum.py --total-timesteps 250000
+    python benchmarks/search.py experiments/pbt_pendulum.py --set "env='Acrobot-v1'"
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import experiment, training
+from ppo_jax import experiment, settings, training
 from ppo_jax.aggregate import interval, probability_of_improvement
 from ppo_jax.pbt import Maximize, population
 from ppo_jax.pbt.report import fittest
@@ -33,7 +33,9 @@ def parse_arguments():
     parser.add_argument("experiment", type=Path)
     parser.add_argument("--members", type=int, default=16)
     parser.add_argument("--repetitions", type=int, default=4)
-    parser.add_argument("--total-timesteps", type=int, help="of each member")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="PATH=VALUE", help="other fields"
+    )
     parser.add_argument("--episodes", type=int, default=256, help="at the end")
     return parser.parse_args()
 
@@ -91,17 +93,18 @@ def table(found):
 def main():
     """Runs the repetitions, one after the other, in one process."""
     options = parse_arguments()
-    config = experiment.load(options.experiment, [])
-    steps = options.total_timesteps or config.total_timesteps
+    config, names = experiment.load_with_names(options.experiment, [], "search.py")
+    (setting,) = settings.grid(options.set, names)
+    config = settings.apply(config, setting)
     assert config.pbt is not None and config.pbt.fitness == Maximize()
     pbt = dataclasses.replace(config.pbt, size=options.members)
     found = {"best": [], "median": []}
     for repetition in range(options.repetitions):
-        seeded = dataclasses.replace(
-            config, pbt=pbt, total_timesteps=steps, seed=SEEDS * repetition
-        )
+        seeded = dataclasses.replace(config, pbt=pbt, seed=SEEDS * repetition)
         ours, theirs = (search(seeded, options.episodes, x) for x in (True, False))
-        print(json.dumps({"seed": seeded.seed, "pbt": ours, "random": theirs}))
+        print(
+            json.dumps({"seed": seeded.seed, "pbt": ours, "random": theirs}), flush=True
+        )
         for what, pairs in found.items():
             pairs.append([ours[what], theirs[what]])
     print("\n".join(table(found)))
