@@ -69,19 +69,25 @@ NETWORKS = {
 """Networks, and how many steps make one measurement."""
 
 
-def weights(config: Config, key: jax.Array) -> PyTree:
-    """Normal numbers in the place of every parameter."""
+def normal(config: Config, seed: int, steps: tuple[int, ...] = ()) -> PyTree:
+    """Small normal numbers in the place of every parameter, `[*steps, ...]`."""
+    key = jax.random.key(seed)
     shapes = jax.eval_shape(config.build().init, key)
-    return jax.tree.map(lambda w: 0.03 * jax.random.normal(key, w.shape), shapes)
+    return jax.tree.map(
+        lambda w: 0.03 * jax.random.normal(key, (*steps, *w.shape)), shapes
+    )
 
 
-def stepper(optimizer: optimizers.Optimizer, params: PyTree, steps: int) -> Step:
-    """A function that takes so many steps, in one program that donates its state."""
+def stepper(optimizer: optimizers.Optimizer, params: PyTree, gradients: PyTree) -> Step:
+    """A function that takes a step per gradient, in a program that donates its state.
+
+    Args:
+        optimizer: What is measured.
+        params: Where to begin.
+        gradients: Leaves `[steps, ...]`.
+    """
     optimizer = as_arrays(optimizer)
     key = jax.random.key(1)
-    gradients = jax.tree.map(
-        lambda w: 0.01 * jax.random.normal(key, (steps, *w.shape)), params
-    )
 
     @functools.partial(jax.jit, donate_argnums=(1, 2))
     def advance(optimizer, params, state, gradients, key):
@@ -147,12 +153,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     options = parser.parse_args()
     for title, (config, steps) in NETWORKS.items():
-        params = weights(config, jax.random.key(0))
+        params, gradients = normal(config, 0), normal(config, 1, (steps,))
         leaves = jax.tree.leaves(params)
         size = sum(leaf.size for leaf in leaves)
         print(f"\n{title}: {size:,} in {len(leaves)} leaves, on {jax.devices()[0]}\n")
         steppers = {
-            name: stepper(optimizer, params, steps)
+            name: stepper(optimizer, params, gradients)
             for name, optimizer in OPTIMIZERS.items()
         }
         print(table(measure(steppers, options.rounds), steps), flush=True)

@@ -2,7 +2,10 @@
 
 import dataclasses
 import functools
+import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -142,3 +145,50 @@ def test_caution_buys_a_better_tail():
     weights = np.array(weights)
     wager = 1 - weights * tail / (2 * (1 + weights))
     np.testing.assert_allclose(mean.mean(axis=1), 2 * wager - wager**2, atol=0.05)
+
+
+@pytest.mark.slow
+def test_plasticity_leaves_a_table_and_a_plot(tmp_path):
+    """As a user runs it, with a few seeds of two optimisers."""
+    pytest.importorskip("matplotlib")
+    options = ["--seeds", "4", "--tasks", "2", "--changes", "2"]
+    options += ["--only", "Adam", "UPGD + VGS", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, FOLDER / "plasticity.py", *options],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    table = (tmp_path / "table.md").read_text()
+    assert table == done.stdout
+    rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
+    assert [row[0].strip() for row in rows] == ["Adam", "UPGD + VGS"]
+    for _, *cells in rows:
+        for cell in cells:
+            mean, half = (float(x) for x in re.findall(r"\d\.\d{3}", cell))
+            assert 0 < mean < 1 and 0 < half < 0.2
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_a_learning_rate_is_chosen_on_other_seeds():
+    """Each of five rates by the same tuning seeds; then all seeds that are reported."""
+    script = runpy.run_path(str(FOLDER / "plasticity.py"))
+    optimizer, asked = script["OPTIMIZERS"]["Adam"], []
+
+    def problem(optimizer, rate, keys, changes):
+        asked.append((np.asarray(rate), np.asarray(jax.random.key_data(keys))))
+        late = -np.abs(np.log(np.asarray(rate) / 0.01))
+        return np.tile(late[:, None], changes) * [100.0, 1.0]  # The late half counts.
+
+    best, curves = script["trial"](problem, optimizer, seeds=7, changes=2)
+    (tuned, tuning), (rates, testing) = asked
+    assert best == np.float32(0.01) and curves.shape == (7, 2)
+    np.testing.assert_array_equal(
+        tuned, np.repeat(np.float32(script["RATES"]), script["TUNING_SEEDS"])
+    )
+    for group in tuning.reshape(5, 4, -1):
+        np.testing.assert_array_equal(group, tuning[:4])
+    assert (rates == best).all()
+    assert len(np.unique(np.concatenate([tuning[:4], testing]), axis=0)) == 11
