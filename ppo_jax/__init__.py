@@ -1,7 +1,9 @@
 """PPO in JAX: recurrent, distributional, risk-aware, robust, and in populations."""
 
 from ppo_jax import (
+    adversaries,
     appraisal,
+    attacks,
     controllers,
     critics,
     envs,
@@ -25,7 +27,9 @@ __all__ = [
     "Config",
     "LogUniform",
     "Uniform",
+    "adversaries",
     "appraisal",
+    "attacks",
     "controllers",
     "critics",
     "envs",

@@ -222,25 +222,6 @@ class Pgd(Attack):
         return jax.lax.fori_loop(0, self.steps, step, first)
 
 
-def random_rows(key: Key, count: int, ratio: ArrayLike) -> Array:
-    """A random share of rows.
-
-    Args:
-        key: Decides which.
-        count: Rows.
-        ratio: Share in [0, 1]; may be traced.
-
-    Returns:
-        Mask with exactly ⌊count · ratio⌋ rows, bool `[count]`.
-
-    >>> int(random_rows(jax.random.key(0), 10, 0.35).sum())
-    3
-    """
-    # 0.53 · 100 is just below 53 in float32.
-    chosen = jnp.floor(jnp.asarray(ratio, jnp.float32) * count + 1e-4)
-    return jax.random.permutation(key, count) < chosen
-
-
 def _problem(objective: Objective, obs: PyTree) -> Problem:
     leaves, structure = jax.tree.flatten(jax.lax.stop_gradient(obs))
     attacked = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]

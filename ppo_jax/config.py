@@ -4,8 +4,10 @@ import dataclasses
 import warnings
 
 import jax
+import jax.numpy as jnp
 
 from ppo_jax import networks
+from ppo_jax.adversaries import Adversary, Regularizer
 from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import (
     checked,
@@ -14,6 +16,7 @@ from ppo_jax.component import (
     host,
     replace_at,
     require,
+    require_number,
     require_range,
 )
 from ppo_jax.controllers import EarlyStop
@@ -25,7 +28,7 @@ from ppo_jax.pbt.config import PBT
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.space import Space
 from ppo_jax.standardization import OverAll, Standardization
-from ppo_jax.terms import Entropy, Imitation, Surrogate, Term, Value
+from ppo_jax.terms import Entropy, Imitation, RobustKL, Surrogate, Term, Value
 from ppo_jax.types import PyTree
 
 
@@ -55,6 +58,7 @@ class Config:
         critic: Kind of critic.
         num_critics: C, how many of them; the least of their means counts.
         terms: Summands of the objective.
+        adversary: Who changes what is learned from; None: nobody.
         early_stop: What ends an update early; by default nothing does.
         holdout_envs: Environments, the last ones, that nothing is learned from; how
             well the critic explains their returns is measured.
@@ -76,7 +80,8 @@ class Config:
         TypeError: At construction, for a value of another type.
 
     Warns:
-        UserWarning: At construction, for a population with one learning rate for all.
+        UserWarning: At construction, for a population with one learning rate for all,
+            and for an adversary of observations that are not normalised.
     """
 
     env: Env = converted(make)
@@ -95,6 +100,7 @@ class Config:
     critic: Critic = Scalar()
     num_critics: int = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
+    adversary: Adversary | None = None
     early_stop: EarlyStop = EarlyStop()
     holdout_envs: int = 0
     appraisal: Appraisal | None = None
@@ -127,6 +133,7 @@ class Config:
         self._validate_shapes()
         self._validate_critic()
         self._validate_demonstrations()
+        self._validate_adversary()
         require(
             0 <= self.holdout_envs < self.num_envs,
             *("Config.holdout_envs", self.holdout_envs),
@@ -178,6 +185,41 @@ class Config:
             if isinstance(term, Imitation):
                 obs_spec, space = self._obs_spec(), self.env.action_space
                 term.demonstrations.require_fit(obs_spec, space, memory)
+
+    def _validate_adversary(self) -> None:
+        smooths = any(isinstance(term, RobustKL) for term in self.terms)
+        if self.adversary is None:
+            expected = "an adversary, because terms hold a RobustKL"
+            require(not smooths, "Config.adversary", None, expected)
+            return
+        expected = "a RobustKL, without which nothing sees what a Regularizer does"
+        idle = isinstance(self.adversary, Regularizer) and not smooths
+        require(not idle, "Config.terms", self.terms, expected)
+        parts = self.num_minibatches * self.num_microbatches
+        chunks = self.steps_per_update // self.chunk // parts
+        expected = f"at least 1 of the {chunks} chunks of a minibatch"
+        name = "Config.adversary.max_percent"
+        percent = self.adversary.max_percent
+        require(self.adversary.most(chunks) >= 1, name, percent, expected)
+        require_number(
+            *("Config.adversary.ratio", self.adversary.ratio),
+            f"0, or {expected}",
+            lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
+        )
+        if self.obs_clip is None:
+            self._validate_raw_observations()
+
+    def _validate_raw_observations(self) -> None:
+        """Checks what an adversary is to perturb, and warns of its units."""
+        leaves = jax.tree.leaves(self._obs_spec())
+        floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
+        expected = "observations with floats, or an obs_clip, for the adversary"
+        require(any(floats), "Config.env", self.env, expected)
+        warnings.warn(
+            "Config.adversary: observations are not normalised (obs_clip is None), so "
+            "that its eps is in their own units",
+            stacklevel=6,  # Whoever constructs the config.
+        )
 
     def _validate_space(self, space: Space) -> None:
         """Checks that there are such numbers, and that the ends are possible ones."""

@@ -14,6 +14,8 @@ from ppo_jax.types import Array, Carry, Metrics, PyTree
 
 PEAKS = frozenset({"train/log_ratio_max_abs"})
 """Of examples and optimiser steps the largest counts, not the mean."""
+COUNTS = frozenset({"sa_ppo/num_adversarial", "sa_ppo/num_clean"})
+"""Examples of an optimiser step; their number is no mean."""
 
 GROUPS = {
     "actor_mlp": ("actor", "torso"),

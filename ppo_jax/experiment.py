@@ -10,6 +10,7 @@ import inspect
 import json
 import runpy
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,10 @@ def load_with_names(
     if not path.is_file():
         raise ExperimentError(f"{path}: no such experiment file")
     try:
-        names = runpy.run_path(str(path))
+        with warnings.catch_warnings():
+            # What the file's config warns of, the one with the options says again.
+            warnings.simplefilter("ignore", UserWarning)
+            names = runpy.run_path(str(path))
         config = names.get("config")
         if not isinstance(config, Config):
             raise ExperimentError(f"{path}: expected a Config named `config`")

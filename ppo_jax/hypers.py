@@ -13,6 +13,7 @@ import typing
 from types import ModuleType
 
 from ppo_jax import (
+    adversaries,
     attacks,
     config,
     controllers,
@@ -35,6 +36,7 @@ MODULES = (
     critics,
     return_scale,
     networks,
+    adversaries,
     attacks,
 )
 HEADER = ("number", "default", "meaning")
@@ -69,6 +71,9 @@ How they interact:
 - `Value.clip_eps` needs a critic with a `clip`, and is in units of the return scale.
 - `KlStop.target` ends updates early, `KlPid.target` moves a penalty: the second should
   be the smaller one.
+- `Adversary.ratio` is at most `max_percent` / 100; `Attack.eps` is in units of
+  normalised observations, and `RobustKL.coef` weighs a mean over attacked rows, so that
+  none of the three changes what another one means.
 - The coefficients of CVaR terms weigh the tail against a mean of weight 1.
 """
 

@@ -52,6 +52,14 @@ def _any(count: np.ndarray) -> float:
     return float(_total(count) > 0)
 
 
+def _product(each: np.ndarray, count: np.ndarray) -> float:
+    return _total(np.asarray(each, np.float64) * np.asarray(count, np.float64))
+
+
+def _steps_with(each: np.ndarray, count: np.ndarray) -> float:
+    return _product(np.asarray(each) > 0, count)
+
+
 def _ratio(above: np.ndarray, below: np.ndarray) -> float:
     dividend, divisor = _mean(above), _mean(below)
     return dividend / divisor if min(dividend, divisor) > VANISHING else math.nan
@@ -64,6 +72,8 @@ QUOTIENT = Reduction("sum / number", _quotient)
 DEVIATION = Reduction("deviation of all", _deviation)
 ANY = Reduction("1 or 0", _any)
 RATIO = Reduction("ratio of means", _ratio)
+PRODUCT = Reduction("sum over steps", _product)
+STEPS_WITH = Reduction("steps with any", _steps_with)
 HOST = Reduction("once", _mean)
 
 
@@ -393,6 +403,73 @@ RISK = (
         null=NO_STEP,
     ),
 )
+ATTACKED, SMOOTHED = "`adversary`", "`RobustKL`"
+TAKEN = "train/n_minibatches_done"
+ADVERSARY = (
+    Metric(
+        *("sa_ppo/num_adversarial", "examples", "Attacked ones of an optimiser step."),
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/num_clean", "examples", "Those that were not attacked."),
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/adversarial_samples", "examples", "Attacked ones, each time again."),
+        *(PRODUCT, ("sa_ppo/num_adversarial", TAKEN)),
+        needs=ATTACKED,
+    ),
+    Metric(
+        *("sa_ppo/clean_samples", "examples", "Others, each time again."),
+        *(PRODUCT, ("sa_ppo/num_clean", TAKEN)),
+        needs=ATTACKED,
+    ),
+    Metric(
+        *("sa_ppo/attack_count", "steps", "Optimiser steps that saw an attack."),
+        *(STEPS_WITH, ("sa_ppo/num_adversarial", TAKEN)),
+        needs=ATTACKED,
+    ),
+    Metric(
+        *("sa_ppo/adversarial_ratio", "share", "Attacked examples, by their weight."),
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/current_epsilon", "observation", "ε in force."),
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/avg_perturbation_norm", "observation"),
+        "Size of a perturbation, in the attack's norm; 0 without attacked examples.",
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/boundary_fraction", "share"),
+        "Components of attacked observations that moved by ε.",
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/attack_success", "", "By how much an attack raised its target."),
+        needs=ATTACKED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/kl_divergence", "nats"),
+        "KL(π(·|s) ‖ π(·|ŝ)) in closed form, mean over attacked examples.",
+        needs=SMOOTHED,
+        null=NO_STEP,
+    ),
+    Metric(
+        *("sa_ppo/robust_kl_penalty", "", "Its share of the loss."),
+        needs=SMOOTHED,
+        null=NO_STEP,
+    ),
+)
 STEPS = (
     Metric(*("train/loss", "", "The whole objective."), null=NO_STEP),
     Metric("train/learning_rate", "", "Step size of the optimiser."),
@@ -631,6 +708,7 @@ SECTIONS = {
     "Policy": POLICY,
     "Value": VALUE,
     "Risk": RISK,
+    "Adversary": ADVERSARY,
     "Steps and gradients": STEPS,
     "Memory": MEMORY,
     "Observations": OBSERVATIONS,

@@ -11,11 +11,15 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import diagnostics
+from ppo_jax.adversaries import Replay
 from ppo_jax.distributions import Distribution
 from ppo_jax.networks import Network
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward, Term
 from ppo_jax.types import Array, Metrics, Params, PyTree
+
+Look = Callable[[Replay], Forward]
+"""How a minibatch is looked at, given what says what of rows."""
 
 
 def forward(network: Network, params: Params, batch: Batch) -> Forward:
@@ -32,6 +36,7 @@ def objective(
     terms: tuple[Term, ...],
     contexts: tuple[Context, ...],
     batch: Batch,
+    look: Look | None = None,
 ) -> tuple[Array, Metrics]:
     """Sums of weighted losses and metrics over a minibatch.
 
@@ -41,15 +46,19 @@ def objective(
         terms: The summands.
         contexts: What each of them knows; what it prepared is in the batch.
         batch: The minibatch, time-major.
+        look: How an adversary shows it; None: as it is.
 
     Returns:
         The weighted sum of losses `[]` and weighted sums of metrics `[]`, or the
         largest of them, with counts of log-ratios that are not finite.
     """
-    out = forward(network, params, batch)
+    replay = functools.partial(forward, network, params)
+    out = replay(batch) if look is None else look(replay)
     active = batch.weight > 0
     total = jnp.zeros(())
     said = diagnostics.shift_metrics(out.log_ratio)
+    if out.attacked is not None:
+        said |= out.attacked.metrics
     for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
         policy = functools.partial(_policy, network, params, context.observe)
         context = context._replace(prepared=prepared, policy=policy)
@@ -65,6 +74,9 @@ def objective(
     }
     sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
     sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
+    if out.attacked is not None:
+        sums["sa_ppo/num_adversarial"] = jnp.sum(active & out.attacked.mask)
+        sums["sa_ppo/num_clean"] = jnp.sum(active & ~out.attacked.mask)
     return total, sums
 
 

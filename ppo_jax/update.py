@@ -9,10 +9,14 @@ import jax.numpy as jnp
 import optax
 
 from ppo_jax import diagnostics, moments, rollout, tree
-from ppo_jax.objective import objective
+from ppo_jax.networks import Network
+from ppo_jax.objective import Look, forward, objective
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context
 from ppo_jax.types import Array, Key, Metrics, PyTree
+
+ATTACK = 2**32 - 1
+"""Sets the keys of attacks apart from those of the optimiser's noise."""
 
 
 class Outcome(NamedTuple):
@@ -100,7 +104,7 @@ def _minibatch_step(
     """One optimiser step; a no-op if anything about it is not finite."""
     config = learner.config
     grads, loss, metrics, weight = _gradients(
-        learner, trainee.params, batch, order, progress
+        learner, trainee.params, batch, order, key, progress
     )
     norms = diagnostics.gradient_norms(grads)
     nan = metrics.pop("error/log_ratio_nan_count")
@@ -137,6 +141,7 @@ def _gradients(
     params: PyTree,
     batch: Batch,
     order: Array,
+    key: Key,
     progress: Array,
 ) -> tuple[PyTree, Array, Metrics, Array]:
     """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
@@ -145,8 +150,9 @@ def _gradients(
 
     def part(order):
         rows = gather(batch, order)
+        look = _look(learner, network, params, rows, order, key, progress)
         (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
-            params, network, config.terms, contexts(learner, progress), rows
+            params, network, config.terms, contexts(learner, progress), rows, look
         )
         return grads, loss, sums, rows.weight.sum()
 
@@ -160,11 +166,31 @@ def _gradients(
     grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
     means = {
         name: value
-        if name in diagnostics.PEAKS or name.startswith("error/")
+        if name in diagnostics.PEAKS | diagnostics.COUNTS or name.startswith("error/")
         else value / total
         for name, value in sums.items()
     }
     return grads, loss, means, weight
+
+
+def _look(
+    learner: Learner,
+    network: Network,
+    params: PyTree,
+    rows: Batch,
+    order: Array,
+    key: Key,
+    progress: Array,
+) -> Look | None:
+    """How the adversary shows a minibatch, attacked before it is learned from."""
+    adversary = learner.config.adversary
+    if adversary is None:
+        return None
+    # Microbatches share a key, but no chunk.
+    key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
+    replay = functools.partial(forward, network, params)
+    perturbed = adversary.perturb(replay, rows, key, progress)
+    return lambda replay: adversary.forward(replay, rows, perturbed)
 
 
 def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.attacks import Fgsm, Noise, Pgd, random_rows
+from ppo_jax.attacks import Fgsm, Noise, Pgd
 from ppo_jax.component import as_arrays
 from ppo_jax.norms import L2, LInf
 from ppo_jax.schedules import Cosine, Linear, Ramp
@@ -341,18 +341,6 @@ def test_the_radius_may_rise_from_zero_after_a_warm_up():
     attack = Fgsm(eps=0.3, schedule=Ramp(initial=0.0, final=1.0, begin=0.1, length=0.6))
     eps = [float(attack.at(p).eps) for p in (0.0, 0.1, 0.4, 0.7, 1.0)]
     np.testing.assert_allclose(eps, [0.0, 0.0, 0.15, 0.3, 0.3], rtol=1e-5)
-
-
-@pytest.mark.parametrize("count", [1, 7, 100])
-def test_a_share_of_the_rows_is_chosen_at_random(count):
-    """The mask counts ⌊count · ratio⌋ rows, and every row is as likely."""
-    rows = jax.jit(jax.vmap(random_rows, (0, None, None)), static_argnums=1)
-    keys = jax.random.split(jax.random.key(0), 400)
-    for ratio in (0.0, 0.3, 0.5, 0.53, 0.7, 1.0):
-        chosen = rows(keys, count, ratio)
-        np.testing.assert_array_equal(chosen.sum(axis=1), int(count * ratio + 1e-9))
-        if count == 100:
-            np.testing.assert_allclose(chosen.mean(axis=0), ratio, atol=0.12)
 
 
 @pytest.mark.parametrize(

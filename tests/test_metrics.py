@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import (
+    adversaries,
     alerts,
     diagnostics,
     learner,
@@ -95,7 +96,9 @@ ATOMS = experiment(
         terms.CVaR(alpha=0.5),
         terms.PredictedCVaR(),
         terms.Imitation(terms.Demonstrations(np.zeros((2, 1)), [0, 1])),
+        terms.RobustKL(),
     ),
+    adversary=adversaries.Mixed(),
 )
 
 

@@ -9,12 +9,14 @@ from ppo_jax.terms.policy import (
     Surrogate,
 )
 from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rewards
-from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.robust import RobustKL
+from ppo_jax.terms.term import Attacked, Context, Forward, Rollout, Term
 from ppo_jax.terms.value import Value
 
 __all__ = [
     "AdaptiveEntropy",
     "AdvantageWeighted",
+    "Attacked",
     "CVaR",
     "CVaRConstraint",
     "Context",
@@ -26,6 +28,7 @@ __all__ = [
     "PredictedCVaR",
     "Returns",
     "Rewards",
+    "RobustKL",
     "Rollout",
     "Sequences",
     "Surrogate",

@@ -3,12 +3,39 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
 from ppo_jax.distributions import Distribution
+from ppo_jax.moments import TINY
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Batch
 from ppo_jax.types import Array, Metrics, PyTree
+
+
+class Attacked(NamedTuple):
+    """What an adversary did to the policy at the rows of a minibatch, `[L, b]`."""
+
+    clean: Distribution
+    """At the true observations."""
+    perturbed: Distribution
+    """At those that the adversary shows."""
+    mask: Array
+    """Which rows were attacked, bool; elsewhere both are the same."""
+    metrics: Metrics
+    """Of the attack, per example."""
+
+    def alone(self, x: Array, weight: Array) -> Array:
+        """Examples `[L, b]` whose mean over all rows is that of x over attacked ones.
+
+        Args:
+            x: Examples `[L, b]`; anything where there was no attack.
+            weight: Weights ≥ 0 of the rows, `[L, b]`.
+        """
+        own = jnp.sum(jnp.where(self.mask, weight, 0.0))
+        share = own / jnp.maximum(weight.sum(), TINY)
+        return jnp.where(self.mask, x, 0.0) / jnp.maximum(share, TINY)
 
 
 class Forward(NamedTuple):
@@ -19,6 +46,8 @@ class Forward(NamedTuple):
     """In units of the return scale, as are the targets."""
     log_ratio: Array
     """ln π(a) − ln π_old(a), `[L, b]`."""
+    attacked: Attacked | None = None
+    """What an adversary did; None without one."""
 
 
 class Rollout(NamedTuple):

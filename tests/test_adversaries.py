@@ -1,0 +1,567 @@
+"""Learning under attack: what an adversary shows, who learns from it, what it costs."""
+
+import dataclasses
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from runs import command, rows
+
+from ppo_jax import learner, networks, optimizers, rollout, schedules, terms, training
+from ppo_jax.adversaries import (
+    Adversary,
+    Divergence,
+    LowValue,
+    Mixed,
+    PolicyLoss,
+    Regularizer,
+    Target,
+    ValueLoss,
+)
+from ppo_jax.attacks import Fgsm, Noise, Pgd
+from ppo_jax.component import component, replace_at
+from ppo_jax.config import Config
+from ppo_jax.critics import Quantile
+from ppo_jax.envs.api import Discrete, Env, outcome
+from ppo_jax.norms import L2
+from ppo_jax.pbt import PBT, Truncation, population
+from ppo_jax.space import Uniform
+
+MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
+LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=4))
+MEMORIES = {"mlp": {}, "lstm": {"network": LSTM, "chunk_length": 3}}
+EPS = 0.3
+
+
+@component
+class Wander(Env):
+    """Two numbers that wander; every third step has no weight, one action is illegal.
+
+    Episodes end after 4 steps.
+    """
+
+    @property
+    def action_space(self):
+        return Discrete(3)
+
+    def reset(self, key):
+        place = jax.random.normal(key, (2,))
+        return place, (place, jnp.int32(0))
+
+    def action_mask(self, state):
+        place, _ = state
+        return jnp.array([True, True, False]) | (place[0] > 0)
+
+    def transition(self, key, state, action):
+        place, time = state
+        place = place + 0.5 * jax.random.normal(key, (2,))
+        timestep = outcome(
+            place,
+            reward=place[0] * (action - 1.0),
+            terminated=time >= 3,
+            weight=jnp.where(time % 3 == 2, 0.0, 1.0),
+        )
+        return timestep, (place, time + 1)
+
+
+def experiment(adversary=None, coef=0.5, **changes):
+    smooth = () if adversary is None else (terms.RobustKL(coef),)
+    fields = {
+        "env": Wander(),
+        "num_envs": 4,
+        "num_steps": 6,
+        "num_epochs": 1,
+        "num_minibatches": 1,
+        "network": MLP,
+        "terms": (terms.Surrogate(), terms.Value(), terms.Entropy(0.1), *smooth),
+        "adversary": adversary,
+        "obs_clip": 10.0,
+        "optimizer": optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
+        "total_timesteps": 24_000,
+        "num_critics": 2,
+    }
+    return Config(**fields | changes)
+
+
+def start(config, size=1):
+    return population.init(config, jax.random.split(jax.random.key(3), size))
+
+
+def first(config):
+    """A single member's run before its first update, with a policy that has a view."""
+    run = jax.tree.map(lambda x: x[0], start(config).runs)
+    params = run.learner.params
+    head = params["actor"]["head"]
+    head = head | {"kernel": 100 * head["kernel"]}
+    actor = params["actor"] | {"head": head}
+    return run.replace(learner=run.learner.replace(params=params | {"actor": actor}))
+
+
+iteration = jax.jit(learner.iteration)
+
+
+def after(config, progress=0.0, **numbers):
+    """A run after one update, and its metrics."""
+    run = first(config)
+    return iteration(run, jnp.float32(progress))
+
+
+def assert_same(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def differs(a, b):
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return [bool(np.any(x != y)) for x, y in pairs]
+
+
+# What one update does.
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Updates, with what adversaries were given and made of it at every step."""
+    seen = []
+    for kind in (Mixed, Regularizer):
+
+        def perturb(self, replay, batch, key, progress):
+            made = Adversary.perturb(self, replay, batch, key, progress)
+            jax.debug.callback(lambda *both: seen.append(both), batch, made)
+            return made
+
+        monkeypatch.setattr(kind, "perturb", perturb)
+
+    def update(run, progress=0.0):
+        seen.clear()
+        run = jax.jit(lambda *args: learner.iteration(*args))(
+            run, jnp.float32(progress)
+        )
+        jax.effects_barrier()
+        return *run, seen
+
+    return update
+
+
+def softmax_kl(p, q):
+    p, q = jax.nn.log_softmax(p), jax.nn.log_softmax(q)
+    return jnp.sum(jnp.where(p > -1e8, jnp.exp(p) * (p - q), 0.0), axis=-1)
+
+
+def by_hand(run, batch, made):
+    """Parameters after a step on a minibatch whose attack is a constant."""
+    config = run.learner.config
+    network, size = config.build(), made.mask.shape[1]
+    shown = jnp.concatenate([made.obs, batch.obs[:, size:]], axis=1)
+    mask = jnp.zeros(batch.weight.shape, bool).at[:, :size].set(made.mask)
+
+    def say(params, obs):
+        return network.apply(params, batch.carry, obs, batch.reset, batch.action_mask)
+
+    def loss(params):
+        mixed = isinstance(config.adversary, Mixed)
+        out = say(params, shown if mixed else batch.obs)
+        clean = jax.lax.stop_gradient(say(params, batch.obs).policy.logits)
+        chances = jax.nn.log_softmax(out.policy.logits)
+        taken = jnp.take_along_axis(chances, batch.action[..., None], axis=-1)[..., 0]
+        ratio = jnp.exp(taken - batch.log_prob)
+        gain = jnp.minimum(
+            ratio * batch.advantage, jnp.clip(ratio, 0.8, 1.2) * batch.advantage
+        )
+        error = (out.value.outputs[..., 0] - batch.target[..., None]) ** 2
+        entropy = -jnp.sum(jnp.exp(chances) * chances, axis=-1)
+        each = -gain + 0.5 * 0.5 * error.mean(axis=-1) - 0.1 * entropy
+        plain = jnp.sum(batch.weight * each) / batch.weight.sum()
+        kl = softmax_kl(clean, say(params, shown).policy.logits)
+        own = jnp.where(mask, batch.weight, 0.0)
+        return plain + 0.5 * jnp.sum(own * kl) / own.sum()
+
+    grads = jax.grad(loss)(run.learner.params)
+    return jax.tree.map(lambda p, g: p - 0.5 * g, run.learner.params, grads)
+
+
+@pytest.mark.parametrize("changes", MEMORIES.values(), ids=MEMORIES)
+@pytest.mark.parametrize("kind", [Mixed, Regularizer])
+def test_an_update_by_hand(recorded, kind, changes):
+    """A1, A4, A6, R-A13, R-A15, R-A16: equal weights, the same rows, nothing leaks.
+
+    Attacked rows weigh as much as others; the divergence is that of the same rows, with
+    a mean of its own; the attack is a constant; a memory replays all of it.
+    """
+    adversary = kind(Pgd(eps=EPS, steps=2), ratio=0.5, max_percent=75)
+    run = first(experiment(adversary, **changes))
+    learned, metrics, ((batch, made),) = recorded(run)
+    assert made.mask.any() and (made.obs != batch.obs[:, : made.mask.shape[1]]).any()
+    hand = by_hand(run, batch, made)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, atol=2e-5),
+        *(learned.learner.params, hand),
+    )
+    assert metrics["sa_ppo/kl_divergence"] > 1e-4
+    assert all(differs(hand, run.learner.params))
+
+
+@pytest.mark.parametrize("changes", MEMORIES.values(), ids=MEMORIES)
+@pytest.mark.parametrize("attack", [Fgsm(EPS), Pgd(EPS), Noise(EPS, L2())], ids=repr)
+def test_only_the_chosen_rows_are_attacked(recorded, attack, changes):
+    """A1, A3, R-A15: others, and those without weight, stay the same to the bit."""
+    adversary = Mixed(attack, ratio=0.6, max_percent=100)
+    run = first(experiment(adversary, **changes))
+    _, metrics, ((batch, made),) = recorded(run)
+    weighs = np.asarray(batch.weight) > 0
+    chunks = weighs.shape[1]
+    chosen = np.arange(chunks) < int(0.6 * chunks)
+    np.testing.assert_array_equal(made.mask, chosen & weighs)
+    delta = np.asarray(made.obs, np.float64) - np.asarray(batch.obs)
+    assert (delta[~np.asarray(made.mask)] == 0).all()
+    size = np.abs(delta).max(axis=-1)
+    if attack.norm == L2():
+        size = np.sqrt((delta**2).sum(axis=-1))
+    size = size[np.asarray(made.mask)]
+    assert (size <= EPS + 1e-6).all() and (size > 0).all()
+    number = int(np.sum(chosen & weighs))
+    assert metrics["sa_ppo/num_adversarial"] == number
+    assert metrics["sa_ppo/num_clean"] == weighs.sum() - number
+    norm = metrics["sa_ppo/avg_perturbation_norm"]
+    np.testing.assert_allclose(norm, size.mean(), rtol=1e-5)
+    at_border = np.abs(delta[np.asarray(made.mask)]) > EPS - 1e-5
+    fraction = metrics["sa_ppo/boundary_fraction"]
+    np.testing.assert_allclose(fraction, at_border.mean(), rtol=1e-5)
+
+
+def test_every_row_is_attacked_as_often(recorded):
+    """Rows are chosen at random, not by position."""
+    run = first(experiment(Mixed(Noise(EPS)), num_epochs=40))
+    _, _, seen = recorded(run)
+    rows = np.concatenate([np.asarray(batch.obs)[0, :12, 0] for batch, _ in seen])
+    _, counts = np.unique(rows, return_counts=True)
+    # 24 rows, each with probability ½ in each of 40 epochs: a deviation of 3.2.
+    assert counts.size == 24 and counts.min() > 7 and counts.max() < 33
+
+
+def test_rows_without_weight_influence_nobody(monkeypatch):
+    """R-A15: whatever they show, the others learn the same, and the same is said."""
+    unroll, ends = rollout.unroll, []
+    for number in (0.0, 7.0):
+
+        def changed(*args, number=number):
+            actor, steps, carries = unroll(*args)
+            obs = jnp.where(steps.weight[..., None] > 0, steps.obs, number)
+            return actor, steps._replace(obs=obs), carries
+
+        monkeypatch.setattr(rollout, "unroll", changed)
+        run = first(experiment(Mixed(Pgd(EPS))))
+        run, said = jax.jit(lambda *args: learner.iteration(*args))(run, jnp.zeros(()))
+        said = {k: v for k, v in said.items() if k.startswith("sa_ppo/")}
+        ends.append((run.learner.params, said))
+    assert_same(*ends)
+
+
+TARGETS = [PolicyLoss(), ValueLoss(), Divergence(), LowValue()]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=repr)
+def test_attacks_raise_their_target(target):
+    """By more than noise does, with any kind of critic and a memory."""
+    success = []
+    for attack in (Noise(EPS), Pgd(EPS, steps=5)):
+        config = experiment(
+            Mixed(attack, target=target),
+            network=LSTM,
+            chunk_length=2,
+            critic=Quantile(4),
+            num_microbatches=2,
+        )
+        _, metrics = iteration(first(config), jnp.float32(0.0))
+        success.append(float(metrics["sa_ppo/attack_success"]))
+    noise, pgd = success
+    assert pgd > 1.5 * max(noise, 0) and pgd > 1e-3
+
+
+@component
+class Cliff(Target):
+    """Finite, with a gradient that is not."""
+
+    def __call__(self, seen, clean, batch):
+        return jnp.sqrt(jnp.abs(seen.log_ratio * 0.0))
+
+
+@pytest.mark.parametrize("attack", [Fgsm(EPS), Pgd(EPS), Pgd(EPS, L2())], ids=repr)
+def test_a_gradient_that_is_not_finite_counts_as_zero(attack):
+    """A3, R-A15: no step, but the start of the attack, and the update is taken."""
+    config = experiment(Mixed(attack, target=Cliff()))
+    _, metrics = iteration(first(config), jnp.float32(0.0))
+    assert metrics["error/skipped_steps"] == 0
+    assert (metrics["sa_ppo/avg_perturbation_norm"] > 0) == isinstance(attack, Pgd)
+    assert metrics["sa_ppo/avg_perturbation_norm"] <= EPS
+
+
+def test_the_divergence_moves_the_actor_and_nothing_else():
+    """A6, R-A16: its gradient reaches every leaf of the actor."""
+    without, base = (
+        iteration(first(experiment(Regularizer(Pgd(EPS)), coef)), jnp.float32(0.0))[0]
+        for coef in (0.0, 1.0)
+    )
+    old, new = without.learner.params, base.learner.params
+    assert all(differs(old["actor"], new["actor"]))
+    assert_same(old["critic"], new["critic"])
+
+
+# Off is absent, a ratio of 0, a radius of 0, or a coefficient of 0.
+
+WARMUP = schedules.Ramp(initial=0.0, final=1.0, begin=0.5, length=0.0)
+INACTIVE = {
+    "no rows": Mixed(Pgd(EPS), ratio=0.0),
+    "no radius": Mixed(Pgd(0.0)),
+    "warm-up": Mixed(Pgd(EPS, schedule=WARMUP)),
+    "regularizer, warm-up": Regularizer(Pgd(EPS, schedule=WARMUP)),
+    "regularizer, no rows": Regularizer(Pgd(EPS), ratio=0.0),
+}
+
+
+@pytest.fixture(scope="module", params=MEMORIES)
+def plain(request):
+    changes = MEMORIES[request.param] | {"num_minibatches": 2, "num_epochs": 2}
+    run, metrics = iteration(first(experiment(**changes)), jnp.float32(0.0))
+    return changes, run, metrics
+
+
+@pytest.mark.parametrize("adversary", INACTIVE.values(), ids=INACTIVE)
+def test_an_inactive_adversary_is_none(plain, adversary):
+    """A2, R-A14: the same parameters and the same metrics to the bit, no rows."""
+    changes, expected, metrics = plain
+    run, said = iteration(first(experiment(adversary, **changes)), jnp.float32(0.0))
+    assert_same(run.learner.params, expected.learner.params)
+    assert_same({name: said[name] for name in metrics}, metrics)
+    assert said["sa_ppo/num_adversarial"] == said["sa_ppo/adversarial_ratio"] == 0
+    for name in ("kl_divergence", "robust_kl_penalty", "avg_perturbation_norm"):
+        assert said[f"sa_ppo/{name}"] == 0
+    assert said["sa_ppo/attack_success"] == 0
+
+
+def test_a_regularizer_without_coefficient_is_none(plain):
+    changes, expected, _ = plain
+    config = experiment(Regularizer(Pgd(EPS)), coef=0.0, **changes)
+    run, said = iteration(first(config), jnp.float32(0.0))
+    assert_same(run.learner.params, expected.learner.params)
+    assert said["sa_ppo/kl_divergence"] > 0
+
+
+def test_an_update_after_the_warm_up_is_another():
+    """A2: active from the progress on at which the schedule says so."""
+    config = experiment(Mixed(Pgd(EPS, schedule=WARMUP)))
+    numbers = [
+        float(iteration(first(config), jnp.float32(x))[1]["sa_ppo/num_adversarial"])
+        for x in (0.0, 0.49, 0.5, 1.0)
+    ]
+    assert numbers[:2] == [0, 0] and min(numbers[2:]) > 0
+
+
+# Numbers: of members, of schedules, of a search.
+
+
+def test_numbers_of_members_never_compile():
+    """A1: each has its own ε, ratio and coefficient, and they may change."""
+    adversary = Mixed(Pgd(0.1), ratio=0.5, max_percent=100)
+    config = experiment(adversary, num_steps=5, env=Steady())
+    size, before = 5, None
+    for shift in (0, 2):
+        eps = np.roll([0.0, 0.1, 0.2, 0.3, 0.4], shift).astype(np.float32)
+        ratio = np.roll([0.0, 0.33, 0.5, 0.7, 1.0], shift).astype(np.float32)
+        coef = np.roll([0.5, 0.0, 1.0, 2.0, 3.0], shift).astype(np.float32)
+        members = start(config, size)
+        numbers = members.runs.learner.config
+        for path, x in (
+            ("adversary.attack.eps", eps),
+            ("adversary.ratio", ratio),
+            ("terms.3.coef", coef),
+        ):
+            numbers = replace_at(numbers, path, jnp.asarray(x))
+        runs = members.runs.replace(
+            learner=members.runs.learner.replace(config=numbers)
+        )
+        _, said = population.advance(
+            members.replace(runs=runs), jnp.zeros(1), jnp.int32(1)
+        )
+        compiled = population.advance._cache_size()
+        assert before in (None, compiled)
+        before = compiled
+        said = {k: np.asarray(v[0]) for k, v in said.items()}
+        np.testing.assert_allclose(said["sa_ppo/current_epsilon"], eps, rtol=1e-5)
+        wanted = np.where(eps > 0, np.floor(20 * ratio + 1e-4), 0)
+        np.testing.assert_array_equal(said["sa_ppo/num_adversarial"], wanted)
+        np.testing.assert_array_equal(said["sa_ppo/num_clean"], 20 - wanted)
+        np.testing.assert_allclose(
+            said["sa_ppo/adversarial_ratio"], wanted / 20, atol=1e-6
+        )
+        kl = said["sa_ppo/kl_divergence"]
+        assert ((kl > 0) == (wanted > 0)).all()
+        np.testing.assert_allclose(said["sa_ppo/robust_kl_penalty"], coef * kl, 1e-4)
+
+
+@component
+class Steady(Wander):
+    """Every step has weight."""
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        return timestep._replace(weight=jnp.float32(1.0)), state
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """The rows of a run whose ε falls to a third, without a warm-up."""
+    attack = Fgsm(EPS, schedule=schedules.Linear(final=1 / 3))
+    config = experiment(
+        Mixed(attack),
+        env=Limited(),
+        total_timesteps=24 * 10 + 5,
+        phase_updates=1,
+        eval_episodes=2,
+    )
+    run_dir = tmp_path_factory.mktemp("lived")
+    assert training.train(config, run_dir, resume=False) == "finished"
+    return rows(run_dir)
+
+
+@component
+class Limited(Wander):
+    @property
+    def max_episode_steps(self):
+        return 4
+
+
+def test_the_radius_follows_the_length_of_the_run(lived):
+    """A2, R-A14: total_timesteps // (num_steps · num_envs) updates, nothing compounds.
+
+    Update i of N has the radius at progress i / N; the end of the line is reached with
+    the last update.
+    """
+    eps = np.array([row["sa_ppo/current_epsilon"] for row in lived])
+    assert len(eps) == (24 * 10 + 5) // (6 * 4)
+    done = np.arange(10) / 10
+    np.testing.assert_allclose(eps, EPS * (1 - done * 2 / 3), rtol=1e-5)
+
+
+def test_samples_add_up_over_steps(lived):
+    for row in lived:
+        steps = row["train/n_minibatches_done"]
+        number, others = (row[f"sa_ppo/num_{k}"] for k in ("adversarial", "clean"))
+        assert row["sa_ppo/adversarial_samples"] == steps * number > 0
+        assert row["sa_ppo/clean_samples"] == steps * others > 0
+        assert row["sa_ppo/attack_count"] == steps
+        assert all(row[name] is not None for name in row if "sa_ppo/" in name)
+
+
+def test_searched_numbers_are_in_force_at_the_next_update():
+    """A1: ε, ratio and coefficient of members that copied."""
+    space = {
+        "optimizer.learning_rate": Uniform(0.1, 0.5),
+        "adversary.attack.eps": Uniform(0.01, 0.15, factor=1.15, resample=0.3),
+        "adversary.ratio": Uniform(0.2, 0.8, factor=1.1),
+        "terms.3.coef": Uniform(0.01, 0.5),
+    }
+    config = experiment(
+        Mixed(Fgsm(0.075), max_percent=80),
+        env=Steady(),
+        num_steps=25,
+        pbt=PBT(space, size=4, selector=Truncation(ratio=0.5)),
+    )
+    members = training.start(config)
+    members, _ = population.advance(members, jnp.zeros(1), jnp.int32(1))
+    members = members.replace(fitness=jnp.arange(4.0))
+    keys = jax.random.split(jax.random.key(9), 4)
+    members, generation = population.evolve(config.pbt, members, keys)
+    assert generation.copied.any()
+    numbers = {k: np.asarray(v) for k, v in generation.numbers.items()}
+    _, said = population.advance(members, jnp.zeros(1), jnp.int32(1))
+    said = {k: np.asarray(v[0]) for k, v in said.items()}
+    np.testing.assert_allclose(
+        said["sa_ppo/current_epsilon"], numbers["adversary.attack.eps"], rtol=1e-5
+    )
+    wanted = np.floor(100 * numbers["adversary.ratio"] + 1e-4)
+    np.testing.assert_array_equal(said["sa_ppo/num_adversarial"], wanted)
+    np.testing.assert_allclose(
+        said["sa_ppo/robust_kl_penalty"] / said["sa_ppo/kl_divergence"],
+        numbers["terms.3.coef"],
+        rtol=1e-4,
+    )
+
+
+# What cannot be.
+
+
+@component
+class Whole(Wander):
+    """Sees whole numbers."""
+
+    def reset(self, key):
+        obs, state = super().reset(key)
+        return obs.astype(jnp.int32), state
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Mixed(ratio=0.6), r"Mixed.ratio: .*max_percent = 50, got 0.6"),
+        (lambda: Mixed(max_percent=0), "Mixed.max_percent: expected 1 to 100"),
+        (lambda: Regularizer(ratio=-0.1), "Regularizer.ratio"),
+        (lambda: terms.RobustKL(-1.0), "RobustKL.coef"),
+        (lambda: experiment(Mixed(max_percent=3, ratio=0.02)), "of the 24 chunks"),
+        (lambda: experiment(Mixed(ratio=0.02)), "0, or at least 1 of the 24 chunks"),
+        (lambda: experiment(Regularizer(), terms=(terms.Surrogate(),)), "a RobustKL"),
+        (lambda: experiment(terms=(terms.RobustKL(),)), "Config.adversary: expected"),
+        (
+            lambda: experiment(Mixed(), env=Whole(), obs_clip=None),
+            "observations with floats",
+        ),
+    ],
+)
+def test_impossible_adversaries_are_errors(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_raw_observations_warn():
+    with pytest.warns(UserWarning, match="not normalised") as caught:
+        experiment(Mixed(), obs_clip=None)
+    assert [w.filename for w in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        experiment(Mixed(), obs_clip=10.0)
+        experiment(obs_clip=None)
+
+
+EXPERIMENT = """
+from ppo_jax import Config, adversaries, networks, terms
+from ppo_jax.envs.probes import TimeLimitChain
+
+config = Config(
+    env=TimeLimitChain(limit=3),
+    num_steps=8,
+    total_timesteps=64,
+    eval_episodes=2,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    terms=(terms.Surrogate(), terms.Value(), terms.RobustKL()),
+    adversary=adversaries.Mixed(),
+)
+"""
+
+
+def test_a_run_warns_once_or_says_what_is_wrong(tmp_path):
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT)
+    done = command("train", path, "--run-dir", tmp_path / "raw", "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("observations are not normalised") == 1
+    done = command("train", path, "--run-dir", tmp_path / "x", "--obs-clip", 10)
+    assert done.returncode == 0 and "not normalised" not in done.stderr
+    for options, said in (
+        (("--adversary.ratio", 0.9), "max_percent = 50"),
+        (("--adversary.attack.eps", -1), "a number ≥ 0"),
+        (("--adversary.ratio", 0.01, "--obs-clip", 10), "at least 1 of the 8 chunks"),
+    ):
+        done = command("train", path, *options)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert said in done.stdout + done.stderr
