@@ -1,18 +1,35 @@
 """Whole episodes with a frozen learner, and what they say about it."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import rollout
+from ppo_jax.critics import ValueDist
+from ppo_jax.distributions import Distribution
 from ppo_jax.state import Learner
-from ppo_jax.types import Array, Key
+from ppo_jax.types import Array, Carry, Key, PyTree
 
 DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
+
+
+class Answer(NamedTuple):
+    """What an agent says of observations, `[B]`, with the memory that it has."""
+
+    policy: Distribution
+    value: ValueDist
+    carry: Carry
+    """What it would remember."""
+
+
+Answers = Callable[[PyTree], Answer]
+Show = Callable[[Answers, PyTree, Key], PyTree]
+"""What an agent is shown, given its answers, what there is to see, and a key."""
 
 
 def limit(env: Any) -> int:
@@ -21,7 +38,11 @@ def limit(env: Any) -> int:
 
 
 def run_episodes(
-    learner: Learner, key: Key, num_episodes: int, deterministic: bool = True
+    learner: Learner,
+    key: Key,
+    num_episodes: int,
+    deterministic: bool = True,
+    show: Show | None = None,
 ) -> tuple[Array, Array]:
     """Plays one episode in each of `num_episodes` environments.
 
@@ -32,6 +53,7 @@ def run_episodes(
         key: A key of its own, so that evaluating never changes the training.
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
+        show: What the agent sees in place of its normalised observations; None: these.
 
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
@@ -50,9 +72,17 @@ def run_episodes(
         key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
         mask = rollout.action_masks(config.env, actor)
         obs = rollout.observe(learner, actor.obs)
-        policy, _, carry = rollout.evaluate(
-            network, learner.params, actor.carry, obs, actor.reset, mask
-        )
+
+        def answers(obs):
+            return Answer(
+                *rollout.evaluate(
+                    network, learner.params, actor.carry, obs, actor.reset, mask
+                )
+            )
+
+        if show is not None:
+            obs = show(answers, obs, jax.random.fold_in(key_action, 1))
+        policy, _, carry = answers(obs)
         action = policy.mode() if deterministic else policy.sample(key_action)
         timestep, env_state = jax.vmap(config.env.step)(
             jax.random.split(key_env, num_episodes),

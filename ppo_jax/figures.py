@@ -125,6 +125,43 @@ def draw(drawn: Sequence[Panel], path: Path) -> None:
     pyplot.close(figure)
 
 
+def draw_grid(
+    grid: Sequence[Sequence[tuple[str, dict[str, Line]]]], x: str, path: Path
+) -> None:
+    """Draws titled panels with named lines, a list of them per row; needs `report`.
+
+    Panels of a row have the same scale.
+
+    Raises:
+        ImportError: Without matplotlib.
+        OSError: If the file cannot be written.
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, rows = pyplot.subplots(
+        len(grid),
+        len(grid[0]),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+        figsize=(5 * len(grid[0]), 3.2 * len(grid)),
+        layout="constrained",
+    )
+    for panels, all_axes in zip(grid, rows, strict=True):
+        for (title, lines), axes in zip(panels, all_axes, strict=True):
+            for name, line in lines.items():
+                axes.plot(*line, marker=".", label=name)
+            axes.set_title(title, fontsize="small")
+    for axes in rows[-1]:
+        axes.set_xlabel(x)
+    rows[0, 0].legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
 def _curve(rows: Rows, name: str) -> Line:
     known = [row for row in rows if row.get(name) is not None]
     return Line([row["time/iterations"] for row in known], [row[name] for row in known])

@@ -77,7 +77,7 @@ LAYERS = (
     ("rollout", "snapshot"),
     ("update",),
     ("episodes", "learner"),
-    ("pbt.mesh", "pbt.population"),
+    ("opponents", "pbt.mesh", "pbt.population"),
     (
         "checkpoint",
         "console",

@@ -1,0 +1,191 @@
+"""`python -m ppo_jax.robustness RUN_DIR`: what attacks on what it sees cost an agent.
+
+Whole episodes against every opponent with every radius ε, all radii in one program.
+Leaves `robustness.json`, `robustness.md` and, with matplotlib, `robustness.png`.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+EPS = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+
+Figures = dict[str, list[dict[str, float]]]
+"""Of an agent: by opponent, the statistics of its returns for each ε."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Attacks a run's agent; returns the exit status.
+
+    0: done. 2: an option or a run directory is wrong.
+    """
+    options = _parser().parse_args(argv)
+    if options.episodes < 1:
+        _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
+    if min(options.eps) < 0:
+        _parser().error(f"--eps: expected numbers ≥ 0, got {min(options.eps)}")
+    from ppo_jax.checkpoint import CheckpointError
+    from ppo_jax.experiment import ExperimentError
+
+    try:
+        _report(options)
+    except (CheckpointError, ExperimentError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    summary, details = str(__doc__).split("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="ppo_jax.robustness", description=summary, epilog=details
+    )
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="RUN_DIR",
+        help="another run to compare with, such as one without an adversary",
+    )
+    parser.add_argument(
+        "--eps",
+        type=float,
+        nargs="+",
+        default=EPS,
+        help="radii, in units of normalised observations",
+    )
+    parser.add_argument("--episodes", type=int, default=64, help="for each radius")
+    parser.add_argument(
+        "--sampled",
+        action="store_true",
+        help="sample actions instead of taking the most likely one",
+    )
+    parser.add_argument("--best", action="store_true", help="the best checkpoints")
+    parser.add_argument(
+        "--member",
+        type=int,
+        help="which member of a population (default: the fittest at its last "
+        "evaluation)",
+    )
+    parser.add_argument("--out", type=Path, help="folder (default: RUN_DIR)")
+    return parser
+
+
+def _report(options: Any) -> None:
+    """Attacks the agents, and tells of it in three ways."""
+    from ppo_jax import files, runs
+    from ppo_jax.experiment import ExperimentError
+
+    out = options.out or options.run_dir
+    paths = [path for path in (options.run_dir, options.against) if path]
+    restored = [
+        runs.restore(path, "ppo_jax.robustness", options.best) for path in paths
+    ]
+    if len({repr(run.config.env) for run in restored}) > 1:
+        raise ExperimentError(f"{options.against}: a run in another environment")
+    agents = {
+        str(path): attacked(
+            _learner(run, options.member),
+            options.eps,
+            options.episodes,
+            deterministic=not options.sampled,
+        )
+        for path, run in zip(paths, restored, strict=True)
+    }
+    text = table(agents, options.eps)
+    print(text, end="")
+    out.mkdir(parents=True, exist_ok=True)
+    said = {"eps": list(options.eps), "agents": agents}
+    files.write(out / "robustness.json", json.dumps(said, indent=2) + "\n")
+    files.write(out / "robustness.md", text)
+    _draw(agents, options.eps, out / "robustness.png")
+
+
+def _learner(run: Any, asked: int | None) -> Any:
+    """The member that was asked for."""
+    import jax
+
+    from ppo_jax import runs
+
+    member = runs.choose(run, asked)
+    return jax.tree.map(lambda x: x[member], run.population.runs.learner)
+
+
+def attacked(
+    learner: Any, eps: Sequence[float], num_episodes: int, deterministic: bool = True
+) -> Figures:
+    """Statistics of returns by opponent and radius; the starts are always the same."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from ppo_jax import episodes
+    from ppo_jax.opponents import OPPONENTS, returns_against
+
+    figures, key = {}, jax.random.key(0)
+    for name, opponent in OPPONENTS.items():
+
+        @jax.jit
+        @jax.vmap
+        def play(radius, opponent=opponent):
+            return returns_against(
+                opponent, learner, radius, key, num_episodes, deterministic
+            )
+
+        returns, ended = play(jnp.asarray(eps, jnp.float32))
+        figures[name] = [
+            episodes.summarize(total) | {"unfinished": int(np.sum(~over))}
+            for total, over in zip(np.asarray(returns), np.asarray(ended), strict=True)
+        ]
+    return figures
+
+
+def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
+    """Mean and CVaR of the returns as Markdown, a row per agent and opponent.
+
+    >>> figures = {"PGD": [{"mean": 9.0, "cvar_5": 7.5}]}
+    >>> print(table({"runs/x": figures}, [0.1]), end="")
+    | agent | attack | ε = 0.1 |
+    |---|---|---|
+    | runs/x | PGD | 9 (7.5) |
+    """
+    from ppo_jax import metrics
+
+    rows = [
+        (agent, name, *(f"{x['mean']:.4g} ({x['cvar_5']:.4g})" for x in by_radius))
+        for agent, figures in agents.items()
+        for name, by_radius in figures.items()
+    ]
+    return metrics.table(("agent", "attack", *(f"ε = {x:g}" for x in eps)), rows)
+
+
+def _draw(agents: dict[str, Figures], eps: Sequence[float], path: Path) -> None:
+    """Returns over ε: an agent per column, mean above and CVaR below."""
+    from ppo_jax import figures
+    from ppo_jax.figures import Line
+
+    grid = [
+        [
+            (
+                f"{agent}: {title}",
+                {
+                    name: Line(list(eps), [x[key] for x in by_radius])
+                    for name, by_radius in found.items()
+                },
+            )
+            for agent, found in agents.items()
+        ]
+        for key, title in (("mean", "mean return"), ("cvar_5", "CVaR 5 %"))
+    ]
+    try:
+        figures.draw_grid(grid, "ε", path)
+    except ImportError:
+        hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
+        print(f"no picture: {hint}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

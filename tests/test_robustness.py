@@ -1,0 +1,208 @@
+"""Agents under attack in whole episodes, and the command that tells what it costs."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from runs import EXPERIMENT, command
+
+from ppo_jax import episodes, networks, robustness
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.critics import Scalar, ValueDist
+from ppo_jax.distributions import Categorical
+from ppo_jax.envs.api import Discrete, Env, outcome
+from ppo_jax.opponents import OPPONENTS, returns_against
+from ppo_jax.pbt import population
+
+EPISODES = 400
+
+
+@component
+class Sign(Env):
+    """A sign is seen once, then zeros; naming it at the last step is paid with 1."""
+
+    delay: int = 0
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    @property
+    def max_episode_steps(self):
+        return self.delay + 1
+
+    def reset(self, key):
+        sign = jax.random.bernoulli(key).astype(jnp.int32)
+        return (2.0 * sign - 1).reshape(1), (sign, jnp.int32(0))
+
+    def transition(self, key, state, action):
+        sign, time = state
+        over = time >= self.delay
+        reward = jnp.where(over & (action == sign), 1.0, 0.0)
+        return outcome(jnp.zeros(1), reward, terminated=over), (sign, time + 1)
+
+
+@component
+class Known(Config):
+    """An agent that adds up what it sees, x, with logits ∓x and a value of x."""
+
+    def build(self):
+        def apply(params, carry, obs, reset, action_mask=None):
+            def add(carry, inputs):
+                obs, reset = inputs
+                carry = jnp.where(reset, 0.0, carry) + obs[..., 0]
+                return carry, carry
+
+            carry, x = jax.lax.scan(add, carry["x"], (obs, reset))
+            policy = Categorical(jnp.stack([-x, x], axis=-1))
+            value = ValueDist(x[..., None, None], Scalar())
+            return networks.Output(policy, value, {"x": carry})
+
+        return networks.Network(
+            init=lambda key: {"nothing": jnp.zeros(())},
+            initial_carry=lambda num_envs: {"x": jnp.zeros(num_envs)},
+            apply=apply,
+        )
+
+
+def agent(delay):
+    config = Known(env=Sign(delay), total_timesteps=10_000)
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    return jax.tree.map(lambda x: x[0], members.runs.learner)
+
+
+@pytest.fixture(scope="module")
+def returns():
+    """Mean return of the agent that answers at once, by opponent, at ε = 0, .9, 1.5."""
+    found = {}
+    for name, opponent in OPPONENTS.items():
+
+        @jax.jit
+        @jax.vmap
+        def play(eps, opponent=opponent):
+            return returns_against(
+                opponent, agent(delay=0), eps, jax.random.key(1), EPISODES
+            )
+
+        total, ended = play(jnp.array([0.0, 0.9, 1.5]))
+        assert ended.all()
+        found[name] = np.asarray(total).mean(axis=1)
+    return found
+
+
+def test_a_sign_cannot_be_turned_within_its_margin(returns):
+    """A3: nobody leaves the ball; without a radius nobody does anything."""
+    for found in returns.values():
+        np.testing.assert_array_equal(found[:2], 1.0)
+
+
+def test_opponents_by_hand(returns):
+    """At ε = 1.5 and signs ±1.
+
+    Noise turns one in six, the critic fears −1, and whoever misleads turns all. The
+    divergence has a hill on both sides: from a start on the wrong one it stays there,
+    which is a half of them.
+    """
+    beyond = {name: found[2] for name, found in returns.items()}
+    assert beyond["FGSM"] == beyond["PGD"] == 0
+    deviation = 0.5 / np.sqrt(EPISODES)
+    np.testing.assert_allclose(beyond["random"], 5 / 6, atol=4 * deviation)
+    np.testing.assert_allclose(beyond["critic"], 0.5, atol=4 * deviation)
+    np.testing.assert_allclose(beyond["MAD"], 0.5, atol=4 * deviation)
+
+
+def test_a_memory_keeps_what_was_shown(key):
+    """An attack on the sign is remembered when the time to answer comes."""
+    learner = agent(delay=3)
+
+    def turned(answers, obs, key):
+        return -obs
+
+    play = jax.jit(episodes.run_episodes, static_argnums=(2, 3, 4))
+    honest, _ = play(learner, key, 16, True, None)
+    misled, ended = play(learner, key, 16, True, turned)
+    assert ended.all() and (honest == 1).all() and (misled == 0).all()
+
+
+# The command.
+
+
+@pytest.fixture(scope="module")
+def run_dirs(tmp_path_factory):
+    """Two finished runs of one experiment, whose agents have a memory."""
+    home = tmp_path_factory.mktemp("robustness")
+    path = home / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=", memory=networks.Lstm(size=4)"))
+    for name in ("one", "other"):
+        done = command("train", path, "--run-dir", home / name, "--seed", len(name))
+        assert done.returncode == 0, done.stderr
+    return home / "one", home / "other"
+
+
+def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
+    pytest.importorskip("matplotlib")
+    one, other = run_dirs
+    options = ("--against", other, "--eps", 0, 0.5, "--episodes", 3)
+    done = command("robustness", one, *options)
+    assert done.returncode == 0, done.stderr
+    said = json.loads((one / "robustness.json").read_text())
+    assert said["eps"] == [0.0, 0.5] and list(said["agents"]) == [str(one), str(other)]
+    for agents in said["agents"].values():
+        assert list(agents) == ["random", "FGSM", "critic", "MAD", "PGD"]
+        for by_radius in agents.values():
+            assert len(by_radius) == 2
+            for figures in by_radius:
+                assert figures["mean"] == figures["cvar_5"] == 5.0
+                assert figures["episodes"] == 3 and figures["unfinished"] == 0
+    assert (one / "robustness.md").read_text() == done.stdout
+    assert f"| {other} | PGD | 5 (5) | 5 (5) |" in done.stdout
+    assert (one / "robustness.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_picture_without_matplotlib(run_dirs, tmp_path):
+    (tmp_path / "matplotlib.py").write_text("raise ImportError")
+    one, out = run_dirs[0], tmp_path / "new" / "folder"
+    done = command(
+        *("robustness", one, "--eps", 0, "--episodes", 1, "--out", out),
+        prefix=("env", f"PYTHONPATH={tmp_path}"),
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert "pip install 'ppo_jax[report]'" in done.stderr
+    assert sorted(path.name for path in out.iterdir()) == [
+        "robustness.json",
+        "robustness.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nowhere"], "nowhere: no run"),
+        (["{run}", "--against", "nowhere"], "nowhere: no run"),
+        (["{run}", "--against", "{elsewhere}"], "another environment"),
+        (["{run}", "--eps", "-1"], "numbers ≥ 0, got -1"),
+        (["{run}", "--eps", "much"], "--eps"),
+        (["{run}", "--episodes", "0"], "at least 1, got 0"),
+        (["{run}", "--member", "1"], "--member: expected 0 to 0, got 1"),
+    ],
+)
+def test_bad_input_is_said_without_a_traceback(run_dirs, tmp_path, options, said):
+    elsewhere = tmp_path / "elsewhere"
+    if "{elsewhere}" in options:
+        text = EXPERIMENT.format(memory="").replace("limit=5", "limit=4")
+        (tmp_path / "experiment.py").write_text(text)
+        command("train", tmp_path / "experiment.py", "--run-dir", elsewhere)
+    known = {"run": run_dirs[0], "elsewhere": elsewhere}
+    done = command("robustness", *(option.format(**known) for option in options))
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_cells_are_means_and_tails():
+    figures = {"FGSM": [{"mean": 1.25, "cvar_5": -3.0}, {"mean": 0.0, "cvar_5": -4.5}]}
+    text = robustness.table({"a": figures}, [0.0, 0.25])
+    assert text.splitlines()[0] == "| agent | attack | ε = 0 | ε = 0.25 |"
+    assert text.splitlines()[2] == "| a | FGSM | 1.25 (-3) | 0 (-4.5) |"
