@@ -7,7 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import controllers, critics, learner, networks, optimizers, terms
+from ppo_jax import (
+    adversaries,
+    attacks,
+    controllers,
+    critics,
+    learner,
+    networks,
+    optimizers,
+    terms,
+)
 from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import as_arrays, component, is_component, numbers
 from ppo_jax.config import Config
@@ -116,6 +125,19 @@ ANOTHER = Config(
     ),
     **SIZES,
 )
+ATTACKED = Config(
+    env=Pushed(limit=3, negative=0.5),
+    obs_clip=0.8,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    terms=(terms.Surrogate(0.01), terms.Value(), terms.RobustKL(0.7)),
+    adversary=adversaries.Mixed(
+        attacks.Pgd(0.3, low=-0.9, high=0.9, schedule=RAMP),
+        ratio=0.3,
+        max_percent=49,
+    ),
+    optimizer=optimizers.Adam(learning_rate=1e-2),
+    **SIZES,
+)
 UPDATES = 5
 ONE_STEP = {"gamma", "gae_lambda"}
 """What does nothing where episodes are one step long."""
@@ -170,8 +192,8 @@ def members(config):
 
 @pytest.mark.parametrize(
     ("config", "expected"),
-    [(EVERYTHING, set()), (ANOTHER, ONE_STEP | ALL_EPOCHS)],
-    ids=["everything", "another"],
+    [(EVERYTHING, set()), (ANOTHER, ONE_STEP | ALL_EPOCHS), (ATTACKED, set())],
+    ids=["everything", "another", "attacked"],
 )
 def test_every_number_does_something(config, expected):
     """PROP-0, P12: all in one program, which starts and trains agents that differ.
@@ -273,10 +295,11 @@ def program(config):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Config.adversary")
 @pytest.mark.parametrize(
     "config",
-    [EVERYTHING, ANOTHER],
-    ids=["everything", "another"],
+    [EVERYTHING, ANOTHER, ATTACKED],
+    ids=["everything", "another", "attacked"],
 )
 def test_every_structure_is_compiled_for(config):
     """PROP-0: another one is another program, or an error that says why."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import episodes, experiment, files, networks, training
+from ppo_jax import adversaries, episodes, experiment, files, networks, training
 from ppo_jax.pbt import population
 
 FOLDER = Path(__file__).parent.parent / "experiments"
@@ -60,7 +60,7 @@ def last_row(config, run_dir):
     return files.rows(run_dir / "metrics.jsonl")[-1]
 
 
-@pytest.mark.parametrize("name", ["pbt_breakout", "pbt_pendulum"])
+@pytest.mark.parametrize("name", ["pbt_breakout", "pbt_pendulum", "pbt_sa"])
 def test_a_population_goes_through_its_generations(name, tmp_path):
     """A few small ones; every member's numbers stay in their ranges."""
     config = load(name)
@@ -69,6 +69,8 @@ def test_a_population_goes_through_its_generations(name, tmp_path):
         num_envs=4,
         num_steps=16,
         num_epochs=1,
+        num_minibatches=2,
+        chunk_length=min(config.chunk, 4),
         eval_episodes=2,
         total_timesteps=4 * 16 * 4,
         pbt=dataclasses.replace(config.pbt, interval=2),
@@ -80,6 +82,84 @@ def test_a_population_goes_through_its_generations(name, tmp_path):
         low, high = range_.ends
         for member in range(8):
             assert low <= row[f"pbt/{path}/{member}"] <= high * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["sa_pendulum", "sa_memory", "pbt_sa"])
+def test_agents_train_under_attack(name, tmp_path):
+    """A few updates; all that is said of the attack is there and finite."""
+    config = load(name)
+    tiny = dataclasses.replace(
+        config,
+        num_envs=8,
+        num_steps=16,
+        num_epochs=1,
+        num_minibatches=1,
+        eval_episodes=2,
+        total_timesteps=8 * 16 * 2,
+        pbt=config.pbt and dataclasses.replace(config.pbt, size=4),
+    )
+    row = last_row(tiny, tmp_path)
+    told = {k: v for k, v in row.items() if k.startswith("sa_ppo/")}
+    assert len(told) == 12 and None not in told.values()
+    assert told["sa_ppo/num_adversarial"] > 0 and told["sa_ppo/kl_divergence"] > 0
+
+
+@pytest.mark.parametrize("kind", [adversaries.Mixed, adversaries.Regularizer])
+def test_what_training_under_attack_is_worth(kind):
+    """Half of the agents are plain: those of an experiment without an adversary."""
+    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
+    config = dataclasses.replace(
+        load("sa_memory"),
+        adversary=kind(ratio=0.5, max_percent=50),
+        num_envs=4,
+        num_steps=4,
+        num_minibatches=1,
+        total_timesteps=32,
+    )
+    numbers = script["both"](config, 3).runs.learner.config
+    np.testing.assert_array_equal(numbers.adversary.ratio, [0, 0, 0, 0.5, 0.5, 0.5])
+    learners, _ = script["train"](config, 3)
+    plain = dataclasses.replace(config, adversary=None, terms=config.terms[:-1])
+    alone, _ = train(plain, seeds=3)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a[:3], b, atol=1e-5),
+        *(learners.params, alone.runs.learner.params),
+    )
+    found = script["play"](
+        learners, script["OPPONENTS"]["FGSM"], 0.5, jax.random.key(0)
+    )
+    assert found.shape == (2, 3)
+
+
+def test_verdicts_by_hand():
+    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
+    found = {
+        "none": np.array([[9.0, 11.0], [10.0, 9.0]]),
+        "PGD": np.array([[5.0, 5.0], [8.0, 7.0]]),
+    }
+    said = script["verdict"](found, chance=0.0)
+    assert said["plain loses"] == pytest.approx(0.5)
+    assert said["robust loses"] == pytest.approx(0.2)
+    assert said["gain"] == pytest.approx(0.3)  # Of 0.2 and 0.4.
+    assert said["± of the gain"] == pytest.approx(1.96 * 0.1)
+    assert said["clean difference"] == pytest.approx(-0.05)
+    assert list(script["table"](found))[2] == "| none | 10 ± 2 | 9.5 ± 0.98 |"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "eps"), [("sa_pendulum", 0.2), ("sa_memory", 1.0)])
+def test_agents_that_trained_under_attack_hold(name, eps):
+    """Half of what plain agents lose to PGD, which is the strongest, or less."""
+    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
+    learners, untrained = script["train"](load(name), 8)
+    found, chance = script["attacked"](learners, untrained, eps)
+    said = script["verdict"](found, chance)
+    plain = {opponent: returns[0].mean() for opponent, returns in found.items()}
+    assert plain["PGD"] < min(plain["random"], plain["FGSM"])
+    assert said["plain loses"] >= 0.3
+    assert said["robust loses"] <= 0.5 * said["plain loses"]
+    assert said["gain"] > said["± of the gain"]
+    assert abs(said["clean difference"]) <= 0.05
 
 
 @pytest.mark.slow
