@@ -16,6 +16,7 @@ import jax
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
+from ppo_jax import job
 from ppo_jax.transforms import vgs
 from ppo_jax.types import PyTree
 
@@ -131,7 +132,8 @@ class Checkpointer:
             except CheckpointError:
                 raise
             except Exception as error:
-                print(f"checkpoint {step} cannot be read ({_first_line(error)})")
+                if job.is_first():
+                    print(f"checkpoint {step} cannot be read ({_first_line(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
         raise CheckpointError(f"{self._path}: no checkpoint can be restored")
 
@@ -174,9 +176,13 @@ class Checkpointer:
 
     def rewind(self, update: int) -> None:
         """Removes what is newer than an update, and saves that were cut off."""
-        for path in self._path.iterdir():
-            if not path.name.isdigit() or int(path.name) > update:
-                shutil.rmtree(path)
+
+        def remove():
+            for path in self._path.iterdir():
+                if not path.name.isdigit() or int(path.name) > update:
+                    shutil.rmtree(path)
+
+        job.first_only(remove)
         self._manager.reload()
 
     def close(self) -> None:

@@ -14,10 +14,14 @@ from rich.progress import (
 
 
 class Console:
-    """Lines, and progress over environment steps once it has started."""
+    """Lines, and progress over environment steps once it has started.
 
-    def __init__(self):
-        self._terminal = Terminal()
+    Args:
+        quiet: Whether to show nothing.
+    """
+
+    def __init__(self, quiet: bool = False):
+        self._terminal = Terminal(quiet=quiet)
         self._bar = Progress(
             BarColumn(),
             TaskProgressColumn(),

@@ -50,9 +50,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluate(options: Any) -> dict[str, float]:
     """Plays the episodes and prints their statistics."""
-    from ppo_jax import episodes, runs, training
+    from ppo_jax import episodes, job, runs, training
     from ppo_jax.pbt import population as populations
 
+    job.prepare()
     run = runs.restore(options.run_dir, "ppo_jax.evaluate", options.best)
     config, population = run.config, run.population
     member, size = runs.choose(run, options.member), population.fitness.size

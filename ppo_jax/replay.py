@@ -27,9 +27,11 @@ Schedule = list[tuple[int, dict[str, float]]]
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status, which is as that of training."""
     options, overrides = _parser().parse_known_args(argv)
+    from ppo_jax import job
     from ppo_jax.checkpoint import CheckpointError
     from ppo_jax.experiment import ExperimentError
 
+    job.prepare()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
     hint = f"{hint} --resume"

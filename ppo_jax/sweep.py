@@ -80,8 +80,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    from ppo_jax import cohorts, experiment, settings
+    from ppo_jax import cohorts, experiment, job, settings
 
+    job.prepare()
     if options.resume:
         overrides = _restore(options, overrides)
     config, names = experiment.load_with_names(

@@ -12,6 +12,10 @@ usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VA
   --run-dir    where the run goes (default: runs/<experiment>__<seed>__<time>)
   --resume     go on with the run in --run-dir
   --FIELD      any field of the config; `EXPERIMENT --help` lists them
+
+One job of several processes; each is started with the same arguments and --run-dir:
+  --coordinator HOST:PORT --num-processes N --process-id I
+  --cluster    the same, found in the environment (SLURM, Open MPI, TPU pods)
 """
 EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
 
@@ -20,8 +24,9 @@ def main(argv: list[str] | None = None) -> int:
     """Trains an experiment; returns the exit status.
 
     0: finished. 2: the experiment, an option or the run directory is wrong. 3: the run
-    failed, for the cause printed. 4: nothing came back for too long. 130: interrupted.
-    A run that was saved once can be resumed after each of them.
+    failed, for the cause printed. 4: nothing came back for too long. 5: another process
+    of the job has ended. 130: interrupted. A run that was saved once can be resumed
+    after each of them.
     """
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0].startswith("-"):
@@ -30,30 +35,38 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--run-dir", type=Path)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--coordinator")
+    parser.add_argument("--num-processes", type=int)
+    parser.add_argument("--process-id", type=int)
+    parser.add_argument("--cluster", action="store_true")
     options, overrides = parser.parse_known_args(argv[1:])
     try:
-        return _train(Path(argv[0]), options.run_dir, options.resume, overrides)
+        return _train(Path(argv[0]), options, overrides)
     except KeyboardInterrupt:
         return EXIT_STATUS["interrupted"]
 
 
-def _train(path: Path, run_dir: Path | None, resume: bool, overrides: list[str]) -> int:
-    from ppo_jax import training
+def _train(path: Path, options: Any, overrides: list[str]) -> int:
+    from ppo_jax import job, training
     from ppo_jax.checkpoint import CheckpointError
     from ppo_jax.experiment import ExperimentError
 
+    resume = options.resume
     try:
+        _start(options)
         prepare = _old_run if resume else _new_run
-        run_dir, config = prepare(path, run_dir, overrides)
-    except ExperimentError as error:
+        run_dir, config = prepare(path, options.run_dir, overrides)
+    except (ExperimentError, job.JobError) as error:
         return _fail(2, str(error))
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
     try:
         ending = training.train(config, run_dir, resume, hint)
-    except (CheckpointError, ExperimentError) as error:
+    except (CheckpointError, ExperimentError, job.JobError) as error:
         return _fail(2, str(error))
     except OSError as error:
         return _fail(3, f"{error}\n{hint}")
+    if not job.is_first():
+        return EXIT_STATUS[ending]
     print(ending)
     if ending == "interrupted":
         print(hint)
@@ -66,26 +79,41 @@ def _train(path: Path, run_dir: Path | None, resume: bool, overrides: list[str])
     return EXIT_STATUS[ending]
 
 
-def _new_run(
-    path: Path, run_dir: Path | None, overrides: list[str]
-) -> tuple[Path, Any]:
-    from ppo_jax import experiment
+def _start(options: Any) -> None:
+    """Makes JAX ready: its devices, and the processes of the job."""
+    from ppo_jax import job
+
+    job.prepare()
+    place = (options.coordinator, options.num_processes, options.process_id)
+    if options.cluster or place != (None, None, None):
+        if options.run_dir is None:
+            raise job.JobError("--run-dir: expected, and the same for all processes")
+        job.join(*place)
+
+
+def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:
+    from ppo_jax import experiment, job
 
     config = experiment.load(path, overrides)
-    return experiment.create(run_dir, path, overrides, config), config
+    created = job.first_only(
+        lambda: experiment.create(run_dir, path, overrides, config)
+    )
+    return created or run_dir, config
 
 
 def _old_run(
     path: Path, run_dir: Path | None, overrides: list[str]
 ) -> tuple[Path, Any]:
-    from ppo_jax import experiment
+    from ppo_jax import experiment, job
 
     if run_dir is None:
         raise experiment.ExperimentError("--resume: expected --run-dir as well")
     overrides = experiment.stored_overrides(run_dir) + overrides
     config = experiment.load(path, overrides)
     experiment.require_same_structure(run_dir, config)
-    experiment.store(run_dir, path.read_text(), overrides, config)
+    job.first_only(
+        lambda: experiment.store(run_dir, path.read_text(), overrides, config)
+    )
     return run_dir, config
 
 

@@ -1,7 +1,6 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
 import dataclasses
-import functools
 import math
 import time
 from collections.abc import Callable
@@ -10,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import component, episodes
+from ppo_jax import component, episodes, job
 from ppo_jax.alerts import Alarms
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
@@ -25,6 +23,7 @@ from ppo_jax.metrics import summarize
 from ppo_jax.pbt import Maximize, lineage, report
 from ppo_jax.pbt import population as populations
 from ppo_jax.pbt.lineage import Lineage
+from ppo_jax.pbt.mesh import Layout, on_one_device, spread
 from ppo_jax.state import Population
 from ppo_jax.types import Key
 from ppo_jax.watchdog import Watchdog
@@ -86,37 +85,44 @@ def train(
     Raises:
         CheckpointError: If no checkpoint can be restored.
         ExperimentError: If there is no metric to select for.
+        JobError: If the processes of a job cannot share the members.
         OSError: If the disk does not take a checkpoint or a log.
     """
     with (
-        closing(Console()) as console,
+        job.together(hint),
+        closing(Console(quiet=not job.is_first())) as console,
         Interrupt(console) as interrupt,
         Watchdog(config.stall_seconds, console, hint) as watchdog,
         closing(Checkpointer(run_dir)) as checkpoints,
+        job.together(hint),
+        job.folder(run_dir) as folder,
     ):
-        console.say(f"training on {_device()}, in {run_dir}")
-        beginning = _beginning(config, begin(config))
+        layout, population = spread(lambda: begin(config))
+        console.say(f"training on {layout}, in {run_dir}")
+        beginning = _beginning(config, layout, population)
         if resume:
-            beginning = _resume(config, checkpoints, beginning, console)
+            beginning = _resume(config, layout, checkpoints, beginning, console)
         population, done, past = beginning
-        family = Lineage(run_dir, past)
+        family = Lineage(folder, past)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
-        with closing(Logger(run_dir, done * steps)) as logger:
+        with closing(Logger(folder, done * steps)) as logger:
             alarms = Alarms(logger.rows)
             while not ending:
                 watchdog.heard()
-                population = steer(population, done)
-                population, done, members, speed = _phase(config, population, done)
+                population = layout.place(steer(population, done))
+                population, done, members, speed = _phase(
+                    config, layout, population, done
+                )
                 watchdog.heard()
                 ending = _ending(config, done, members, interrupt)
                 due = ending == "finished" or _is_evaluated(config, done)
                 if due or _evolves(config, done):
-                    population = _rate(config, population, done, members)
+                    population = _rate(config, layout, population, done, members)
                 metrics = report.over_members(members, _fitness(population)) | speed
                 if _evolves(config, done):
-                    population, said = _evolve(config, population, done, family)
+                    population, said = _evolve(config, layout, population, done, family)
                     metrics |= said
                 flags, lines = alarms.check(metrics)
                 metrics |= flags
@@ -137,44 +143,42 @@ def evaluate(
     update: int,
     num_episodes: int,
     deterministic: bool = True,
+    layout: Layout | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns of whole episodes, with keys that training never sees.
+
+    Args:
+        population: The members.
+        config: Their experiment.
+        update: How many updates they have done.
+        num_episodes: How many episodes each plays.
+        deterministic: Whether they take the most likely action instead of a sample.
+        layout: How the population lies; None: on one device.
 
     Returns:
         Returns `[P, num_episodes]`, of the same starts for all members, and whether
         each episode came to its end.
     """
     key = jax.random.fold_in(jax.random.key(config.seed), 1 + update)
-    total, ended = _run_episodes(
-        population.runs.learner, key, num_episodes, deterministic
-    )
-    return np.asarray(total), np.asarray(ended)
+    layout = layout or on_one_device()
+    learners = population.runs.learner
+    return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _run_episodes(
-    learners: Any, key: Any, num_episodes: int, deterministic: bool
-) -> Any:
-    return jax.vmap(
-        lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
-    )(learners)
-
-
-def _device() -> str:
-    device = jax.devices()[0]
-    return f"{device.platform} ({device.device_kind})"
-
-
-def _beginning(config: Config, population: Population) -> Beginning:
+def _beginning(config: Config, layout: Layout, population: Population) -> Beginning:
     """Before the first update; a population has the first line of its lineage."""
     if config.pbt is None:
         return population, 0, []
-    numbers = config.pbt.space.read(population.runs.learner.config)
+    numbers = layout.fetch(config.pbt.space.read(population.runs.learner.config))
     return population, 0, [lineage.beginning(config.pbt.size, numbers)]
 
 
 def _resume(
-    config: Config, checkpoints: Checkpointer, fresh: Beginning, console: Console
+    config: Config,
+    layout: Layout,
+    checkpoints: Checkpointer,
+    fresh: Beginning,
+    console: Console,
 ) -> Beginning:
     """The newest checkpoint, with the numbers that the run was given anew."""
     if checkpoints.empty:
@@ -189,11 +193,12 @@ def _resume(
     console.say(f"resuming after update {done} of {config.num_updates}")
     given = component.numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
-    return populations.with_numbers(population, anew), done, meta["lineage"]
+    population = layout.place(populations.with_numbers(population, anew))
+    return population, done, meta["lineage"]
 
 
 def _phase(
-    config: Config, population: Population, done: int
+    config: Config, layout: Layout, population: Population, done: int
 ) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
     """Advances to the next multiple of the phase length, or to the end.
 
@@ -204,10 +209,10 @@ def _phase(
     until = min((done // length + 1) * length, config.num_updates)
     progress = (done + np.arange(length)) / config.num_updates
     began = time.perf_counter()
-    population, history = populations.advance(
-        population, jnp.asarray(progress, jnp.float32), jnp.int32(until - done)
+    population, history = layout.advance(
+        population, progress.astype(np.float32), np.int32(until - done)
     )
-    history = jax.device_get(history)
+    history = layout.fetch(history)
     seconds = time.perf_counter() - began
     steps, size = config.steps_per_update, population.fitness.size
     members = [
@@ -248,14 +253,20 @@ def _ending(
         return "failed"
     if done >= config.num_updates:
         return "finished"
-    return "interrupted" if interrupt.asked else ""
+    return "interrupted" if job.any_of(interrupt.asked) else ""
 
 
 def _rate(
-    config: Config, population: Population, done: int, members: list[dict[str, float]]
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
 ) -> Population:
     """Evaluates all members, adds to their metrics, and says how fit they are."""
-    returns, ended = evaluate(population, config, done, config.eval_episodes)
+    returns, ended = evaluate(
+        population, config, done, config.eval_episodes, layout=layout
+    )
     fitness = Maximize() if config.pbt is None else config.pbt.fitness
     for metrics, total, over in zip(members, returns, ended, strict=True):
         metrics |= _evaluation(total, over)
@@ -263,7 +274,7 @@ def _rate(
         scores = np.array([fitness(metrics) for metrics in members], np.float32)
     except ValueError as error:
         raise ExperimentError(f"Config.pbt.fitness: {error}") from error
-    return dataclasses.replace(population, fitness=jnp.asarray(scores))
+    return dataclasses.replace(population, fitness=layout.put(scores))
 
 
 def _fitness(population: Population) -> np.ndarray:
@@ -277,12 +288,12 @@ def _best(population: Population) -> float:
 
 
 def _evolve(
-    config: Config, population: Population, done: int, family: Lineage
+    config: Config, layout: Layout, population: Population, done: int, family: Lineage
 ) -> tuple[Population, dict[str, float]]:
     """A generation, its line in the lineage, and its metrics."""
     keys = generation_keys(config, done)
-    population, generation = populations.evolve(config.pbt, population, keys)
-    generation = jax.device_get(generation)
+    population, generation = layout.evolve(config.pbt, population, keys)
+    generation = layout.fetch(generation)
     family.append(lineage.line(done, generation))
     return population, report.generation_metrics(generation) | {
         "pbt/exploitation_count": family.count("copied"),

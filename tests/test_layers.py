@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("aggregate", "component", "deferred", "files", "metrics", "tree"),
+    ("aggregate", "component", "deferred", "files", "job", "metrics", "tree"),
     (
         "alerts",
         "distributions",
@@ -77,7 +77,8 @@ LAYERS = (
     ("rollout", "snapshot"),
     ("update",),
     ("episodes", "learner"),
-    ("opponents", "pbt.mesh", "pbt.population"),
+    ("opponents", "pbt.population"),
+    ("pbt.mesh",),
     (
         "checkpoint",
         "console",

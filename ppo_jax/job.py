@@ -1,0 +1,169 @@
+"""A job: its processes and what each computes on, started and ended together.
+
+All of it is JAX's own runtime. With one process there is nothing to agree on, and every
+function here does what its name says at once.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 60
+HEARTBEAT_SECONDS = 30
+"""After which a silent process counts as dead, and its job ends."""
+
+EXIT_STATUS = 5
+"""Of a process whose job has ended around it."""
+LOST = (jax.errors.JaxRuntimeError, ValueError)
+"""What JAX raises where it waits for a process that has ended."""
+
+
+class JobError(Exception):
+    """The processes of a job did not come together, or one of them has ended."""
+
+
+def prepare() -> None:
+    """Gives a CPU a device for every core, before JAX has started.
+
+    What the user has set stays. Every device blocks one thread of XLA's pool while it
+    runs a program, and waits for what the program hands to the same pool. By default
+    the pool has as many threads as there are cores: all of them may wait for ever.
+    """
+    cores = _cores()
+    settings: Any = jax.config
+    devices = max(_forced_devices(), settings.jax_num_cpu_devices)
+    if devices < 1:
+        devices = cores
+        settings.update("jax_num_cpu_devices", devices)
+    os.environ.setdefault("NPROC", str(cores + devices))
+
+
+def join(
+    coordinator: str | None, num_processes: int | None, process_id: int | None
+) -> None:
+    """Joins the processes of a job; what is None is found in the cluster's environment.
+
+    Args:
+        coordinator: Host and port at which process 0 is found by all.
+        num_processes: How many there are.
+        process_id: Which one this is, from 0.
+
+    Raises:
+        JobError: If they cannot be found, or do not come together in time.
+    """
+    jax.config.update("jax_enable_preemption_service", False)  # It takes SIGTERM.
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            initialization_timeout=CONNECT_SECONDS,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise JobError(str(error).splitlines()[0]) from error
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes logs and talks."""
+    return jax.process_index() == 0
+
+
+def first_only(action: Callable[[], T]) -> T | None:
+    """Does in process 0 what is done once; then all go on, or none.
+
+    Returns:
+        What came of it, in process 0.
+
+    Raises:
+        JobError: In the others, if it failed there.
+        Exception: In process 0, whatever it raised.
+    """
+    result = failure = None
+    if is_first():
+        try:
+            result = action()
+        except Exception as error:
+            failure = error
+    failed = agreed(np.bool_(failure is not None))
+    if failure is not None:
+        raise failure
+    if failed:
+        raise JobError("process 0 cannot go on, and says why")
+    return result
+
+
+def agreed(value: Any) -> np.ndarray:
+    """What process 0 says, in all of them: rounding may differ between machines."""
+    return np.asarray(multihost_utils.broadcast_one_to_all(value))
+
+
+def any_of(asked: bool) -> bool:
+    """Whether any process says so."""
+    return bool(np.any(multihost_utils.process_allgather(np.bool_(asked))))
+
+
+@contextlib.contextmanager
+def folder(run_dir: Path) -> Iterator[Path]:
+    """Where this process may write: process 0 in the run's directory, others nowhere.
+
+    What they write goes to a folder that is deleted.
+    """
+    if is_first():
+        yield run_dir
+    else:
+        with tempfile.TemporaryDirectory() as nowhere:
+            yield Path(nowhere)
+
+
+@contextlib.contextmanager
+def together(hint: str) -> Iterator[None]:
+    """Among several processes, what one of them alone may meet ends it at once.
+
+    Disks fill up, and other processes end. To close everything in good order would take
+    barriers to which the others never come; so they hear of it, and end too.
+
+    Args:
+        hint: How to go on, said at the end.
+    """
+    try:
+        yield
+    except (OSError, *LOST) as error:
+        if jax.process_count() == 1:
+            raise
+        cause = error.__cause__ or error
+        if isinstance(cause, LOST):
+            said = str(cause).splitlines()[0]
+            _leave(EXIT_STATUS, f"another process of this job has ended ({said})", hint)
+        _leave(3, str(error), hint)
+
+
+def _leave(status: int, message: str, hint: str) -> None:
+    print(f"error: {message}\n{hint}", file=sys.stderr, flush=True)
+    os._exit(status)
+
+
+def _cores() -> int:
+    """Those that this process may run on, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _forced_devices() -> int:
+    """How many CPU devices `XLA_FLAGS` asks for; 0: it does not."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    found = re.search(r"xla_force_host_platform_device_count=(\d+)", flags)
+    return int(found[1]) if found else 0

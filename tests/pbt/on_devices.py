@@ -1,0 +1,112 @@
+"""A population on some devices of one process: `on_devices.py DEVICES FILE`.
+
+Writes what ten updates and two generations ended in, and prints what was compiled for
+them and what their programs communicate.
+"""
+
+import dataclasses
+import json
+import sys
+
+import jax
+import numpy as np
+
+from ppo_jax import (
+    PBT,
+    Config,
+    LogUniform,
+    Uniform,
+    controllers,
+    networks,
+    terms,
+    training,
+)
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.pbt import mesh, population
+
+SIZE = 8
+RATE = "optimizer.learning_rate"
+COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "permute", "reduce-scatter")
+CONFIG = Config(
+    env=TimeLimitChain(limit=5, negative=0.5),
+    num_envs=4,
+    num_steps=8,
+    num_epochs=2,
+    num_minibatches=2,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    terms=(terms.Surrogate(), terms.Value()),
+    early_stop=controllers.KlStop(target=0.02),
+    total_timesteps=3200,
+    pbt=PBT({RATE: LogUniform(1e-4, 1e-2), "gamma": Uniform(0.9, 0.99)}, size=SIZE),
+)
+
+
+def live(layout, members, compiled):
+    """Ten updates, two generations, and other numbers for everybody twice.
+
+    Args:
+        layout: How the members lie.
+        members: The members.
+        compiled: Says how many programs have been compiled so far.
+
+    Returns:
+        The members, and how many programs there were after each phase.
+    """
+    counts = []
+    for phase, updates in enumerate((3, 3, 3, 1)):
+        progress = np.linspace(0.1 * phase, 0.5, 3, dtype=np.float32)
+        members, metrics = layout.advance(members, progress, np.int32(updates))
+        layout.fetch(metrics)
+        if phase < 2:
+            fitness = layout.put(np.roll(np.arange(SIZE, dtype=np.float32), phase))
+            members = dataclasses.replace(members, fitness=fitness)
+            keys = training.generation_keys(CONFIG, phase)
+            members, generation = layout.evolve(CONFIG.pbt, members, keys)
+            layout.fetch(generation)
+            numbers = {RATE: 1e-3 * (1 + phase), "terms.0.clip_eps": 0.1 + 0.1 * phase}
+            members = layout.place(population.with_numbers(members, numbers))
+        counts.append(compiled())
+    return members, counts
+
+
+def communicates(program, *arguments):
+    text = program.lower(*arguments).compile().as_text()
+    return [name for name in COLLECTIVES if name in text]
+
+
+def main(devices, path):
+    jax.config.update("jax_num_cpu_devices", int(devices))
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    names = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, *_, **__: names.append(name)
+    )
+
+    def compiled():
+        return names.count("/jax/core/compile/backend_compile_duration")
+
+    layout, members = mesh.spread(lambda: training.start(CONFIG))
+    assert len(layout.devices) == int(devices)
+    progress, keys = np.zeros(3, np.float32), training.generation_keys(CONFIG, 0)
+    said = {
+        "advance": communicates(layout._advance, members, progress, np.int32(3)),
+        "evolve": communicates(layout._evolve, CONFIG.pbt, members, keys),
+    }
+    lives = [members, jax.tree.map(lambda x: x.copy(), members)]
+    ends, counts = zip(*(live(layout, one, compiled) for one in lives), strict=True)
+    ends = [
+        [plain(leaf) for leaf in jax.tree.leaves(layout.fetch(end))] for end in ends
+    ]
+    said["same again"] = all(map(np.array_equal, *ends))
+    said["compiled"] = counts
+    np.savez(path, *ends[0])
+    print(json.dumps(said))
+
+
+def plain(leaf):
+    key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if key else leaf)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

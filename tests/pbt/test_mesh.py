@@ -1,0 +1,365 @@
+"""Populations over devices and processes: the same results, and a clear end.
+
+Every process has a limit of two minutes, so that nothing can hang.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import (
+    ENVIRONMENT,
+    EXPERIMENT,
+    arguments,
+    assert_same,
+    command,
+    leaves,
+    rows,
+    saved,
+    wait_for_checkpoint,
+)
+
+LIMIT = 120
+POPULATION = (
+    EXPERIMENT.format(memory="")
+    + """
+import dataclasses
+from ppo_jax import PBT, LogUniform, optimizers, schedules
+from ppo_jax.envs.probes import Target
+
+config = dataclasses.replace(
+    config,
+    env=Target(),
+    num_epochs=1,
+    optimizer=optimizers.Adam(schedule=schedules.Constant()),
+    total_timesteps=32 * 10,
+    pbt=PBT({"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}, size=8, interval=4),
+)
+"""
+)
+LONG = ("--total-timesteps", 32 * 100_000)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("mesh") / "experiment.py"
+    path.write_text(POPULATION)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(path):
+    """A run of one process with one device."""
+    run_dir = path.parent / "alone"
+    train(path, run_dir, 1)
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def shared(path):
+    """The same run in two processes with two devices each, and what they printed."""
+    run_dir = path.parent / "shared"
+    return run_dir, succeed(begin_two(path, run_dir))
+
+
+def on(devices):
+    return ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": str(devices)}
+
+
+def train(path, run_dir, devices, *options):
+    done = subprocess.run(
+        arguments("train", path, "--run-dir", run_dir, *options),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        env=on(devices),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def begin_two(path, run_dir, *options, own=((), ())):
+    """Starts two processes with two devices each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    job = ("--coordinator", f"127.0.0.1:{port}", "--num-processes", 2, "--process-id")
+    return [
+        subprocess.Popen(
+            arguments("train", path, "--run-dir", run_dir, *job, i, *options, *own[i]),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=on(2),
+        )
+        for i in range(2)
+    ]
+
+
+def outcome(process):
+    """Exit status, and what was said by us on both streams."""
+    try:
+        said = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    streams = [
+        [line for line in text.splitlines() if not line.startswith("[Gloo]")]
+        for text in said
+    ]
+    return process.returncode, *("\n".join(lines) for lines in streams)
+
+
+def succeed(processes):
+    outcomes = [outcome(process) for process in processes]
+    for status, _, errors in outcomes:
+        assert status == 0, errors
+    return [said for _, said, _ in outcomes]
+
+
+def assert_close(expected, found):
+    """Two runs did the same updates with the same results, to rounding."""
+    (update, theirs), (also, ours) = leaves(expected), leaves(found)
+    assert update == also
+    for a, b in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    for a, b in zip(rows(expected), rows(found), strict=True):
+        assert a.keys() == b.keys() and a["step"] == b["step"]
+        assert a["train/value_loss"] == pytest.approx(b["train/value_loss"], abs=1e-4)
+    theirs, ours = lineage(expected), lineage(found)
+    assert [line["parent"] for line in theirs] == [line["parent"] for line in ours]
+
+
+def lineage(run_dir):
+    lines = (run_dir / "lineage.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    """What ten updates ended in on one device and on eight, and what was said."""
+    home = tmp_path_factory.mktemp("lives")
+    script = Path(__file__).parent / "on_devices.py"
+    found = {}
+    for devices in (1, 8):
+        file = home / f"{devices}.npz"
+        done = subprocess.run(
+            [sys.executable, script, str(devices), file],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            env=ENVIRONMENT | {"NPROC": "16"},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        with np.load(file) as ended:
+            found[devices] = [ended[name] for name in ended], json.loads(done.stdout)
+    return found
+
+
+def test_results_do_not_depend_on_the_layout(lives):
+    """Ten updates and two generations; bit-identical on the same one."""
+    (one, said), (eight, also) = lives[1], lives[8]
+    for a, b in zip(one, eight, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    assert said["same again"] and also["same again"]
+
+
+def test_only_a_generation_communicates(lives):
+    """Also with an early stop, which is a loop as long as its longest member's."""
+    _, said = lives[8]
+    assert said["advance"] == []
+    assert "all-gather" in said["evolve"]
+
+
+def test_other_numbers_compile_nothing_on_any_layout(lives):
+    """Neither does a second population."""
+    for _, said in lives.values():
+        assert len({count for life in said["compiled"] for count in life}) == 1
+
+
+def test_two_processes_train_as_one(alone, shared):
+    """Two devices in each; one of them talks and writes."""
+    run_dir, (said, other) = shared
+    assert_close(alone, run_dir)
+    assert "4 devices of 2 processes" in said and "finished" in said
+    assert other == ""
+    assert len(list(run_dir.glob("events.out.tfevents.*"))) == 1
+
+
+def test_a_job_goes_on_with_other_devices_and_processes(path, alone, shared, tmp_path):
+    """From two processes to one with three devices, and from one to two."""
+    run_dir, _ = shared
+    more = ("--total-timesteps", 32 * 12, "--gamma", "0.95")
+    train(path, alone, 1, "--resume", *more)
+    said = train(path, run_dir, 3, "--resume", *more)
+    assert "cpu (cpu), 2 devices" in said and "gamma: 0.99 -> 0.95" in said
+    assert_close(alone, run_dir)
+    more = ("--total-timesteps", 32 * 14, "--gamma", "0.9")
+    train(path, alone, 1, "--resume", *more)
+    said, _ = succeed(begin_two(path, run_dir, "--resume", *more))
+    assert "resuming after update 12 of 14" in said
+    assert_close(alone, run_dir)
+
+
+@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_a_killed_process_ends_the_job(path, tmp_path, killed):
+    """Within a minute, with a message; the run goes on from its checkpoint."""
+    run_dir = tmp_path / "run"
+    processes = begin_two(path, run_dir, *LONG)
+    wait_for_checkpoint(processes[0], run_dir)
+    processes[killed].kill()
+    began = time.monotonic()
+    status, _, errors = outcome(processes[1 - killed])
+    assert time.monotonic() - began < 60
+    if status == -signal.SIGABRT:  # JAX was first to end it.
+        assert killed == 0 and "another task died" in errors
+    else:
+        assert status == 5, errors
+        assert "another process of this job has ended" in errors
+        assert "--resume" in errors and "Traceback" not in errors
+    processes[killed].communicate()
+    newest = saved(run_dir)[-1]
+    budget = ("--total-timesteps", 32 * (newest + 4))
+    said = train(path, run_dir, 2, "--resume", *budget)
+    assert f"resuming after update {newest} of {newest + 4}" in said
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_all(path, tmp_path):
+    run_dir = tmp_path / "run"
+    processes = begin_two(path, run_dir, *LONG)
+    wait_for_checkpoint(processes[0], run_dir)
+    processes[1].send_signal(signal.SIGTERM)
+    for process in processes:
+        status, _, errors = outcome(process)
+        assert status == 130, errors
+        assert "Traceback" not in errors
+    assert saved(run_dir)
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_one_process_ends_the_job(path, tmp_path):
+    run_dir = tmp_path / "run"
+    processes = begin_two(path, run_dir, *LONG)
+    wait_for_checkpoint(processes[0], run_dir)
+    fill(run_dir / "metrics.jsonl")
+    (status, _, errors), (other, _, also) = map(outcome, processes)
+    assert status == 3, errors
+    assert "No space left on device" in errors and "--resume" in errors
+    assert other in (5, -signal.SIGABRT), also
+    assert "another" in also
+
+
+def fill(log):
+    """What is written to a log from now on finds the disk full."""
+    full = log.with_name("full")
+    full.symlink_to("/dev/full")
+    log.rename(log.with_name("kept"))
+    full.rename(log)
+
+
+def test_a_disk_that_fills_up_costs_nothing_but_time(path, tmp_path):
+    """One line says so; with room again, the run goes on from its checkpoint."""
+    run_dir = tmp_path / "run"
+    process = subprocess.Popen(
+        arguments("train", path, "--run-dir", run_dir, *LONG),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=on(2),
+    )
+    wait_for_checkpoint(process, run_dir)
+    fill(run_dir / "metrics.jsonl")
+    status, _, errors = outcome(process)
+    assert status == 3
+    first, *rest = errors.splitlines()
+    assert first.startswith("error: ") and "No space left on device" in first
+    assert len(rest) == 1 and rest[0].endswith("--resume")
+    (run_dir / "kept").replace(run_dir / "metrics.jsonl")
+    newest = saved(run_dir)[-1]
+    budget = ("--total-timesteps", 32 * (newest + 4))
+    said = train(path, run_dir, 2, "--resume", *budget)
+    assert f"resuming after update {newest} of {newest + 4}" in said
+    whole = tmp_path / "whole"
+    train(path, whole, 2, *budget)
+    assert_same(whole, run_dir)
+    assert lineage(whole) == lineage(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--process-id", 0], "--run-dir: expected"),
+        (["--run-dir", "{home}/run", "--process-id", 0], "coordinator"),
+        (["--run-dir", "{home}/run", "--cluster"], "coordinator"),
+    ],
+)
+def test_jobs_that_cannot_start_are_said(path, tmp_path, options, said):
+    options = [str(option).format(home=tmp_path) for option in options]
+    done = command("train", path, *options, timeout=LIMIT)
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_processes_take_equal_shares(path, tmp_path):
+    processes = begin_two(path, tmp_path / "run", "--pbt.size", 7)
+    for process in processes:
+        status, _, errors = outcome(process)
+        assert status == 2
+        assert "7 members: expected a multiple of the 2 processes" in errors
+
+
+def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
+    processes = begin_two(path, shared[0])
+    (status, _, errors), (other, _, also) = map(outcome, processes)
+    assert status == other == 2
+    assert "holds a run already" in errors and "process 0 cannot go on" in also
+
+
+@pytest.mark.parametrize(
+    ("members", "devices", "used"), [(8, 3, 2), (7, 3, 1), (6, 3, 3), (1, 4, 1)]
+)
+def test_as_many_devices_as_take_equal_shares(members, devices, used):
+    code = (
+        "from ppo_jax.pbt.mesh import over_all_devices;"
+        f"print(len(over_all_devices({members}).devices))"
+    )
+    assert run_python(code, on(devices)) == str(used)
+
+
+@pytest.mark.parametrize(
+    ("given", "devices", "threads"),
+    [
+        ({}, "cores", "2 * cores"),
+        ({"JAX_NUM_CPU_DEVICES": "3"}, "3", "cores + 3"),
+        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=5"}, "5", "cores + 5"),
+        ({"NPROC": "9"}, "cores", "9"),
+    ],
+)
+def test_a_cpu_has_a_device_for_every_core_and_threads_to_spare(
+    given, devices, threads
+):
+    """XLA's pool could wait for itself otherwise; what the user has set stays."""
+    code = (
+        "import os; from ppo_jax import job; job.prepare(); import jax;"
+        "print(jax.device_count(), os.environ['NPROC'])"
+    )
+    names = {"cores": len(os.sched_getaffinity(0))}
+    without = {k: v for k, v in os.environ.items() if k not in ("NPROC", "XLA_FLAGS")}
+    expected = f"{eval(devices, names)} {eval(threads, names)}"
+    assert run_python(code, without | given) == expected
+
+
+def run_python(code, environment):
+    return subprocess.check_output(
+        [sys.executable, "-c", code], text=True, timeout=LIMIT, env=environment
+    ).strip()
