@@ -16,10 +16,11 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import experiment, settings, training
-from ppo_jax.aggregate import interval, probability_of_improvement
+from ppo_jax import experiment, training
 from ppo_jax.pbt import Maximize, population
 from ppo_jax.pbt.report import fittest
+from ppo_jax.sweeps import settings
+from ppo_jax.sweeps.aggregate import interval, probability_of_improvement
 
 SEEDS = 1000
 """Between two repetitions."""

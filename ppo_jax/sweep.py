@@ -80,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    from ppo_jax import cohorts, experiment, job, settings
+    from ppo_jax import experiment, job
+    from ppo_jax.sweeps import cohorts, settings
 
     job.prepare()
     if options.resume:
@@ -113,9 +114,9 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
     """The grid, each of its points with every draw."""
     import jax
 
-    from ppo_jax import settings
     from ppo_jax.experiment import ExperimentError
     from ppo_jax.metrics import EVALUATIONS
+    from ppo_jax.sweeps import settings
 
     if options.metric not in EVALUATIONS:
         known = ", ".join(EVALUATIONS)
@@ -138,7 +139,8 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
 
 def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
     """Batches that fit into memory; how large they are is decided once."""
-    from ppo_jax import cohorts, files
+    from ppo_jax import files
+    from ppo_jax.sweeps import cohorts
 
     most = SHARE_OF_MEMORY * cohorts.capacity()
     room = most if options.memory is None else options.memory * MIB
@@ -160,7 +162,8 @@ def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
 
 def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     """Trains what is not finished; whatever is, is in `results.json`."""
-    from ppo_jax import cohorts, files, scores, settings
+    from ppo_jax import files
+    from ppo_jax.sweeps import cohorts, scores, settings
 
     hint = (
         f"go on with: python -m ppo_jax.sweep {options.experiment} "

@@ -11,7 +11,15 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # other.
 LAYERS = (
     ("types",),
-    ("aggregate", "component", "deferred", "files", "job", "metrics", "tree"),
+    (
+        "component",
+        "deferred",
+        "files",
+        "job",
+        "metrics",
+        "sweeps.aggregate",
+        "tree",
+    ),
     (
         "alerts",
         "distributions",
@@ -87,10 +95,10 @@ LAYERS = (
         "pbt.lineage",
         "pbt.report",
     ),
-    ("figures", "interrupt", "settings", "watchdog"),
+    ("figures", "interrupt", "sweeps.settings", "watchdog"),
     ("training",),
-    ("cohorts", "runs"),
-    ("scores",),
+    ("runs", "sweeps.cohorts"),
+    ("sweeps.scores",),
     (
         "evaluate",
         "export",

@@ -10,7 +10,8 @@ import pytest
 from runs import EXPERIMENT, begin, command
 from scipy import stats
 
-from ppo_jax import cohorts, experiment, settings, training
+from ppo_jax import experiment, training
+from ppo_jax.sweeps import cohorts, settings
 
 RATE = "optimizer.learning_rate"
 GRID = (f"{RATE}=1e-4,1e-2", "num_epochs=1,2")

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax import files, metrics, settings
-from ppo_jax.aggregate import interquartile_mean, interval, probability_of_improvement
-from ppo_jax.cohorts import Member
+from ppo_jax import files, metrics
 from ppo_jax.metrics import EVALUATIONS
-from ppo_jax.settings import Setting
+from ppo_jax.sweeps import settings
+from ppo_jax.sweeps.aggregate import (
+    interquartile_mean,
+    interval,
+    probability_of_improvement,
+)
+from ppo_jax.sweeps.cohorts import Member
+from ppo_jax.sweeps.settings import Setting
 
 Score = dict[str, Any]
 """One run: its setting, seed, how it ended, and its evaluations over steps."""

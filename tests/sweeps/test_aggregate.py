@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppo_jax.aggregate import interquartile_mean, interval, probability_of_improvement
+from ppo_jax.sweeps.aggregate import (
+    interquartile_mean,
+    interval,
+    probability_of_improvement,
+)
 
 RANDOM = np.random.default_rng(0)
 

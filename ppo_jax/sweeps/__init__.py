@@ -1,0 +1,1 @@
+"""Sweeps: many settings and seeds, in as few programs as go."""
