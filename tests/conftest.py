@@ -1,4 +1,4 @@
-"""Strict numerics, a compilation cache, and the fixtures that all tests share."""
+"""Strict numerics, quick compilations, and the fixtures that all tests share."""
 
 import os
 from pathlib import Path
@@ -15,6 +15,12 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = Path(__file__).parent.parent / ".cache" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def pytest_configure(config):
+    """Compiles in a hurry, unless something is to run for long."""
+    hurry = "not slow" in config.option.markexpr
+    jax.config.update("jax_disable_most_optimizations", hurry)
 
 
 @pytest.fixture

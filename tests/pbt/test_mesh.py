@@ -195,6 +195,7 @@ def test_two_processes_train_as_one(alone, shared):
     assert len(list(run_dir.glob("events.out.tfevents.*"))) == 1
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_with_other_devices_and_processes(path, alone, shared, tmp_path):
     """From two processes to one with three devices, and from one to two."""
     run_dir, _ = shared
@@ -210,7 +211,8 @@ def test_a_job_goes_on_with_other_devices_and_processes(path, alone, shared, tmp
     assert_close(alone, run_dir)
 
 
-@pytest.mark.parametrize("killed", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_process_ends_the_job(path, tmp_path, killed):
     """Within a minute, with a message; the run goes on from its checkpoint."""
     run_dir = tmp_path / "run"
@@ -267,6 +269,7 @@ def fill(log):
     full.rename(log)
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_costs_nothing_but_time(path, tmp_path):
     """One line says so; with room again, the run goes on from its checkpoint."""
     run_dir = tmp_path / "run"

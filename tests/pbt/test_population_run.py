@@ -133,6 +133,7 @@ def test_a_generation_is_told_in_the_metrics(finished):
         assert log[update + 2]["train/learning_rate"] == pytest.approx(median, 1e-4)
 
 
+@pytest.mark.slow
 def test_killed_a_population_ends_the_same(path, tmp_path):
     """PROP-18.1: SIGKILL after some generations; lineage, log and state agree."""
     budget = ("--total-timesteps", 32 * 60, "--eval-phases", 1)
