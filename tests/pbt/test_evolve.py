@@ -257,8 +257,11 @@ def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
     np.testing.assert_array_equal(
         metrics["train/learning_rate"][0], generation.numbers[RATE]
     )
-    np.testing.assert_array_equal(
-        metrics["train/clip_range"][0], generation.numbers["terms.0.clip_eps"]
+    # A mean over examples, which rounds.
+    np.testing.assert_allclose(
+        metrics["train/clip_range"][0],
+        generation.numbers["terms.0.clip_eps"],
+        rtol=1e-6,
     )
 
 
