@@ -1,6 +1,6 @@
 """What it is worth to train under attack: the same agents with and without it.
 
-    python experiments/sa_gain.py experiments/sa_pendulum.py --eps 0.2
+    python experiments/sa_gain.py experiments/sa_cartpole.py --eps 0.5
     python experiments/sa_gain.py experiments/sa_memory.py --eps 1.0
 
 trains seeds of both in one program, in which an adversary without rows and a
@@ -27,7 +27,7 @@ from ppo_jax.pbt import population
 from ppo_jax.terms import RobustKL
 
 HERE = Path(__file__).parent
-config = runpy.run_path(str(HERE / "sa_pendulum.py"))["config"]
+config = runpy.run_path(str(HERE / "sa_cartpole.py"))["config"]
 EPISODES = 64
 
 
