@@ -88,7 +88,7 @@ def test_without_the_optimiser_statistics_and_controllers_are_kept(run):
     restored = snapshot.restore(kept)
     for name in ("params", "config", "obs_moments", "return_scale", "memories"):
         assert_same(getattr(restored, name), getattr(run.learner, name))
-    assert restored.epoch_share == run.learner.epoch_share < 1
+    assert restored.stop_memory == run.learner.stop_memory < 1
     old, new = run.learner.opt_state, restored.opt_state
     statistics = state_of(new, ScaleByVarianceState)
     assert_same(statistics, state_of(old, ScaleByVarianceState))
