@@ -8,7 +8,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ppo_jax.metrics import VANISHING, match, table
+from ppo_jax import tables
+from ppo_jax.metrics import match
+from ppo_jax.reductions import VANISHING
 
 
 class Alert(NamedTuple):
@@ -269,7 +271,7 @@ def document() -> str:
             for row in ALERTS
             if row.name == name
         ]
-        parts.append(f"\n## `{name}`\n\n{table(HEADER, cells)}")
+        parts.append(f"\n## `{name}`\n\n{tables.markdown(HEADER, cells)}")
     return "".join(parts)
 
 

@@ -49,6 +49,14 @@ class Distribution(Protocol):
         """KL(self ‖ other), exact, summed over components, `[...]`."""
         ...
 
+    def margin(self, raw: Array) -> Array:
+        """How far the action is ahead of any other, in nats, `[...]`.
+
+        The log-density where no other is next to it. Unlike a probability near 1, it
+        has a gradient however sure the policy is (Carlini & Wagner, 2017).
+        """
+        ...
+
     def to_action(self, raw: Array) -> Array:
         """What the environment gets."""
         ...
@@ -122,6 +130,12 @@ class Categorical:
         log_p, log_q = self._log_probs(), other._log_probs()
         return jnp.sum(jnp.exp(log_p) * (log_p - log_q), axis=-1)
 
+    def margin(self, raw: Array) -> Array:
+        logits = _float32(self.logits)
+        taken = jax.nn.one_hot(raw, logits.shape[-1], dtype=bool)
+        own = jnp.sum(jnp.where(taken, logits, 0.0), axis=-1)
+        return own - jnp.max(jnp.where(taken, _MASKED_LOGIT, logits), axis=-1)
+
     def to_action(self, raw: Array) -> Array:
         return raw
 
@@ -166,6 +180,11 @@ class MultiCategorical:
         return jnp.stack([*map(Categorical.kl, self._each(), other._each())]).sum(
             axis=0
         )
+
+    def margin(self, raw: Array) -> Array:
+        """The sum over components."""
+        parts = [one.margin(raw[..., i]) for i, one in enumerate(self._each())]
+        return jnp.stack(parts).sum(axis=0)
 
     def to_action(self, raw: Array) -> Array:
         return raw
@@ -237,6 +256,9 @@ class DiagGaussian:
         t = 2 * jnp.log(_float32(self.scale) / scale)
         # expm1(t) − t loses no digits where the policies almost agree.
         return 0.5 * jnp.sum(jnp.expm1(t) - t + d**2, axis=-1)
+
+    def margin(self, raw: Array) -> Array:
+        return self.log_prob(raw)
 
     def to_action(self, raw: Array) -> Array:
         chex.assert_equal_shape([raw, self.loc])

@@ -28,8 +28,9 @@ class Answer(NamedTuple):
 
 
 Answers = Callable[[PyTree], Answer]
-Show = Callable[[Answers, PyTree, Key], PyTree]
-"""What an agent is shown, given its answers, what there is to see, and a key."""
+Show = Callable[[Answers, Answer, PyTree, Key], PyTree]
+"""What an agent is shown, given its answers, the one that it would give had it always
+seen the truth, what there is to see, and a key."""
 
 
 def limit(env: Any) -> int:
@@ -65,23 +66,26 @@ def run_episodes(
     actor = rollout.start(config.env, network, num_episodes, key_start)
 
     def going(loop):
-        return (loop[1] < longest) & ~loop[3].all()
+        *_, time, _, ended = loop
+        return (time < longest) & ~ended.all()
 
     def step(loop):
-        actor, time, total, ended = loop
+        actor, truth, time, total, ended = loop
         key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
         mask = rollout.action_masks(config.env, actor)
         obs = rollout.observe(learner, actor.obs)
 
-        def answers(obs):
+        def answers(obs, carry=actor.carry):
             return Answer(
                 *rollout.evaluate(
-                    network, learner.params, actor.carry, obs, actor.reset, mask
+                    network, learner.params, carry, obs, actor.reset, mask
                 )
             )
 
         if show is not None:
-            obs = show(answers, obs, jax.random.fold_in(key_action, 1))
+            honest = answers(obs, truth)
+            obs = show(answers, honest, obs, jax.random.fold_in(key_action, 1))
+            truth = honest.carry
         policy, _, carry = answers(obs)
         action = policy.mode() if deterministic else policy.sample(key_action)
         timestep, env_state = jax.vmap(config.env.step)(
@@ -94,11 +98,11 @@ def run_episodes(
         actor = dataclasses.replace(
             actor, env_state=env_state, obs=timestep.obs, reset=last, carry=carry
         )
-        return actor, time + 1, total, ended | last
+        return actor, truth, time + 1, total, ended | last
 
     nothing = jnp.zeros(num_episodes)
-    loop = (actor, jnp.int32(0), nothing, nothing > 0)
-    _, _, total, ended = jax.lax.while_loop(going, step, loop)
+    loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
+    *_, total, ended = jax.lax.while_loop(going, step, loop)
     return total, ended
 
 

@@ -22,10 +22,10 @@ from ppo_jax import (
     optimizers,
     return_scale,
     schedules,
+    tables,
     terms,
 )
 from ppo_jax.component import is_component
-from ppo_jax.metrics import table
 
 MODULES = (
     config,
@@ -86,7 +86,7 @@ def document() -> str:
             rows = _rows(component)
             if rows:
                 name = f"{_short(module)}.{component.__name__}"
-                parts.append(f"\n## `{name}`\n\n{table(HEADER, rows)}")
+                parts.append(f"\n## `{name}`\n\n{tables.markdown(HEADER, rows)}")
     return "".join(parts)
 
 

@@ -3,78 +3,26 @@
 `python -m ppo_jax.metrics` prints the table as `docs/metrics.md`.
 """
 
-import math
-from collections.abc import Callable, Iterable
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-VANISHING = 1e-8
-"""A gradient of a smaller norm teaches nothing, and is no divisor."""
-
-
-class Reduction(NamedTuple):
-    """One number of the values `[n]` that the updates of a phase gave."""
-
-    text: str
-    of: Callable[..., float]
-
-
-def _known(values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values, np.float64)
-    return values[~np.isnan(values)]
-
-
-def _mean(values: np.ndarray) -> float:
-    known = _known(values)
-    return float(known.mean()) if known.size else math.nan
-
-
-def _largest(values: np.ndarray) -> float:
-    known = _known(values)
-    return float(known.max()) if known.size else math.nan
-
-
-def _total(values: np.ndarray) -> float:
-    return float(_known(values).sum())
-
-
-def _quotient(total: np.ndarray, count: np.ndarray) -> float:
-    return _total(total) / _total(count) if _total(count) else math.nan
-
-
-def _deviation(squares: np.ndarray, total: np.ndarray, count: np.ndarray) -> float:
-    mean = _quotient(total, count)
-    return math.sqrt(max(_quotient(squares, count) - mean**2, 0.0))
-
-
-def _any(count: np.ndarray) -> float:
-    return float(_total(count) > 0)
-
-
-def _product(each: np.ndarray, count: np.ndarray) -> float:
-    return _total(np.asarray(each, np.float64) * np.asarray(count, np.float64))
-
-
-def _steps_with(each: np.ndarray, count: np.ndarray) -> float:
-    return _product(np.asarray(each) > 0, count)
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> float:
-    dividend, divisor = _mean(above), _mean(below)
-    return dividend / divisor if min(dividend, divisor) > VANISHING else math.nan
-
-
-MEAN = Reduction("mean", _mean)
-SUM = Reduction("sum", _total)
-LARGEST = Reduction("largest", _largest)
-QUOTIENT = Reduction("sum / number", _quotient)
-DEVIATION = Reduction("deviation of all", _deviation)
-ANY = Reduction("1 or 0", _any)
-RATIO = Reduction("ratio of means", _ratio)
-PRODUCT = Reduction("sum over steps", _product)
-STEPS_WITH = Reduction("steps with any", _steps_with)
-HOST = Reduction("once", _mean)
+from ppo_jax import tables
+from ppo_jax.reductions import (
+    ANY,
+    DEVIATION,
+    HOST,
+    LARGEST,
+    MEAN,
+    PRODUCT,
+    QUOTIENT,
+    RATIO,
+    STEPS_WITH,
+    SUM,
+    VANISHING,
+    Reduction,
+)
 
 
 class Metric(NamedTuple):
@@ -102,27 +50,51 @@ SQUARES = "episodes/return_square_sum"
 LIVED = ("episodes/length_sum", "episodes/count")
 COSTS = ("costs/sum", "costs/count")
 NORM = "gradient"
+TAIL = "`CVaR` or `CVaRConstraint`"
+ATTACKED, SMOOTHED = "`adversary`", "`RobustKL`"
+TAKEN = "train/n_minibatches_done"
+SEEN = "`obs_clip`"
 EVALUATED = "an evaluation in this phase"
+NOBODY = "it is so for all members"
+SEARCHED = "`pbt`, in a generation"
+MANY = "more than one member"
+
+# Rows that have their condition in common.
+ended = functools.partial(Metric, null=NO_EPISODE)
+weighed = functools.partial(Metric, null=NO_WEIGHT)
+standardized = functools.partial(weighed, needs="`standardization`")
+grouped = functools.partial(
+    Metric, needs="`appraisal`", null="targets vary in no group"
+)
+stepped = functools.partial(Metric, null=NO_STEP)
+surrogate = functools.partial(stepped, needs="`Surrogate`")
+imitated = functools.partial(stepped, needs="`AdvantageWeighted`")
+attacked = functools.partial(stepped, needs=ATTACKED)
+of_tail = functools.partial(Metric, needs=TAIL)
+constrained = functools.partial(Metric, needs="`CVaRConstraint`")
+remembered = functools.partial(Metric, needs="a memory")
+scaled = functools.partial(Metric, needs="`vgs`")
+gated = functools.partial(Metric, needs="an optimiser with utilities")
+host = functools.partial(Metric, reduction=HOST)
+evaluated = functools.partial(host, needs=EVALUATED)
+searched = functools.partial(host, needs=SEARCHED)
 
 ROLLOUT = (
-    Metric(
+    ended(
         *("rollout/ep_rew_mean", "reward", "Return of the episodes that ended."),
         *(QUOTIENT, PAID),
-        null=NO_EPISODE,
     ),
-    Metric(
+    ended(
         *("rollout/ep_rew_std", "reward", "Deviation of those returns."),
         *(DEVIATION, (SQUARES, *PAID)),
-        null=NO_EPISODE,
     ),
-    Metric(
+    ended(
         *("rollout/ep_len_mean", "steps", "Length of the episodes that ended."),
         *(QUOTIENT, LIVED),
-        null=NO_EPISODE,
     ),
     Metric(
-        *("rollout/episodes", "episodes", "Episodes that ended with a finite return."),
-        *(SUM, ("episodes/count",)),
+        *("rollout/episodes", "episodes"),
+        *("Episodes that ended with a finite return.", SUM, ("episodes/count",)),
     ),
     Metric(
         *("rollout/cost_mean", "cost", "Mean of the finite costs of steps."),
@@ -144,60 +116,40 @@ ROLLOUT = (
     ),
 )
 POLICY = (
-    Metric(
-        *("train/policy_loss", "", "Clipped surrogate; below 0 is better than before."),
-        needs="`Surrogate`",
-        null=NO_STEP,
+    surrogate(
+        *("train/policy_loss", ""),
+        "Clipped surrogate; below 0 is better than before.",
     ),
-    Metric(
-        *("train/clip_fraction", "share", "Examples whose ratio left the clip range."),
-        needs="`Surrogate`",
-        null=NO_STEP,
+    surrogate(
+        *("train/clip_fraction", "share"),
+        "Examples whose ratio left the clip range.",
     ),
-    Metric(
-        *("train/clip_range", "", "ε of the surrogate in force."),
-        needs="`Surrogate`",
-        null=NO_STEP,
-    ),
-    Metric(
+    surrogate("train/clip_range", "", "ε of the surrogate in force."),
+    stepped(
         *("train/policy_entropy", "nats"),
         "Entropy of the policy; that of real actions is differential, may be negative.",
         needs="`Entropy` or `AdaptiveEntropy`",
-        null=NO_STEP,
     ),
     Metric(
         *("train/ent_coef", "", "Coefficient of the entropy bonus."),
         needs="`AdaptiveEntropy`",
     ),
-    Metric(
-        *("train/policy_bc_loss", "", "Loss of imitation, its coefficient included."),
-        needs="`AdvantageWeighted`",
-        null=NO_STEP,
+    imitated(
+        *("train/policy_bc_loss", ""),
+        "Loss of imitation, its coefficient included.",
     ),
-    Metric(
+    imitated(
         *("train/policy_bc_vs_ppo_ratio", "share"),
         "|imitation| / (|imitation| + |surrogate|), per example at a ratio of 1.",
-        needs="`AdvantageWeighted`",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/bc_weight", "", "exp(advantage / temperature), bounded."),
-        needs="`AdvantageWeighted`",
-        null=NO_STEP,
-    ),
-    Metric(
-        *("train/imitation_loss", "", "−ln π of demonstrations, with its coefficient."),
+    imitated("train/bc_weight", "", "exp(advantage / temperature), bounded."),
+    stepped(
+        *("train/imitation_loss", ""),
+        "−ln π of demonstrations, with its coefficient.",
         needs="`Imitation`",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/approx_kl", "nats", "KL(π_old ‖ π_new), estimator k3."),
-        null=NO_STEP,
-    ),
-    Metric(
-        *("train/approx_kl_k1", "nats", "The same by k1, the mean of −ln ratio."),
-        null=NO_STEP,
-    ),
+    stepped("train/approx_kl", "nats", "KL(π_old ‖ π_new), estimator k3."),
+    stepped("train/approx_kl_k1", "nats", "The same by k1, the mean of −ln ratio."),
     Metric(
         *("train/target_kl", "nats", "Divergence that a step should not exceed."),
         needs="`early_stop`",
@@ -213,59 +165,38 @@ POLICY = (
         needs="`early_stop`",
     ),
     Metric(
-        *("train/kl_penalty_beta", "", "Coefficient of the penalty on the divergence."),
+        *("train/kl_penalty_beta", ""),
+        "Coefficient of the penalty on the divergence.",
         needs="`KlPenalty`",
     ),
-    Metric(
-        *("train/ratio_mean", "", "π_new(a) / π_old(a), clamped; near 1."),
-        null=NO_STEP,
-    ),
-    Metric(
-        *("train/ratio_var", "", "Mean square of that ratio − 1."),
-        null=NO_STEP,
-    ),
-    Metric(
+    stepped("train/ratio_mean", "", "π_new(a) / π_old(a), clamped; near 1."),
+    stepped("train/ratio_var", "", "Mean square of that ratio − 1."),
+    stepped(
         *("train/log_ratio_max_abs", "nats", "Largest |ln ratio| of an update."),
         LARGEST,
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/log_ratio_extreme_fraction", "share", "Examples with |ln ratio| > 10"),
-        null=NO_STEP,
+    stepped(
+        *("train/log_ratio_extreme_fraction", "share"),
+        "Examples with |ln ratio| > 10",
     ),
-    Metric(
-        *("train/log_ratio_clamp_frac", "share", "Examples with |ln ratio| > 20"),
-        null=NO_STEP,
+    stepped("train/log_ratio_clamp_frac", "share", "Examples with |ln ratio| > 20"),
+    weighed(
+        *("train/advantages_mean_raw", "reward"),
+        "Mean advantage before it is scaled.",
     ),
-    Metric(
-        *("train/advantages_mean_raw", "reward", "Mean advantage before it is scaled."),
-        null=NO_WEIGHT,
+    weighed("train/advantages_std_raw", "reward", "Deviation of those advantages."),
+    standardized("train/advantages_norm_mean", "", "Mean of the scaled advantages; 0."),
+    standardized(
+        *("train/advantages_norm_std", ""),
+        "Their deviation; 1, or 0 without signal.",
     ),
-    Metric(
-        *("train/advantages_std_raw", "reward", "Deviation of those advantages."),
-        null=NO_WEIGHT,
-    ),
-    Metric(
-        *("train/advantages_norm_mean", "", "Mean of the scaled advantages; 0."),
-        needs="`standardization`",
-        null=NO_WEIGHT,
-    ),
-    Metric(
-        *("train/advantages_norm_std", "", "Their deviation; 1, or 0 without signal."),
-        needs="`standardization`",
-        null=NO_WEIGHT,
-    ),
-    Metric(
+    standardized(
         *("train/advantages_norm_max_abs", "", "The largest of their sizes."),
         LARGEST,
-        needs="`standardization`",
-        null=NO_WEIGHT,
     ),
-    Metric(
+    standardized(
         *("train/advantages_zero_std", "share"),
         "Steps in groups whose advantages do not vary beyond rounding; set to 0.",
-        needs="`standardization`",
-        null=NO_WEIGHT,
     ),
     Metric(
         *("train/gae_clip_count", "steps", "Errors and advantages clipped to ±10⁶."),
@@ -273,29 +204,22 @@ POLICY = (
     ),
 )
 VALUE = (
-    Metric(
-        *("train/value_loss", "", "Loss of the critics, their mean, clipping included"),
+    stepped(
+        *("train/value_loss", ""),
+        "Loss of the critics, their mean, clipping included",
         needs="`Value`",
-        null=NO_STEP,
     ),
-    Metric(
+    stepped(
         *("train/vf_coef", "", "Coefficient of the value loss in force."),
         needs="`Value`",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/value_clip_fraction", "share", "Predictions that clipping held back."),
+    stepped(
+        *("train/value_clip_fraction", "share"),
+        "Predictions that clipping held back.",
         needs="`Value` with `clip_eps`",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/value_pred_mean", "reward", "Mean value when acting."),
-        null=NO_WEIGHT,
-    ),
-    Metric(
-        *("train/target_return_mean", "reward", "Mean λ-return."),
-        null=NO_WEIGHT,
-    ),
+    weighed("train/value_pred_mean", "reward", "Mean value when acting."),
+    weighed("train/target_return_mean", "reward", "Mean λ-return."),
     Metric(
         *("train/explained_variance", "", "1 − Var[target − value] / Var[target]."),
         null="targets do not vary",
@@ -318,107 +242,60 @@ VALUE = (
         needs="`appraisal` and `holdout_envs`",
         null="targets do not vary",
     ),
-    Metric(
+    grouped(
         *("train/ev/mean_grouped_weighted", ""),
         "`train/explained_variance` of each group, averaged by their weight.",
-        needs="`appraisal`",
-        null="targets vary in no group",
     ),
-    Metric(
-        *("train/ev/mean_grouped_unweighted", "", "Plain mean over the groups."),
-        needs="`appraisal`",
-        null="targets vary in no group",
-    ),
-    Metric(
-        *("train/ev/median_grouped", "", "Their median."),
-        needs="`appraisal`",
-        null="targets vary in no group",
-    ),
-    Metric(
+    grouped("train/ev/mean_grouped_unweighted", "", "Plain mean over the groups."),
+    grouped("train/ev/median_grouped", "", "Their median."),
+    grouped(
         *("train/ev/mean_grouped_weighted_after", ""),
         "The mean by weight once the critics have learned from those targets.",
-        needs="`appraisal`",
-        null="targets vary in no group",
     ),
-    Metric(
-        *("train/ev/mean_grouped_unweighted_after", "", "Plain mean, likewise."),
-        needs="`appraisal`",
-        null="targets vary in no group",
-    ),
-    Metric(
-        *("train/ev/median_grouped_after", "", "Median, likewise."),
-        needs="`appraisal`",
-        null="targets vary in no group",
-    ),
-    Metric(
-        *("train/return_scale_mean", "reward", "Mean of the return scale; 0 without."),
-    ),
-    Metric(
-        *("train/return_scale_std", "reward", "Unit of the return scale; 1 without."),
-    ),
-    Metric(
+    grouped("train/ev/mean_grouped_unweighted_after", "", "Plain mean, likewise."),
+    grouped("train/ev/median_grouped_after", "", "Median, likewise."),
+    Metric("train/return_scale_mean", "reward", "Mean of the return scale; 0 without."),
+    Metric("train/return_scale_std", "reward", "Unit of the return scale; 1 without."),
+    weighed(
         *("train/value_target_below_frac", "share", "Targets below the lowest atom."),
         needs="`Categorical` critics",
-        null=NO_WEIGHT,
     ),
-    Metric(
-        *("train/value_target_above_frac", "share", "Targets above the highest atom."),
+    weighed(
+        *("train/value_target_above_frac", "share"),
+        "Targets above the highest atom.",
         needs="`Categorical` critics",
-        null=NO_WEIGHT,
     ),
 )
-TAIL = "`CVaR` or `CVaRConstraint`"
 RISK = (
-    Metric(
-        *("train/cvar_empirical", "reward", "Mean of the worst share α of outcomes."),
-        needs=TAIL,
-    ),
-    Metric(
-        *("train/cvar_var", "reward", "The best of them: value at risk."), needs=TAIL
-    ),
-    Metric(*("train/cvar_tail_size", "samples", "How many they are."), needs=TAIL),
-    Metric(
-        *("train/cvar_coef", "", "Weight of the tail against the mean."), needs=TAIL
-    ),
-    Metric(
+    of_tail("train/cvar_empirical", "reward", "Mean of the worst share α of outcomes."),
+    of_tail("train/cvar_var", "reward", "The best of them: value at risk."),
+    of_tail("train/cvar_tail_size", "samples", "How many they are."),
+    of_tail("train/cvar_coef", "", "Weight of the tail against the mean."),
+    stepped(
         *("train/cvar_loss", "", "Surrogate of the tail, before its weight."),
         needs=TAIL,
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/cvar_lambda", "", "Multiplier of the constraint."),
-        needs="`CVaRConstraint`",
-    ),
-    Metric(
-        *("train/cvar_gap", "", "(limit − CVaR) / deviation of advantages."),
-        needs="`CVaRConstraint`",
-    ),
-    Metric(
-        *("train/cvar_violation", "reward", "max(0, limit − CVaR)."),
-        needs="`CVaRConstraint`",
-    ),
-    Metric(
+    constrained("train/cvar_lambda", "", "Multiplier of the constraint."),
+    constrained("train/cvar_gap", "", "(limit − CVaR) / deviation of advantages."),
+    constrained("train/cvar_violation", "reward", "max(0, limit − CVaR)."),
+    stepped(
         *("train/cvar_predicted", "reward", "CVaR that the critic predicts."),
         needs="`PredictedCVaR`",
-        null=NO_STEP,
     ),
 )
-ATTACKED, SMOOTHED = "`adversary`", "`RobustKL`"
-TAKEN = "train/n_minibatches_done"
 ADVERSARY = (
-    Metric(
-        *("sa_ppo/num_adversarial", "examples", "Attacked ones of an optimiser step."),
-        needs=ATTACKED,
-        null=NO_STEP,
+    attacked(
+        *("sa_ppo/num_adversarial", "examples"),
+        "Attacked ones of an optimiser step.",
     ),
+    attacked("sa_ppo/num_clean", "examples", "Those that were not attacked."),
     Metric(
-        *("sa_ppo/num_clean", "examples", "Those that were not attacked."),
-        needs=ATTACKED,
-        null=NO_STEP,
-    ),
-    Metric(
-        *("sa_ppo/adversarial_samples", "examples", "Attacked ones, each time again."),
-        *(PRODUCT, ("sa_ppo/num_adversarial", TAKEN)),
+        *("sa_ppo/adversarial_samples", "examples"),
+        *(
+            "Attacked ones, each time again.",
+            PRODUCT,
+            ("sa_ppo/num_adversarial", TAKEN),
+        ),
         needs=ATTACKED,
     ),
     Metric(
@@ -431,100 +308,61 @@ ADVERSARY = (
         *(STEPS_WITH, ("sa_ppo/num_adversarial", TAKEN)),
         needs=ATTACKED,
     ),
-    Metric(
-        *("sa_ppo/adversarial_ratio", "share", "Attacked examples, by their weight."),
-        needs=ATTACKED,
-        null=NO_STEP,
+    attacked(
+        *("sa_ppo/adversarial_ratio", "share"),
+        "Attacked examples, by their weight.",
     ),
-    Metric(
-        *("sa_ppo/current_epsilon", "observation", "ε in force."),
-        needs=ATTACKED,
-        null=NO_STEP,
-    ),
-    Metric(
+    attacked("sa_ppo/current_epsilon", "observation", "ε in force."),
+    attacked(
         *("sa_ppo/avg_perturbation_norm", "observation"),
         "Size of a perturbation, in the attack's norm; 0 without attacked examples.",
-        needs=ATTACKED,
-        null=NO_STEP,
     ),
-    Metric(
+    attacked(
         *("sa_ppo/boundary_fraction", "share"),
         "Components of attacked observations that moved by ε.",
-        needs=ATTACKED,
-        null=NO_STEP,
     ),
-    Metric(
-        *("sa_ppo/attack_success", "", "By how much an attack raised its target."),
-        needs=ATTACKED,
-        null=NO_STEP,
-    ),
-    Metric(
+    attacked("sa_ppo/attack_success", "", "By how much an attack raised its target."),
+    stepped(
         *("sa_ppo/kl_divergence", "nats"),
         "KL(π(·|s) ‖ π(·|ŝ)) in closed form, mean over attacked examples.",
         needs=SMOOTHED,
-        null=NO_STEP,
     ),
-    Metric(
-        *("sa_ppo/robust_kl_penalty", "", "Its share of the loss."),
-        needs=SMOOTHED,
-        null=NO_STEP,
-    ),
+    stepped("sa_ppo/robust_kl_penalty", "", "Its share of the loss.", needs=SMOOTHED),
 )
 STEPS = (
-    Metric(*("train/loss", "", "The whole objective."), null=NO_STEP),
+    stepped("train/loss", "", "The whole objective."),
     Metric("train/learning_rate", "", "Step size of the optimiser."),
     Metric("train/n_minibatches_done", "steps", "Optimiser steps of an update."),
     Metric("train/n_epochs_completed", "epochs", "Epochs with a step, of an update."),
-    Metric(
-        *("train/grad_norm_pre_clip", NORM, "Global norm of the raw gradients."),
-        null=NO_STEP,
-    ),
-    Metric(
-        *("train/grad_norm_post_clip", NORM, "That norm once scaled and clipped."),
-        null=NO_STEP,
-    ),
-    Metric(
-        *("train/grad_norm/actor_mlp", NORM, "Of the actor's torso, raw."),
-        null=NO_STEP,
-    ),
-    Metric(
+    stepped("train/grad_norm_pre_clip", NORM, "Global norm of the raw gradients."),
+    stepped("train/grad_norm_post_clip", NORM, "That norm once scaled and clipped."),
+    stepped("train/grad_norm/actor_mlp", NORM, "Of the actor's torso, raw."),
+    stepped(
         *("train/grad_norm/actor_lstm", NORM, "Of the actor's LSTM or GRU."),
         needs="a memory",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/grad_norm/policy_head", NORM, "Of the policy's last layer."),
-        null=NO_STEP,
-    ),
-    Metric(
+    stepped("train/grad_norm/policy_head", NORM, "Of the policy's last layer."),
+    stepped(
         *("train/grad_norm/log_std", NORM, "Of the deviations of real actions."),
         needs="real actions",
-        null=NO_STEP,
     ),
-    Metric(
-        *("train/grad_norm/critic_mlp", NORM, "Of the critics' torsos."),
-        null=NO_STEP,
-    ),
-    Metric(
+    stepped("train/grad_norm/critic_mlp", NORM, "Of the critics' torsos."),
+    stepped(
         *("train/grad_norm/critic_lstm", NORM, "Of the critics' LSTM or GRU."),
         needs="a memory",
-        null=NO_STEP,
     ),
-    Metric(
+    stepped(
         *("train/grad_norm/head*", NORM),
         "Of critic 1, 2, …: all that is its own, but for its torso. Groups are "
         "disjoint: their squares add up to that of `train/grad_norm_pre_clip`.",
-        null=NO_STEP,
     ),
-    Metric(
+    stepped(
         *("train/grad_norm/other", NORM, "Of parameters that fit no group."),
         needs="a network of your own",
-        null=NO_STEP,
     ),
-    Metric(
+    stepped(
         *("train/critic*_grad_norm", NORM),
         "Of critic 1, 2, …: all that is its own, torso included.",
-        null=NO_STEP,
     ),
     Metric(
         *("train/critics_grad_ratio", ""),
@@ -535,14 +373,10 @@ STEPS = (
     ),
 )
 MEMORY = (
-    Metric(
-        *("lstm/*_norm", "", "Norm of a layer's carry, mean over environments."),
-        needs="a memory",
-    ),
-    Metric(*("lstm/*_mean", "", "Mean of its components."), needs="a memory"),
-    Metric(*("lstm/*_std", "", "Deviation of its components."), needs="a memory"),
+    remembered("lstm/*_norm", "", "Norm of a layer's carry, mean over environments."),
+    remembered("lstm/*_mean", "", "Mean of its components."),
+    remembered("lstm/*_std", "", "Deviation of its components."),
 )
-SEEN = "`obs_clip`"
 OBSERVATIONS = (
     Metric(
         *("debug/vecnormalize_mean_drift", "deviations"),
@@ -555,50 +389,25 @@ OBSERVATIONS = (
         needs=SEEN,
     ),
 )
-SCALED, GATED = "`vgs`", "an optimiser with utilities"
 OPTIMIZER = (
-    Metric(
-        *("train/vgs_scaling_factor_applied", "", "Factor of the last step."),
-        needs=SCALED,
-    ),
-    Metric(*("vgs/scaling_factor", "", "Factor of the next step."), needs=SCALED),
-    Metric(
-        *("vgs/normalized_variance", "", "Variance over squared mean, all leaves."),
-        needs=SCALED,
-    ),
-    Metric(
-        *("vgs/stochastic_var_*", "", "Percentiles and mean of it over leaves."),
-        needs=SCALED,
-    ),
-    Metric(*("vgs/capped", "share", "Updates with the variance capped."), needs=SCALED),
-    Metric(*("vgs/warmup_active", "share", "Updates not scaled yet."), needs=SCALED),
-    Metric(
-        *("vgs/skipped_leaves", "leaves", "Statistics that were not finite."),
-        needs=SCALED,
-    ),
-    Metric(
-        *("vgs/step_count", "steps", "Steps that the statistics saw.", LARGEST),
-        needs=SCALED,
-    ),
-    Metric(*("upgd/utility_*", "", "Least, greatest and range."), needs=GATED),
-    Metric(*("upgd/gate_mean", "", "Mean gate; a gate of 1 is open."), needs=GATED),
-    Metric(*("upgd/gate_std", "", "Deviation of the gates."), needs=GATED),
-    Metric(
-        *("upgd/gate_saturated_frac", "share", "Weights within 1 % of the extremes."),
-        needs=GATED,
-    ),
-    Metric(*("upgd/noise_std_mean", "", "Deviation of the noise."), needs=GATED),
-    Metric(
-        *("upgd/noise_to_signal", "", "Norm of the noise over the direction's."),
-        needs=GATED,
-    ),
-    Metric(*("upgd/update_norm", "", "Norm of the last update."), needs=GATED),
+    scaled("train/vgs_scaling_factor_applied", "", "Factor of the last step."),
+    scaled("vgs/scaling_factor", "", "Factor of the next step."),
+    scaled("vgs/normalized_variance", "", "Variance over squared mean, all leaves."),
+    scaled("vgs/stochastic_var_*", "", "Percentiles and mean of it over leaves."),
+    scaled("vgs/capped", "share", "Updates with the variance capped."),
+    scaled("vgs/warmup_active", "share", "Updates not scaled yet."),
+    scaled("vgs/skipped_leaves", "leaves", "Statistics that were not finite."),
+    scaled("vgs/step_count", "steps", "Steps that the statistics saw.", LARGEST),
+    gated("upgd/utility_*", "", "Least, greatest and range."),
+    gated("upgd/gate_mean", "", "Mean gate; a gate of 1 is open."),
+    gated("upgd/gate_std", "", "Deviation of the gates."),
+    gated("upgd/gate_saturated_frac", "share", "Weights within 1 % of the extremes."),
+    gated("upgd/noise_std_mean", "", "Deviation of the noise."),
+    gated("upgd/noise_to_signal", "", "Norm of the noise over the direction's."),
+    gated("upgd/update_norm", "", "Norm of the last update."),
 )
 ERRORS = (
-    Metric(
-        *("error/quarantined_steps", "steps", "Environment steps not finite."),
-        SUM,
-    ),
+    Metric("error/quarantined_steps", "steps", "Environment steps not finite.", SUM),
     Metric(
         *("error/skipped_steps", "steps", "Optimiser steps not taken for an error."),
         SUM,
@@ -608,100 +417,59 @@ ERRORS = (
     Metric("error/log_ratio_nan_count", "examples", "Whose ln ratio is NaN.", SUM),
     Metric("error/log_ratio_inf_count", "examples", "Whose ln ratio is ±∞.", SUM),
     Metric(
-        *("error/failure_streak", "updates", "In a row, without one step for an error"),
-        LARGEST,
+        *("error/failure_streak", "updates"),
+        *("In a row, without one step for an error", LARGEST),
     ),
     Metric("warn/*", "", "1 while an alert is active; see monitoring.", LARGEST),
 )
 HOSTED = (
-    Metric("eval/mean_reward", "reward", "Mean return.", HOST, needs=EVALUATED),
-    Metric("eval/std_reward", "reward", "Deviation of returns.", HOST, needs=EVALUATED),
-    Metric("eval/median_reward", "reward", "Their median.", HOST, needs=EVALUATED),
-    Metric("eval/q25_reward", "reward", "Lower quartile.", HOST, needs=EVALUATED),
-    Metric("eval/q75_reward", "reward", "Upper quartile.", HOST, needs=EVALUATED),
-    Metric(
-        *("eval/cvar_5_reward", "reward", "Mean of the worst 5 %.", HOST),
-        needs=EVALUATED,
-    ),
-    Metric("eval/episodes", "episodes", "How many.", HOST, needs=EVALUATED),
-    Metric(
-        *("eval/unfinished_episodes", "episodes", "Given up at their limit.", HOST),
-        needs=EVALUATED,
-    ),
-    Metric("time/fps", "steps / s", "Environment steps per second.", HOST),
-    Metric("time/iterations", "updates", "Updates done.", HOST),
-    Metric("time/total_timesteps", "steps", "Environment steps done.", HOST),
-    Metric("time/time_elapsed", "s", "Since the run began.", HOST),
+    evaluated("eval/mean_reward", "reward", "Mean return."),
+    evaluated("eval/std_reward", "reward", "Deviation of returns."),
+    evaluated("eval/median_reward", "reward", "Their median."),
+    evaluated("eval/q25_reward", "reward", "Lower quartile."),
+    evaluated("eval/q75_reward", "reward", "Upper quartile."),
+    evaluated("eval/cvar_5_reward", "reward", "Mean of the worst 5 %."),
+    evaluated("eval/episodes", "episodes", "How many."),
+    evaluated("eval/unfinished_episodes", "episodes", "Given up at their limit."),
+    host("time/fps", "steps / s", "Environment steps per second."),
+    host("time/iterations", "updates", "Updates done."),
+    host("time/total_timesteps", "steps", "Environment steps done."),
+    host("time/time_elapsed", "s", "Since the run began."),
 )
 EVALUATIONS = tuple(row.name for row in HOSTED if row.name.endswith("_reward"))
 """What an evaluation says of the returns of its episodes."""
-
-NOBODY = "it is so for all members"
-SEARCHED = "`pbt`, in a generation"
-MANY = "more than one member"
 POPULATION = (
-    Metric("q25/*", "", "Lower quartile over members.", HOST, needs=MANY, null=NOBODY),
-    Metric("q75/*", "", "Upper quartile over members.", HOST, needs=MANY, null=NOBODY),
-    Metric(
-        *("best/*", "", "That of the fittest member.", HOST),
+    host("q25/*", "", "Lower quartile over members.", needs=MANY, null=NOBODY),
+    host("q75/*", "", "Upper quartile over members.", needs=MANY, null=NOBODY),
+    host(
+        *("best/*", "", "That of the fittest member."),
         needs=f"{MANY}, after an evaluation",
         null="it is so for that member",
     ),
-    Metric(
-        *("each/*", "", "That of every member, by its number.", HOST),
+    host(
+        *("each/*", "", "That of every member, by its number."),
         needs=f"{MANY}, {EVALUATED}",
         null="its parameters are not finite",
     ),
-    Metric("pbt/population_size", "members", "How many.", HOST, needs=SEARCHED),
-    Metric("pbt/ready_members", "members", "Who may take part.", HOST, needs=SEARCHED),
-    Metric(
-        *("pbt/mean_performance", "", "Mean finite fitness; 0: there is none.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric("pbt/std_performance", "", "Its deviation.", HOST, needs=SEARCHED),
-    Metric("pbt/min_performance", "", "The least.", HOST, needs=SEARCHED),
-    Metric("pbt/max_performance", "", "The greatest.", HOST, needs=SEARCHED),
-    Metric(
-        *("pbt/exploitation_count", "copies", "Of members, so far.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/exploration_count", "moves", "Of members' numbers, so far.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/failed_ready_checks", "rounds", "In a row, with too few ready.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/fallback_used", "", "1 if it went ahead with few ready members.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/nonfinite_members", "members", "Broken ones, before.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/recovered_members", "members", "Of these, healed by a copy.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/carries_cleared", "members", "Whose memory was emptied.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/performance/*", "", "Fitness of each member.", HOST),
-        needs=SEARCHED,
+    searched("pbt/population_size", "members", "How many."),
+    searched("pbt/ready_members", "members", "Who may take part."),
+    searched("pbt/mean_performance", "", "Mean finite fitness; 0: there is none."),
+    searched("pbt/std_performance", "", "Its deviation."),
+    searched("pbt/min_performance", "", "The least."),
+    searched("pbt/max_performance", "", "The greatest."),
+    searched("pbt/exploitation_count", "copies", "Of members, so far."),
+    searched("pbt/exploration_count", "moves", "Of members' numbers, so far."),
+    searched("pbt/failed_ready_checks", "rounds", "In a row, with too few ready."),
+    searched("pbt/fallback_used", "", "1 if it went ahead with few ready members."),
+    searched("pbt/nonfinite_members", "members", "Broken ones, before."),
+    searched("pbt/recovered_members", "members", "Of these, healed by a copy."),
+    searched("pbt/carries_cleared", "members", "Whose memory was emptied."),
+    searched(
+        *("pbt/performance/*", "", "Fitness of each member."),
         null="the member is broken",
     ),
-    Metric(
-        *("pbt/parent/*", "", "Whom it continues; itself, if it did not copy.", HOST),
-        needs=SEARCHED,
-    ),
-    Metric(
-        *("pbt/*", "", "Searched numbers of each member from then on.", HOST),
-        needs=SEARCHED,
-    ),
+    searched("pbt/parent/*", "", "Whom it continues; itself, if it did not copy."),
+    searched("pbt/*", "", "Searched numbers of each member from then on."),
 )
 SECTIONS = {
     "Rollouts": ROLLOUT,
@@ -788,21 +556,8 @@ def document() -> str:
             (f"`{name}`", unit, meaning, reduction.text, needs, null)
             for name, unit, meaning, reduction, _, needs, null in rows
         ]
-        parts.append(f"\n## {title}\n\n{table(HEADER, cells)}")
+        parts.append(f"\n## {title}\n\n{tables.markdown(HEADER, cells)}")
     return "".join(parts)
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown.
-
-    >>> print(table(("x", "y"), [("1", "a")]), end="")
-    | x | y |
-    |---|---|
-    | 1 | a |
-    """
-    lines = [[cell.replace("|", r"\|") for cell in line] for line in (header, *rows)]
-    first, *rest = (f"| {' | '.join(line)} |\n" for line in lines)
-    return "".join([first, "|---" * len(lines[0]) + "|\n", *rest])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Whole episodes of an agent whose every observation an opponent may change.
 
 The opponent knows the agent, its memory included, and attacks each observation as it
-comes. The agent acts on what it is shown, and that is what its memory keeps.
+comes. The agent acts on what it is shown, and that is what its memory keeps. An attack
+is measured against what the agent would do had it always seen the truth: it must not
+undo the harm that a memory already holds.
 """
 
 import dataclasses
@@ -25,27 +27,27 @@ class Opponent(NamedTuple):
     attack: Attack
     harm: Callable[[Answer, Answer], Array]
     """What it raises, per episode `[n]`, given what the agent says of the observations
-    shown to it and of the true ones."""
+    shown to it and what it would say had it only seen true ones."""
 
 
-def nothing(seen: Answer, clean: Answer) -> Array:
+def nothing(seen: Answer, honest: Answer) -> Array:
     """No harm is meant."""
     return jnp.zeros_like(pessimistic(seen.value))
 
 
-def low_value(seen: Answer, clean: Answer) -> Array:
+def low_value(seen: Answer, honest: Answer) -> Array:
     """What the critics fear (Pattanaik et al., 2018)."""
     return -pessimistic(seen.value)
 
 
-def divergence(seen: Answer, clean: Answer) -> Array:
+def divergence(seen: Answer, honest: Answer) -> Array:
     """Maximal action difference: KL(π(·|s) ‖ π(·|ŝ)) (Zhang et al., 2020)."""
-    return losses.policy_smoothness_loss(clean.policy, seen.policy)
+    return losses.policy_smoothness_loss(honest.policy, seen.policy)
 
 
-def misled(seen: Answer, clean: Answer) -> Array:
-    """−ln π(a|ŝ) of the action a that is the most likely one at s."""
-    return -seen.policy.log_prob(clean.policy.mode())
+def misled(seen: Answer, honest: Answer) -> Array:
+    """How far other actions are ahead at ŝ of the one that is the most likely at s."""
+    return -seen.policy.margin(honest.policy.mode())
 
 
 OPPONENTS = {
@@ -82,8 +84,7 @@ def returns_against(
     """
     attack = dataclasses.replace(opponent.attack, eps=jnp.asarray(eps, jnp.float32))
 
-    def show(answers: Answers, obs: PyTree, key: Key) -> PyTree:
-        clean = answers(obs)
-        return attack(lambda shown: opponent.harm(answers(shown), clean), obs, key)
+    def show(answers: Answers, honest: Answer, obs: PyTree, key: Key) -> PyTree:
+        return attack(lambda shown: opponent.harm(answers(shown), honest), obs, key)
 
     return run_episodes(learner, key, num_episodes, deterministic, show)

@@ -152,14 +152,14 @@ def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
     |---|---|---|
     | runs/x | PGD | 9 (7.5) |
     """
-    from ppo_jax import metrics
+    from ppo_jax import tables
 
     rows = [
         (agent, name, *(f"{x['mean']:.4g} ({x['cvar_5']:.4g})" for x in by_radius))
         for agent, figures in agents.items()
         for name, by_radius in figures.items()
     ]
-    return metrics.table(("agent", "attack", *(f"ε = {x:g}" for x in eps)), rows)
+    return tables.markdown(("agent", "attack", *(f"ε = {x:g}" for x in eps)), rows)
 
 
 def _draw(agents: dict[str, Figures], eps: Sequence[float], path: Path) -> None:

@@ -484,3 +484,26 @@ def test_bounds_may_be_arrays_and_policies_stay_hashable_structures():
     structure = jax.tree.structure(arrays)
     assert structure == jax.tree.structure(tuples)
     assert hash(structure) == hash(jax.tree.structure(tuples))
+
+
+def test_a_sure_policy_has_a_margin_with_a_gradient():
+    """Its probability is 1 to the last digit, where an attack would be stuck (A3)."""
+    logits, action = jnp.array([140.0, 1.0, -3.0]), jnp.array(0)
+    sure = jax.value_and_grad(lambda logits: Categorical(logits).margin(action))
+    value, gradient = sure(logits)
+    assert value == 139 and gradient.tolist() == [1, -1, 0]
+    stuck = jax.grad(lambda logits: Categorical(logits).log_prob(action))(logits)
+    assert not stuck.any()
+    assert Categorical(logits).margin(jnp.array(1)) == -139
+
+
+def test_margins_of_several_components_add_up():
+    policy = MultiCategorical((jnp.array([2.0, 0.0]), jnp.array([0.0, 5.0, 1.0])))
+    assert policy.margin(jnp.array([0, 1])) == 2 + 4
+
+
+@pytest.mark.parametrize("name", ["gaussian", "tanh", "sigmoid"])
+def test_no_action_is_next_to_another_in_an_interval(name, key):
+    policy = make(name, batch=(3,))
+    raw = policy.sample(key)
+    np.testing.assert_array_equal(policy.margin(raw), policy.log_prob(raw))

@@ -135,7 +135,7 @@ def test_verdicts_by_hand():
     script = runpy.run_path(str(FOLDER / "sa_gain.py"))
     found = {
         "none": np.array([[9.0, 11.0], [10.0, 9.0]]),
-        "PGD": np.array([[5.0, 5.0], [8.0, 7.0]]),
+        "the worst of them": np.array([[5.0, 5.0], [8.0, 7.0]]),
     }
     said = script["verdict"](found, chance=0.0)
     assert said["plain loses"] == pytest.approx(0.5)

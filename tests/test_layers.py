@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # From low to high; a new file is placed here. Within `losses`, files may import each
 # other.
 LAYERS = (
-    ("types",),
+    ("reductions", "tables", "types"),
     (
         "component",
         "deferred",

@@ -118,13 +118,22 @@ def test_a_memory_keeps_what_was_shown(key):
     """An attack on the sign is remembered when the time to answer comes."""
     learner = agent(delay=3)
 
-    def turned(answers, obs, key):
+    def turned(answers, honest, obs, key):
         return -obs
 
     play = jax.jit(episodes.run_episodes, static_argnums=(2, 3, 4))
     honest, _ = play(learner, key, 16, True, None)
     misled, ended = play(learner, key, 16, True, turned)
     assert ended.all() and (honest == 1).all() and (misled == 0).all()
+
+
+@pytest.mark.parametrize("name", ["FGSM", "PGD"])
+def test_a_memory_that_is_turned_stays_turned(name, key):
+    """Four steps of 0.4 against a sign of 1: the last do not make good the first."""
+    play = jax.jit(
+        lambda eps: returns_against(OPPONENTS[name], agent(delay=3), eps, key, 16)[0]
+    )
+    assert (play(0.2) == 1).all() and (play(0.4) == 0).all()
 
 
 # The command.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax import files, metrics
+from ppo_jax import files, tables
 from ppo_jax.metrics import EVALUATIONS
 from ppo_jax.sweeps import settings
 from ppo_jax.sweeps.aggregate import (
@@ -92,7 +92,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         )
         for row in rows
     ]
-    return metrics.table(HEADER, cells)
+    return tables.markdown(HEADER, cells)
 
 
 def as_json(value: Any) -> Any:

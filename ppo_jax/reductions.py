@@ -1,0 +1,74 @@
+"""What a phase of updates says of a metric: one number of those of its updates."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+VANISHING = 1e-8
+"""A gradient of a smaller norm teaches nothing, and is no divisor."""
+
+
+class Reduction(NamedTuple):
+    """One number of the values `[n]` that the updates of a phase gave."""
+
+    text: str
+    of: Callable[..., float]
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, np.float64)
+    return values[~np.isnan(values)]
+
+
+def _mean(values: np.ndarray) -> float:
+    known = _known(values)
+    return float(known.mean()) if known.size else math.nan
+
+
+def _largest(values: np.ndarray) -> float:
+    known = _known(values)
+    return float(known.max()) if known.size else math.nan
+
+
+def _total(values: np.ndarray) -> float:
+    return float(_known(values).sum())
+
+
+def _quotient(total: np.ndarray, count: np.ndarray) -> float:
+    return _total(total) / _total(count) if _total(count) else math.nan
+
+
+def _deviation(squares: np.ndarray, total: np.ndarray, count: np.ndarray) -> float:
+    mean = _quotient(total, count)
+    return math.sqrt(max(_quotient(squares, count) - mean**2, 0.0))
+
+
+def _any(count: np.ndarray) -> float:
+    return float(_total(count) > 0)
+
+
+def _product(each: np.ndarray, count: np.ndarray) -> float:
+    return _total(np.asarray(each, np.float64) * np.asarray(count, np.float64))
+
+
+def _steps_with(each: np.ndarray, count: np.ndarray) -> float:
+    return _product(np.asarray(each) > 0, count)
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> float:
+    dividend, divisor = _mean(above), _mean(below)
+    return dividend / divisor if min(dividend, divisor) > VANISHING else math.nan
+
+
+MEAN = Reduction("mean", _mean)
+SUM = Reduction("sum", _total)
+LARGEST = Reduction("largest", _largest)
+QUOTIENT = Reduction("sum / number", _quotient)
+DEVIATION = Reduction("deviation of all", _deviation)
+ANY = Reduction("1 or 0", _any)
+RATIO = Reduction("ratio of means", _ratio)
+PRODUCT = Reduction("sum over steps", _product)
+STEPS_WITH = Reduction("steps with any", _steps_with)
+HOST = Reduction("once", _mean)
