@@ -1,20 +1,19 @@
 """Networks: torsos, memories, policy heads and value heads.
 
 `build` turns an architecture into a pair of functions over time-major batches. The
-parameters are `{"actor": …, "critic": …}`; with separate trunks, the default, nothing
-is shared between the two. Everything that comes after the memory exists once per
-critic; without a memory that is everything.
+parameters are `{"actor": …, "critic": …}`, which share nothing. Everything that comes
+after the memory exists once per critic; without a memory that is everything.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax import recurrence, tree
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import Critic, ValueDist
 from ppo_jax.distributions import (
@@ -27,6 +26,7 @@ from ppo_jax.distributions import (
     mask_logits,
 )
 from ppo_jax.envs.api import ActionSpace, Box, Discrete
+from ppo_jax.recurrence import Cell, State
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
@@ -73,6 +73,7 @@ class Memory:
 
     size: int = 64
     layers: int = 1
+    cell: ClassVar[Cell]
 
     def validate(self) -> None:
         """Raises a `ValueError` for a memory without units."""
@@ -84,10 +85,14 @@ class Memory:
 class Lstm(Memory):
     """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
 
+    cell = recurrence.LSTM
+
 
 @component
 class Gru(Memory):
     """Gated recurrent units (Cho et al., 2014)."""
+
+    cell = recurrence.GRU
 
 
 @component
@@ -299,20 +304,38 @@ def _convolve(torso: Cnn, x: Array) -> Array:
     return grids.reshape(*x.shape[:2], *grids.shape[1:])
 
 
-class _Cells(nn.Module):
-    """One step of all recurrent layers; cleared where an episode begins."""
+class _Recurrent(nn.Module):
+    """A recurrent layer over time."""
 
     memory: Memory
 
     @nn.compact
-    def __call__(self, carry, inputs):
-        x, reset = inputs
-        carry = tree.where(reset, jax.tree.map(jnp.zeros_like, carry), carry)
-        new = []
-        for layer, state in enumerate(carry):
-            state, x = _cell(self.memory, layer)(state, x)
-            new.append(state)
-        return tuple(new), x
+    def __call__(self, carry, x, reset) -> tuple[State, Array]:
+        cell, size = self.memory.cell, self.memory.size
+        inputs = _dense(cell.gates * size, name="inputs")(x)
+        kernel = self.param("recurrent", _orthogonal_gates, size, cell.gates)
+        return recurrence.over_time(cell, kernel, carry, inputs, reset)
+
+
+def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:
+    """An orthogonal matrix per gate, side by side."""
+    init, keys = _orthogonal(1.0), jax.random.split(key, gates)
+    return jnp.concatenate([init(key, (size, size)) for key in keys], axis=1)
+
+
+class _Memory(nn.Module):
+    """All recurrent layers, one after the other."""
+
+    memory: Memory
+
+    @nn.compact
+    def __call__(self, carry, x, reset):
+        after = []
+        for layer, before in enumerate(carry):
+            name = f"layer_{layer}"
+            state, x = _Recurrent(self.memory, name=name)(before, x, reset)
+            after.append(state)
+        return tuple(after), x
 
 
 class _Trunk(nn.Module):
@@ -325,10 +348,7 @@ class _Trunk(nn.Module):
         x = _Features(self.architecture.torso, name="torso")(obs)
         if self.architecture.memory is None:
             return carry, x
-        over_time = nn.scan(
-            _Cells, variable_broadcast="params", split_rngs={"params": False}
-        )
-        return over_time(self.architecture.memory, name="memory")(carry, (x, reset))
+        return _Memory(self.architecture.memory, name="memory")(carry, x, reset)
 
 
 class _Actor(nn.Module):
@@ -383,16 +403,9 @@ class _CriticHead(nn.Module):
         return _dense(self.num_outputs, kernel_init=init, name="head")(x)
 
 
-def _cell(memory: Memory, layer: int) -> nn.Module:
-    cell = nn.OptimizedLSTMCell if isinstance(memory, Lstm) else nn.GRUCell
-    name = f"layer_{layer}"
-    return cell(memory.size, recurrent_kernel_init=_orthogonal(1.0), name=name)
-
-
 def _zero_carry(memory: Memory, num_envs: int) -> Carry:
-    hidden = jnp.zeros((num_envs, memory.size))
-    one = (hidden, hidden) if isinstance(memory, Lstm) else hidden
-    return tuple(one for _ in range(memory.layers))
+    one = (jnp.zeros((num_envs, memory.size)),) * memory.cell.states
+    return (one,) * memory.layers
 
 
 def _policy_sizes(space: ActionSpace) -> tuple[tuple[int, ...], bool]:

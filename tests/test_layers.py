@@ -34,6 +34,7 @@ LAYERS = (
         "losses.value",
         "moments",
         "norms",
+        "recurrence",
         "schedules",
         "transforms.noise",
         "transforms.vgs",

@@ -1,0 +1,115 @@
+"""Recurrent layers over time, with one product per sequence wherever one is enough.
+
+A cell moves a carry (…, h), whose last part is its output, given its gates: what the
+inputs say of them, x_t W + b, and what the output before says, h_{t−1} U. The former is
+one product over a sequence, and so is the gradient of U: plain differentiation would
+add it up step by step, which with few environments costs more than all the rest.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.types import Array
+
+State = tuple[Array, ...]
+"""A carry (…, h), each `[B, H]`."""
+
+
+class Cell(NamedTuple):
+    """A kind of recurrent unit."""
+
+    step: Callable[[State, Array, Array], State]
+    """From a carry and both parts of the gates, `[B, G]`, to the next carry."""
+    gates: int
+    """G / H: how many gates a unit has."""
+    states: int
+    """How many parts a carry has."""
+
+
+def _lstm(carry: State, inputs: Array, recurrent: Array) -> State:
+    cell, _ = carry
+    i, f, g, o = jnp.split(inputs + recurrent, 4, axis=-1)
+    cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return cell, jax.nn.sigmoid(o) * jnp.tanh(cell)
+
+
+def _gru(carry: State, inputs: Array, recurrent: Array) -> State:
+    (h,) = carry
+    (r, z, n), (r_h, z_h, n_h) = (
+        jnp.split(part, 3, axis=-1) for part in (inputs, recurrent)
+    )
+    new = jnp.tanh(n + jax.nn.sigmoid(r + r_h) * n_h)
+    kept = jax.nn.sigmoid(z + z_h)
+    return ((1 - kept) * new + kept * h,)
+
+
+LSTM = Cell(_lstm, gates=4, states=2)
+"""Long short-term memory (Hochreiter and Schmidhuber, 1997), carry (c, h)."""
+GRU = Cell(_gru, gates=3, states=1)
+"""Gated recurrent units (Cho et al., 2014), reset after the product, carry (h,)."""
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def over_time(
+    cell: Cell, kernel: Array, carry: State, inputs: Array, reset: Array
+) -> tuple[State, Array]:
+    """Runs a layer over a sequence; the carry is cleared before the steps that reset.
+
+    Args:
+        cell: The kind of unit.
+        kernel: U, `[H, G]`.
+        carry: The carry before the first step, each part `[B, H]`.
+        inputs: What the inputs say of the gates, `[T, B, G]`.
+        reset: Where an episode begins, bool `[T, B]`.
+
+    Returns:
+        The carry after the last step, and the outputs `[T, B, H]`.
+    """
+    return _forward(cell, kernel, carry, inputs, reset)[0]
+
+
+def _forward(cell, kernel, carry, inputs, reset):
+    def step(carry, now):
+        inputs, reset = now
+        carry = _cleared(carry, reset)
+        new = cell.step(carry, inputs, carry[-1] @ kernel)
+        return new, (new[-1], carry)
+
+    last, (outputs, before) = jax.lax.scan(step, carry, (inputs, reset))
+    return (last, outputs), (kernel, before, inputs, reset)
+
+
+def _backward(cell, saved, gradients):
+    """From the last step to the first; the gradient of U waits until all are known."""
+    kernel, before, inputs, reset = saved
+    d_last, d_outputs = gradients
+
+    def step(d_carry, now):
+        d_output, carry, inputs, recurrent, reset = now
+        _, pull_back = jax.vjp(cell.step, carry, inputs, recurrent)
+        d_carry, d_inputs, d_recurrent = pull_back(_plus(d_carry, d_output))
+        d_carry = _plus(d_carry, d_recurrent @ kernel.T)
+        return _cleared(d_carry, reset), (d_inputs, d_recurrent)
+
+    recurrent = before[-1] @ kernel
+    steps = (d_outputs, before, inputs, recurrent, reset)
+    d_carry, (d_inputs, d_recurrent) = jax.lax.scan(step, d_last, steps, reverse=True)
+    d_kernel = jnp.einsum("tbh,tbg->hg", before[-1], d_recurrent)
+    return d_kernel, d_carry, d_inputs, None
+
+
+over_time.defvjp(_forward, _backward)
+
+
+def _cleared(carry: State, reset: Array) -> State:
+    return tree.where(reset, jax.tree.map(jnp.zeros_like, carry), carry)
+
+
+def _plus(carry: State, output: Array) -> State:
+    """Adds to the part of a carry that is its output."""
+    return (*carry[:-1], carry[-1] + output)

@@ -1,0 +1,108 @@
+"""Recurrent layers against flax's cells, stepped and differentiated plainly."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import recurrence
+
+STEPS, BATCH, SIZE, FEATURES = 7, 3, 4, 5
+RESET = np.zeros((STEPS, BATCH), bool)
+RESET[0, 0] = RESET[4, 0] = RESET[4, 2] = True
+
+
+def lstm_of(kernel, weights):
+    """Parameters of flax's LSTM: gates i, f, g, o."""
+    parts = zip("ifgo", np.split(kernel, 4, 1), np.split(weights, 4, 1), strict=True)
+    params = {}
+    for gate, recurrent, inputs in parts:
+        params[f"h{gate}"] = {"kernel": recurrent, "bias": np.zeros(SIZE)}
+        params[f"i{gate}"] = {"kernel": inputs}
+    return params
+
+
+def gru_of(kernel, weights):
+    """Parameters of flax's GRU: gates r, z, n."""
+    parts = zip("rzn", np.split(kernel, 3, 1), np.split(weights, 3, 1), strict=True)
+    params = {}
+    for gate, recurrent, inputs in parts:
+        params[f"h{gate}"] = {"kernel": recurrent}
+        params[f"i{gate}"] = {"kernel": inputs, "bias": np.zeros(SIZE)}
+    params["hn"]["bias"] = np.zeros(SIZE)
+    return params
+
+
+KINDS = [
+    pytest.param(recurrence.LSTM, nn.OptimizedLSTMCell(SIZE), lstm_of, id="lstm"),
+    pytest.param(recurrence.GRU, nn.GRUCell(SIZE), gru_of, id="gru"),
+]
+
+
+def stepped(cell, params, carry, x):
+    """What flax's cell says, step after step."""
+    outputs = []
+    for t in range(STEPS):
+        carry = [jnp.where(RESET[t][:, None], 0.0, part) for part in carry]
+        state = carry[0] if len(carry) == 1 else tuple(carry)
+        state, output = cell.apply({"params": params}, state, x[t])
+        carry = [state] if len(carry) == 1 else list(state)
+        outputs.append(output)
+    return tuple(carry), jnp.stack(outputs)
+
+
+@pytest.mark.parametrize(("cell", "flax_cell", "params_of"), KINDS)
+def test_values_and_gradients_are_those_of_plain_steps(cell, flax_cell, params_of):
+    """R-B5, PROP-21.4: of kernel, weights, carry and inputs; resets in mid-sequence."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape):
+        return np.asarray(0.5 * rng.normal(size=shape), np.float32)
+
+    kernel, weights = (normal(n, cell.gates * SIZE) for n in (SIZE, FEATURES))
+    carry = tuple(normal(BATCH, SIZE) for _ in range(cell.states))
+    x = normal(STEPS, BATCH, FEATURES)
+    at_end, outputs = normal(BATCH, SIZE), normal(STEPS, BATCH, SIZE)
+
+    def weighed(last, out):
+        """Sums in which every output and every part of the last carry counts."""
+        return sum((at_end * part).sum() for part in last) + (outputs * out).sum()
+
+    def ours(kernel, weights, carry, x):
+        return weighed(*recurrence.over_time(cell, kernel, carry, x @ weights, RESET))
+
+    def plain(params, carry, x):
+        return weighed(*stepped(flax_cell, params, carry, x))
+
+    params = params_of(kernel, weights)
+    value, (d_kernel, d_weights, *rest) = jax.value_and_grad(ours, (0, 1, 2, 3))(
+        kernel, weights, carry, x
+    )
+    expected, (d_params, *others) = jax.value_and_grad(plain, (0, 1, 2))(
+        params, carry, x
+    )
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    close = {"rtol": 1e-4, "atol": 1e-5}
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), rest, others)
+    for name, part in params_of(np.asarray(d_kernel), np.asarray(d_weights)).items():
+        np.testing.assert_allclose(part["kernel"], d_params[name]["kernel"], **close)
+
+
+def test_members_have_kernels_of_their_own():
+    """Under `vmap`, values and gradients are those of one after the other."""
+    kernels = jax.random.normal(jax.random.key(0), (2, SIZE, 3 * SIZE))
+    inputs = jax.random.normal(jax.random.key(1), (STEPS, BATCH, 3 * SIZE))
+
+    def total(kernel):
+        carry = (jnp.ones((BATCH, SIZE)),)
+        _, out = recurrence.over_time(recurrence.GRU, kernel, carry, inputs, RESET)
+        return (out**2).sum()
+
+    together = jax.vmap(jax.value_and_grad(total))(kernels)
+    alone = [jax.value_and_grad(total)(kernel) for kernel in kernels]
+    jax.tree.map(
+        lambda a, *b: np.testing.assert_allclose(a, jnp.stack(b), rtol=1e-5, atol=1e-5),
+        together,
+        *alone,
+    )
