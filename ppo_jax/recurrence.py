@@ -77,29 +77,31 @@ def _forward(cell, kernel, carry, inputs, reset):
     def step(carry, now):
         inputs, reset = now
         carry = _cleared(carry, reset)
-        new = cell.step(carry, inputs, carry[-1] @ kernel)
-        return new, (new[-1], carry)
+        recurrent = carry[-1] @ kernel
+        new = cell.step(carry, inputs, recurrent)
+        return new, (new[-1], carry, recurrent)
 
-    last, (outputs, before) = jax.lax.scan(step, carry, (inputs, reset))
-    return (last, outputs), (kernel, before, inputs, reset)
+    last, (outputs, before, recurrent) = jax.lax.scan(step, carry, (inputs, reset))
+    return (last, outputs), (kernel, (before, inputs, recurrent), reset)
 
 
 def _backward(cell, saved, gradients):
     """From the last step to the first; the gradient of U waits until all are known."""
-    kernel, before, inputs, reset = saved
+    kernel, steps, reset = saved
     d_last, d_outputs = gradients
 
     def step(d_carry, now):
-        d_output, carry, inputs, recurrent, reset = now
-        _, pull_back = jax.vjp(cell.step, carry, inputs, recurrent)
+        d_output, arguments, reset = now
+        _, pull_back = jax.vjp(cell.step, *arguments)
         d_carry, d_inputs, d_recurrent = pull_back(_plus(d_carry, d_output))
         d_carry = _plus(d_carry, d_recurrent @ kernel.T)
         return _cleared(d_carry, reset), (d_inputs, d_recurrent)
 
-    recurrent = before[-1] @ kernel
-    steps = (d_outputs, before, inputs, recurrent, reset)
-    d_carry, (d_inputs, d_recurrent) = jax.lax.scan(step, d_last, steps, reverse=True)
-    d_kernel = jnp.einsum("tbh,tbg->hg", before[-1], d_recurrent)
+    d_carry, (d_inputs, d_recurrent) = jax.lax.scan(
+        step, d_last, (d_outputs, steps, reset), reverse=True
+    )
+    (*_, h), _, _ = steps
+    d_kernel = jnp.einsum("tbh,tbg->hg", h, d_recurrent)
     return d_kernel, d_carry, d_inputs, None
 
 
