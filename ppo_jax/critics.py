@@ -10,6 +10,7 @@ Predictions and targets are in the same units: those of the return, or those of 
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import jax
@@ -42,18 +43,15 @@ class ValueDist:
 
     def mean(self) -> Array:
         """Mean of every critic's prediction, `[..., C]`."""
-        return self.critic.mean(self.outputs)
+        return self._said(self.critic.mean)
 
     def cvar(self, alpha: ArrayLike) -> Array:
         """Mean of the worst share `alpha` of every critic's prediction, `[..., C]`."""
-        return self.critic.cvar(self.outputs, alpha)
+        return self._said(lambda outputs: self.critic.cvar(outputs, alpha))
 
     def loss(self, target: Array) -> Array:
         """Loss of every critic against sampled returns `[...]`, `[..., C]`."""
-        shape = jax.tree.leaves(self.outputs)[0].shape[:-1]
-        return self.critic.loss(
-            self.outputs, jnp.broadcast_to(target[..., None], shape)
-        )
+        return self._said(lambda outputs: self.critic.loss(outputs, target))
 
     def clip(self, old: Self, eps: ArrayLike) -> "ValueDist":
         """The prediction kept within ±`eps` of an old one, each critic's of its own.
@@ -64,7 +62,27 @@ class ValueDist:
         """
         if not self.clips:
             return self
-        return self.critic.clipped(self.outputs, old.outputs, eps)
+        pairs = zip(self._each(), old._each(), strict=True)
+        moved = [self.critic.clipped(new, before, eps) for new, before in pairs]
+        outputs = [each.outputs for each in moved]
+        outputs = jax.tree.map(lambda *each: jnp.stack(each, axis=-2), *outputs)
+        return ValueDist(outputs, moved[0].critic)
+
+    def _each(self) -> list[PyTree]:
+        """What each critic puts out, leaves `[..., N]`.
+
+        Slices of what was stacked are free; of a whole stack, XLA's loops on a CPU are
+        far slower than those of its parts.
+        """
+        count = jax.tree.leaves(self.outputs)[0].shape[-2]
+        return [
+            jax.tree.map(lambda x, i=i: x[..., i, :], self.outputs)
+            for i in range(count)
+        ]
+
+    def _said(self, of: Callable[[PyTree], Array]) -> Array:
+        """A number of each critic, `[..., C]`."""
+        return jnp.stack([of(outputs) for outputs in self._each()], axis=-1)
 
 
 def pessimistic(value: ValueDist) -> Array:
