@@ -186,7 +186,7 @@ def test_the_worse_loss_is_taken_per_critic():
 
 @clipping
 def test_critics_are_clipped_against_their_own_past(critic):
-    """PROP-12.6, PROP-11.2: the other one's old and new predictions do not matter."""
+    """PROP-12.6, PROP-11.2, X6: the other one's old and new ones do not matter."""
     value, old, target = predictions(critic, 4), predictions(critic, 5), targets()
 
     def first_loss(new, old):

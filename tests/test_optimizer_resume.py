@@ -106,7 +106,7 @@ def test_a_checkpoint_holds_states_versions_and_configuration(half):
 
 
 def test_half_a_run_and_then_the_rest(run_dir, tmp_path):
-    """V4, V7, U6, modules 1.7.11, 2.8.15: as if never interrupted, noise included."""
+    """R-A7, V4, V7, U6, modules 1.7.11, 2.8.15: as if never interrupted."""
     whole = tmp_path / "whole"
     done = command("train", run_dir / "experiment.py", "--run-dir", whole, *budget(8))
     assert done.returncode == 0, done.stderr

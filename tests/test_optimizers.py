@@ -51,7 +51,7 @@ def test_numbers_may_be_traced(kind):
 
 
 def test_order_of_the_chain():
-    """V2: scale, clip, direction, decay."""
+    """V2, R-A1: scale, clip, direction, decay."""
     vgs = VGS(alpha=100.0, warmup_steps=0, floor=1e-3)
     for optimizer in (Sgd(vgs=vgs), Sgd(vgs=None)):
         updates, _ = steps(optimizer, 3)
@@ -145,7 +145,7 @@ def test_adamw_is_that_of_optax():
 @pytest.mark.parametrize("kind", GATED)
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_noise_is_relative_behind_vgs(kind, alpha):
-    """N3: by default; without VGS it is fixed, and what is chosen holds."""
+    """N3, R-A6: by default; without VGS it is fixed, and what is chosen holds."""
 
     def noise(**settings):
         _, state = steps(kind(**settings))
@@ -162,7 +162,7 @@ def test_noise_is_relative_behind_vgs(kind, alpha):
 @pytest.mark.parametrize("noise_scale", [None, fixed, gradient_norm, relative])
 @pytest.mark.parametrize("sigma", [None, 0.0, 1e-4, 1.1e-4])
 def test_loud_fixed_noise_behind_vgs_warns_once(kind, vgs, noise_scale, sigma):
-    """N4: VGS with α > 0, fixed noise and σ > 10⁻⁴; nothing else does."""
+    """N4, R-A6: VGS with α > 0, fixed noise and σ > 10⁻⁴; nothing else does."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kind(vgs=vgs, noise_scale=noise_scale, sigma=sigma)

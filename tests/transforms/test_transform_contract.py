@@ -167,7 +167,7 @@ def test_donated_buffers(factory):
 
 @pytest.mark.parametrize("count", [10**7, 2**31 - 2, 2**31 - 1])
 def test_late_steps(factory, count):
-    """U7, modules 2.8.13: counts saturate and corrections are 1."""
+    """R-A8, U7, modules 2.8.13: counts saturate and corrections are 1."""
     tx = factory()
     _, state = drive(tx)
     late = jax.tree.map(
@@ -183,7 +183,7 @@ def test_late_steps(factory, count):
 
 
 def test_a_restored_state_goes_on_bit_exactly(factory, tmp_path):
-    """U6, V7, modules 1.7.11, 2.8.15: noise goes on too."""
+    """R-A7, U6, V7, modules 1.7.11, 2.8.15: noise goes on too."""
     tx = factory()
     _, state = drive(tx, steps=3, wrap=jax.jit)
     checkpoints = Checkpointer(tmp_path)

@@ -179,7 +179,7 @@ def test_equal_utilities_give_one_half(value):
 
 @pytest.mark.parametrize("beta", [0.0, 0.9])
 def test_zero_gradients_only_let_utilities_decay(beta):
-    """U2, modules 2.8.5."""
+    """R-A5, U2, modules 2.8.5."""
     params = jnp.array([1.0, -2.0, 3.0])
     tx = gate_by_utility(optax.identity(), beta=beta, sigma=0.0)
     _, state = tx.update(jnp.array([1.0, 1.0, -1.0]), tx.init(params), params, key=KEY)
@@ -308,7 +308,7 @@ JUMP = [1.0] * 5 + [0.1] * 5 + [0.01] * 5
 
 @pytest.mark.parametrize("inner", [optax.identity(), optax.scale_by_adam()])
 def test_relative_noise_keeps_its_ratio(inner):
-    """N1, R-A24, X12, modules 2.8.11: for every factor, and while it jumps."""
+    """R-A6, N1, R-A24, X12, modules 2.8.11: for every factor, and while it jumps."""
     to_direction, _ = ratios(inner, relative, JUMP)
     np.testing.assert_allclose(to_direction, 0.01, rtol=1e-4)
 

@@ -129,7 +129,7 @@ def test_factor_by_hand():
 
 
 def test_the_factor_is_one_during_warmup_and_when_off():
-    """V8, modules 1.7.1: for as many steps, for alpha = 0, and for no parameters."""
+    """R-A4, V8, modules 1.7.1: for as many steps, for alpha = 0, without parameters."""
     sequence = gradients(30)
     _, factors, _ = run(scale_by_variance(warmup_steps=20), sequence)
     assert (factors[:20] == 1).all() and (factors[20:] < 1).all()
@@ -148,7 +148,7 @@ def test_the_factor_is_one_during_warmup_and_when_off():
 
 @pytest.mark.parametrize("cap", [50.0, None])
 def test_the_factor_is_bounded_and_falls_with_the_variance(cap):
-    """V9, V10, modules 1.7.2: for any aggregate, infinity included."""
+    """R-A4, V9, V10, modules 1.7.2: for any aggregate, infinity included."""
     params = jnp.ones(2)
     last = 1.0
     for variance in (0.0, 0.1, 1.0, 49.0, 50.0, 51.0, 1e5, 1e7, np.inf):
@@ -282,7 +282,7 @@ def test_one_factor_for_all_leaves():
 
 
 def test_the_factor_depends_on_gradients_before_it_only():
-    """V2, modules 1.7.10: by effect."""
+    """R-A1, V2, modules 1.7.10: by effect."""
     sequence = gradients(40)
     _, factors, _ = run(scale_by_variance(warmup_steps=0), sequence)
     changed = jax.tree.map(np.array, sequence)
@@ -314,7 +314,7 @@ def test_a_leaf_that_is_not_finite_is_left_out_and_comes_back(statistic, bad):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 100.0])
 def test_the_clipped_norm_never_exceeds_its_bound(alpha):
-    """V2, modules 1.7.13: the clip comes after the scaling."""
+    """R-A4, V2, modules 1.7.13: the clip comes after the scaling."""
     chain = optax.chain(
         scale_by_variance(alpha=alpha, warmup_steps=5),
         optax.clip_by_global_norm(0.5),
