@@ -378,13 +378,10 @@ class _Critics(nn.Module):
             carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
         else:
             x = obs
+        if self.is_initializing():
+            return carry, self._first(x)
         head = _CriticHead(self.architecture, self.num_outputs, parent=None)
-
-        def init(key):
-            keys = jax.random.split(key, self.num_critics)
-            return jax.vmap(lambda key: head.init(key, x)["params"])(keys)
-
-        heads = self.param("heads", init)
+        heads = self.variables["params"]["heads"]
 
         def one(i):
             return _apply(head, jax.tree.map(lambda leaf: leaf[i], heads), x)
@@ -392,6 +389,18 @@ class _Critics(nn.Module):
         # One after the other: products of a batch would be transposed back and forth.
         each = [one(i) for i in range(self.num_critics)]
         return carry, jnp.stack(each, axis=-2)
+
+    def _first(self, x):
+        """Makes the parameters of all heads, leaves `[C, ...]`."""
+        heads = nn.vmap(
+            _CriticHead,
+            variable_axes={"params": 0},
+            split_rngs={"params": True},
+            in_axes=None,  # pyright: ignore[reportArgumentType]
+            out_axes=-2,
+            axis_size=self.num_critics,
+        )
+        return heads(self.architecture, self.num_outputs, name="heads")(x)
 
 
 class _CriticHead(nn.Module):
