@@ -11,5 +11,6 @@ config = Config(
     total_timesteps=500_000,
     num_envs=8,
     num_steps=128,
-    optimizer=optimizers.Adam(learning_rate=1e-3),
+    gamma=0.98,
+    optimizer=optimizers.Adam(learning_rate=2e-3),
 )
