@@ -1,4 +1,4 @@
-"""CartPole-v1 that stays up when its observations are changed: SA-PPO.
+"""CartPole-v1, trained while its observations are attacked: SA-PPO.
 
 Expect an evaluation return of 500, the most there is, after 1 000 000 steps. Under
 attack it holds against some opponents and falls to others: see `docs/results.md`.
