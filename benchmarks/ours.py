@@ -12,13 +12,20 @@ from ppo_jax.pbt import population
 def main() -> None:
     """Trains once, as a population of one, and prints the figures."""
     arguments = argument_parser(__doc__).parse_args()
-    memory = networks.Gru(size=128) if arguments.recurrent else None
+    network = networks.ActorCritic()
+    if arguments.recurrent:  # As many products of 128 by 128 as purejaxrl's.
+        network = networks.ActorCritic(
+            torso=networks.Mlp(hidden=(128, 128)),
+            memory=networks.Gru(size=128),
+            critic_hidden=(128,),
+            shared=True,
+        )
     config = Config(
         env="CartPole-v1",
         num_envs=arguments.num_envs,
         num_steps=ROLLOUT_LENGTH,
         total_timesteps=arguments.updates * ROLLOUT_LENGTH * arguments.num_envs,
-        network=networks.ActorCritic(memory=memory),
+        network=network,
     )
     keys = jax.random.split(jax.random.key(arguments.seed), 1)
     progress = jnp.arange(arguments.updates, dtype=jnp.float32) / arguments.updates

@@ -1,19 +1,29 @@
 """What a population costs: speed, memory, and the share of its generations.
 
-python benchmarks/populations.py --sizes 1 8 32 128
+    populations.py --sizes 1 8 32 128 --evorl PATH_OF_PYTHON CHECKOUT
+
+Members train on CartPole, play episodes for their fitness, and evolve, over all devices
+there are; a generation is all three. evorl takes turns with us, on one device and on as
+many as we use; the better is told.
 """
 
 import argparse
+import os
 import statistics
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from measure import ROLLOUT_LENGTH
 
-from ppo_jax import Config, LogUniform, Uniform, pbt, training
-from ppo_jax.pbt import PBT, population
+from ppo_jax import Config, LogUniform, Uniform, job, pbt, training
+from ppo_jax.pbt import PBT, mesh, population
 
+PEER = Path(__file__).parent / "peer_evorl.py"
 SPACE = {
     "optimizer.learning_rate": LogUniform(1e-5, 1e-2),
     "terms.0.clip_eps": Uniform(0.05, 0.3),
@@ -29,6 +39,11 @@ def parse_arguments():
     parser.add_argument("--num-envs", type=int, default=16)
     parser.add_argument("--interval", type=int, default=10, help="updates between two")
     parser.add_argument("--generations", type=int, default=3)
+    parser.add_argument("--episodes", type=int, default=16, help="of an evaluation")
+    parser.add_argument(
+        "--evorl", nargs=2, metavar=("PYTHON", "CHECKOUT"), help="compare with evorl"
+    )
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds of a run")
     return parser.parse_args()
 
 
@@ -45,8 +60,9 @@ def timed(function, *arguments):
     return output, time.perf_counter() - began
 
 
-def memory(members, progress, count):
+def memory(config, progress, count):
     """MiB of the state alone, and of a whole phase."""
+    members = training.start(config)
     needed = population.advance.lower(members, progress, count).compile()
     needed = needed.memory_analysis()
     state = needed.argument_size_in_bytes
@@ -55,40 +71,74 @@ def memory(members, progress, count):
 
 
 def measure(size, options):
-    """Seconds of a phase and of exploit + explore, medians; MiB of state and phase."""
+    """Devices; seconds of a generation and of its exploit and explore, medians."""
     config = experiment(size, options)
-    members = training.start(config)
-    progress = jnp.linspace(0.0, 0.5, options.interval, dtype=jnp.float32)
-    count = jnp.int32(options.interval)
-    needed = memory(members, progress, count)
-    phases, generations = [], []
+    layout, members = mesh.spread(lambda: training.start(config))
+    progress = np.linspace(0.0, 0.5, options.interval, dtype=np.float32)
+    wholes, evolutions = [], []
     for number in range(1 + options.generations):
-        (members, _), seconds = timed(population.advance, members, progress, count)
-        phases.append(seconds)
+        (members, _), advancing = timed(
+            layout.advance, members, progress, np.int32(options.interval)
+        )
+        (returns, _), playing = timed(
+            layout.run_episodes,
+            *(members.runs.learner, jax.random.key(number), options.episodes, True),
+        )
+        evolving = 0.0
         if config.pbt is not None:
-            fitness = jnp.arange(size, dtype=jnp.float32)
+            fitness = layout.put(layout.fetch(returns).mean(axis=1))
             members = members.replace(fitness=fitness)
             keys = jax.random.split(jax.random.key(number), size)
-            (members, _), seconds = timed(population.evolve, config.pbt, members, keys)
-            generations.append(seconds)
-    evolving = statistics.median(generations[1:]) if generations else 0.0
-    return statistics.median(phases[1:]), evolving, *needed
+            (members, _), evolving = timed(layout.evolve, config.pbt, members, keys)
+        wholes.append(advancing + playing + evolving)
+        evolutions.append(evolving)
+    middle = statistics.median(wholes[1:]), statistics.median(evolutions[1:])
+    return len(layout.devices), *middle
+
+
+def measure_peer(size, devices, options):
+    """Steps/s of evorl, on one device or on as many as ours, whichever is faster."""
+    python, checkout = options.evorl
+    found = [0.0]
+    for count in sorted({1, devices}):
+        flag = f"--xla_force_host_platform_device_count={count}"
+        command = [python, str(PEER), "--source", checkout, "--size", str(size)]
+        for name in ("num_envs", "interval", "generations", "episodes"):
+            command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
+        try:
+            done = subprocess.run(
+                command,
+                timeout=options.timeout,
+                capture_output=True,
+                text=True,
+                check=True,
+                env=os.environ | {"XLA_FLAGS": flag},
+            )
+            found.append(float(done.stdout.splitlines()[-1]))
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            print(f"evorl, {size} members, {count} devices: {error}", file=sys.stderr)
+    return max(found)
 
 
 def main():
     """Prints a markdown table, a line per size."""
     options = parse_arguments()
+    job.prepare()
     print(
-        "| members | steps/s | per member | exploit + explore "
+        "| members | steps/s | per member | evorl | exploit + explore "
         "| state, MiB per member | phase, MiB per member |"
     )
-    print("|--:|--:|--:|--:|--:|--:|")
+    print("|--:|--:|--:|--:|--:|--:|--:|")
     for size in options.sizes:
-        seconds, evolving, state, whole = measure(size, options)
+        devices, seconds, evolving = measure(size, options)
+        peer = measure_peer(size, devices, options) if options.evorl else 0.0
+        progress = jnp.zeros(options.interval)
+        count = jnp.int32(options.interval)
+        state, whole = memory(experiment(size, options), progress, count)
         steps = options.interval * options.num_envs * ROLLOUT_LENGTH
         print(
             f"| {size} | {size * steps / seconds:,.0f} | {steps / seconds:,.0f} "
-            f"| {evolving / (evolving + seconds):.2%} "
+            f"| {f'{peer:,.0f}' if peer else '-'} | {evolving / seconds:.2%} "
             f"| {state / size:.2f} | {whole / size:.2f} |",
             flush=True,
         )

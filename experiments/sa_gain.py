@@ -21,8 +21,8 @@ import numpy as np
 
 from ppo_jax import experiment
 from ppo_jax.component import as_arrays, program, replace_at
-from ppo_jax.episodes import run_episodes
-from ppo_jax.opponents import OPPONENTS, returns_against
+from ppo_jax.episodes import returns_against, run_episodes
+from ppo_jax.opponents import OPPONENTS
 from ppo_jax.pbt import population
 from ppo_jax.terms import RobustKL
 

@@ -189,6 +189,14 @@ ALERTS = (
         below=VANISHING,
     ),
     Alert(
+        "warn/optimizer_lr_floor_hit",
+        "train/learning_rate_held",
+        healthy="0, unless the floor is meant to end the schedule",
+        causes="The schedule of the learning rate would go below its floor.",
+        remedy="Lower `Bounded.floor`, or let the schedule end higher.",
+        above=0,
+    ),
+    Alert(
         "warn/cvar_tail_samples_low",
         "train/cvar_tail_size",
         healthy="at least 30",

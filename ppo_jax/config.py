@@ -23,6 +23,7 @@ from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.api import Env, make
 from ppo_jax.networks import ActorCritic, Network
+from ppo_jax.opponents import Opponent
 from ppo_jax.optimizers import Adam, Optimizer
 from ppo_jax.pbt.config import PBT
 from ppo_jax.return_scale import ReturnNormalization
@@ -59,6 +60,7 @@ class Config:
         critic: Kind of critic.
         num_critics: C, how many of them; the least of their means counts.
         terms: Summands of the objective.
+        opponent: Who changes what is seen while acting; None: nobody.
         adversary: Who changes what is learned from; None: nobody.
         early_stop: What ends an update early; by default nothing does.
         holdout_envs: Environments, the last ones, that nothing is learned from; how
@@ -73,6 +75,8 @@ class Config:
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
         max_failures: Updates in a row without one finite step before a run stops.
+        devices_per_member: Devices that share the environments of an agent, and what
+            it learns from; worth it for big ones.
         stall_seconds: Seconds without a phase coming back until the run says so, or
             three times the longest that did; it ends after four times that.
 
@@ -82,7 +86,7 @@ class Config:
 
     Warns:
         UserWarning: At construction, for a population with one learning rate for all,
-            and for an adversary of observations that are not normalised.
+            and for an opponent or adversary of observations that are not normalised.
     """
 
     env: Env = converted(make)
@@ -101,6 +105,7 @@ class Config:
     critic: Critic = Scalar()
     num_critics: int = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
+    opponent: Opponent | None = None
     adversary: Adversary | None = None
     early_stop: EarlyStop = EarlyStop()
     holdout_envs: int = 0
@@ -113,6 +118,7 @@ class Config:
     eval_phases: int = host(default=10)
     eval_episodes: int = host(default=128)
     max_failures: int = host(default=10)
+    devices_per_member: int = host(default=1)
     stall_seconds: int = host(default=1800)
 
     def validate(self) -> None:
@@ -120,7 +126,7 @@ class Config:
         for name in (
             *("num_envs", "num_steps", "num_epochs", "num_minibatches"),
             *("num_microbatches", "num_critics", "eval_phases", "eval_episodes"),
-            *("max_failures", "stall_seconds"),
+            *("max_failures", "devices_per_member", "stall_seconds"),
         ):
             value = getattr(self, name)
             require(value >= 1, f"Config.{name}", value, "at least 1")
@@ -135,6 +141,7 @@ class Config:
         self._validate_critic()
         self._validate_demonstrations()
         self._validate_adversary()
+        self._validate_raw_observations()
         require(
             0 <= self.holdout_envs < self.num_envs,
             *("Config.holdout_envs", self.holdout_envs),
@@ -145,6 +152,11 @@ class Config:
 
     def _validate_shapes(self) -> None:
         chunk = self.chunk
+        require(
+            self.num_envs % self.devices_per_member == 0,
+            *("Config.devices_per_member", self.devices_per_member),
+            f"a divisor of num_envs = {self.num_envs}",
+        )
         require(
             chunk >= 1 and self.num_steps % chunk == 0,
             *("Config.chunk_length", chunk),
@@ -207,20 +219,21 @@ class Config:
             f"0, or {expected}",
             lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
         )
-        if self.obs_clip is None:
-            self._validate_raw_observations()
 
     def _validate_raw_observations(self) -> None:
-        """Checks what an adversary is to perturb, and warns of its units."""
-        leaves = jax.tree.leaves(self._obs_spec())
-        floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
-        expected = "observations with floats, or an obs_clip, for the adversary"
-        require(any(floats), "Config.env", self.env, expected)
-        warnings.warn(
-            "Config.adversary: observations are not normalised (obs_clip is None), so "
-            "that its eps is in their own units",
-            stacklevel=6,  # Whoever constructs the config.
-        )
+        """Checks what is to be perturbed, if anything is, and warns of its units."""
+        for name in ("opponent", "adversary"):
+            if getattr(self, name) is None or self.obs_clip is not None:
+                continue
+            leaves = jax.tree.leaves(self._obs_spec())
+            floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
+            expected = f"observations with floats, or an obs_clip, for the {name}"
+            require(any(floats), "Config.env", self.env, expected)
+            warnings.warn(
+                f"Config.{name}: observations are not normalised (obs_clip is None), "
+                "so that its eps is in their own units",
+                stacklevel=5,  # Whoever constructs the config.
+            )
 
     def _validate_space(self, space: Space) -> None:
         """Checks that there are such numbers, and that the ends are possible ones."""

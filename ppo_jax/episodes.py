@@ -1,36 +1,20 @@
 """Whole episodes with a frozen learner, and what they say about it."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from ppo_jax import rollout
-from ppo_jax.critics import ValueDist
-from ppo_jax.distributions import Distribution
+from ppo_jax.opponents import Opponent
 from ppo_jax.state import Learner
-from ppo_jax.types import Array, Carry, Key, PyTree
+from ppo_jax.types import Array, Key
 
 DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
-
-
-class Answer(NamedTuple):
-    """What an agent says of observations, `[B]`, with the memory that it has."""
-
-    policy: Distribution
-    value: ValueDist
-    carry: Carry
-    """What it would remember."""
-
-
-Answers = Callable[[PyTree], Answer]
-Show = Callable[[Answers, Answer, PyTree, Key], PyTree]
-"""What an agent is shown, given its answers, the one that it would give had it always
-seen the truth, what there is to see, and a key."""
 
 
 def limit(env: Any) -> int:
@@ -43,7 +27,7 @@ def run_episodes(
     key: Key,
     num_episodes: int,
     deterministic: bool = True,
-    show: Show | None = None,
+    opponent: Opponent | None = None,
 ) -> tuple[Array, Array]:
     """Plays one episode in each of `num_episodes` environments.
 
@@ -54,7 +38,8 @@ def run_episodes(
         key: A key of its own, so that evaluating never changes the training.
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
-        show: What the agent sees in place of its normalised observations; None: these.
+        opponent: Who changes what the agent sees; None: nobody. Harm is measured
+            against what the agent would do had it always seen the truth.
 
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
@@ -76,15 +61,14 @@ def run_episodes(
         obs = rollout.observe(learner, actor.obs)
 
         def answers(obs, carry=actor.carry):
-            return Answer(
-                *rollout.evaluate(
-                    network, learner.params, carry, obs, actor.reset, mask
-                )
+            return rollout.evaluate(
+                network, learner.params, carry, obs, actor.reset, mask
             )
 
-        if show is not None:
+        if opponent is not None:
             honest = answers(obs, truth)
-            obs = show(answers, honest, obs, jax.random.fold_in(key_action, 1))
+            key_attack = jax.random.fold_in(key_action, rollout.ATTACK)
+            obs = opponent.show(answers, honest, obs, key_attack)
             truth = honest.carry
         policy, _, carry = answers(obs)
         action = policy.mode() if deterministic else policy.sample(key_action)
@@ -104,6 +88,30 @@ def run_episodes(
     loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
     *_, total, ended = jax.lax.while_loop(going, step, loop)
     return total, ended
+
+
+def returns_against(
+    opponent: Opponent,
+    learner: Learner,
+    eps: ArrayLike,
+    key: Key,
+    num_episodes: int,
+    deterministic: bool = True,
+) -> tuple[Array, Array]:
+    """As `run_episodes`, with attacks of another radius.
+
+    Args:
+        opponent: Who attacks.
+        learner: One member.
+        eps: Radius ≥ 0 of the ball around the observations as the network sees them;
+            may be traced.
+        key: The same key gives the same starts, whoever attacks.
+        num_episodes: How many episodes.
+        deterministic: Whether the most likely action is taken instead of a sample.
+    """
+    attack = dataclasses.replace(opponent.attack, eps=jnp.asarray(eps, jnp.float32))
+    opponent = dataclasses.replace(opponent, attack=attack)
+    return run_episodes(learner, key, num_episodes, deterministic, opponent)
 
 
 def summarize(returns: Any) -> dict[str, float]:

@@ -19,6 +19,7 @@ from ppo_jax import (
     controllers,
     critics,
     networks,
+    opponents,
     optimizers,
     return_scale,
     schedules,
@@ -37,6 +38,7 @@ MODULES = (
     return_scale,
     networks,
     adversaries,
+    opponents,
     attacks,
 )
 HEADER = ("number", "default", "meaning")

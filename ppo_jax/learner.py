@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import diagnostics, moments, networks, return_scale, returns, rollout, tree
-from ppo_jax.component import as_arrays
+from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Batch, Counters, Learner, Run, Transition
@@ -57,7 +57,9 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
     key, key_rollout, key_update = jax.random.split(run.key, 3)
-    actor, steps, carries = rollout.unroll(run.learner, run.actor, key_rollout)
+    actor, steps, carries = rollout.unroll(
+        _opposed(run.learner, progress), run.actor, key_rollout
+    )
     batch, seen, metrics, said = _batch(run.learner, steps, carries)
     learner, outcome = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | outcome.metrics
@@ -66,10 +68,20 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     learner = _adapt(learner, seen, outcome, metrics, said)
     learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
-    metrics["train/learning_rate"] = learner.config.optimizer.step_size(progress)
+    metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, outcome, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, key, counters), metrics
+
+
+def _opposed(learner: Learner, progress: Array) -> Learner:
+    """The learner whose opponent attacks with the radius in force."""
+    opponent = learner.config.opponent
+    if opponent is None:
+        return learner
+    eps = opponent.attack.at(progress).eps
+    config = replace_at(learner.config, "opponent.attack.eps", eps)
+    return dataclasses.replace(learner, config=config)
 
 
 def _batch(

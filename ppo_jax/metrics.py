@@ -332,6 +332,10 @@ ADVERSARY = (
 STEPS = (
     stepped("train/loss", "", "The whole objective."),
     Metric("train/learning_rate", "", "Step size of the optimiser."),
+    Metric(
+        *("train/learning_rate_held", "share"),
+        "Updates in which a floor kept its schedule from falling further.",
+    ),
     Metric("train/n_minibatches_done", "steps", "Optimiser steps of an update."),
     Metric("train/n_epochs_completed", "epochs", "Epochs with a step, of an update."),
     stepped("train/grad_norm_pre_clip", NORM, "Global norm of the raw gradients."),
@@ -346,10 +350,13 @@ STEPS = (
         *("train/grad_norm/log_std", NORM, "Of the deviations of real actions."),
         needs="real actions",
     ),
-    stepped("train/grad_norm/critic_mlp", NORM, "Of the critics' torsos."),
+    stepped(
+        *("train/grad_norm/critic_mlp", NORM, "Of the critics' torsos."),
+        needs="critics with a trunk of their own",
+    ),
     stepped(
         *("train/grad_norm/critic_lstm", NORM, "Of the critics' LSTM or GRU."),
-        needs="a memory",
+        needs="a memory, and critics with a trunk of their own",
     ),
     stepped(
         *("train/grad_norm/head*", NORM),

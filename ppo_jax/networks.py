@@ -1,8 +1,9 @@
 """Networks: torsos, memories, policy heads and value heads.
 
 `build` turns an architecture into a pair of functions over time-major batches. The
-parameters are `{"actor": …, "critic": …}`, which share nothing. Everything that comes
-after the memory exists once per critic; without a memory that is everything.
+parameters are `{"actor": …, "critic": …}`: they have nothing in common, unless critics
+read what the actor's trunk makes of an observation. Everything that comes after the
+memory exists once per critic; without a memory that is everything.
 """
 
 import functools
@@ -149,12 +150,15 @@ class ActorCritic:
         memory: Recurrent layers after the torso; None: feed-forward.
         head: Policy head for real actions; discrete ones are categorical.
         critic_hidden: Dense layers of each critic after the memory.
+        shared: Whether critics read the features of the actor's torso and memory, at
+            half the cost; their loss moves those as well.
     """
 
     torso: Torso = Mlp()
     memory: Memory | None = None
     head: GaussianHead | SquashedHead = GaussianHead()
     critic_hidden: tuple[int, ...] = ()
+    shared: bool = False
 
 
 class Output(NamedTuple):
@@ -197,26 +201,31 @@ def build(
 
     def initial_carry(num_envs: int) -> Carry:
         memory = architecture.memory
-        one = () if memory is None else _zero_carry(memory, num_envs)
-        return {"actor": one, "critic": one} if one else ()
+        if memory is None:
+            return ()
+        one = _zero_carry(memory, num_envs)
+        return {"actor": one, "critic": () if architecture.shared else one}
 
     def init(key: Key) -> Params:
         obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)
         carry: dict[str, Carry] = initial_carry(1) or _NO_CARRY
         reset = jnp.ones((1, 1), bool)
-        keys: dict[str, Key] = dict(zip(_NO_CARRY, jax.random.split(key), strict=True))
-        return {
-            name: module.init(keys[name], carry[name], obs, reset)["params"]
-            for name, module in (("actor", actor), ("critic", critics))
-        }
+        key_actor, key_critic = jax.random.split(key)
+        (_, features, _), made = actor.init_with_output(
+            key_actor, carry["actor"], obs, reset
+        )
+        seen = features if architecture.shared else obs
+        heads = critics.init(key_critic, carry["critic"], seen, reset)
+        return {"actor": made["params"], "critic": heads["params"]}
 
     def apply(params, carry, obs, reset, action_mask=None) -> Output:
         carry = carry or _NO_CARRY
-        actor_carry, outputs = _apply(
+        actor_carry, features, outputs = _apply(
             actor, params["actor"], carry["actor"], obs, reset
         )
+        seen = features if architecture.shared else obs
         critic_carry, values = _apply(
-            critics, params["critic"], carry["critic"], obs, reset
+            critics, params["critic"], carry["critic"], seen, reset
         )
         policy = _policy(architecture.head, action_space, outputs, action_mask)
         carry = {"actor": actor_carry, "critic": critic_carry} if actor_carry else ()
@@ -364,7 +373,7 @@ class _Actor(nn.Module):
         if is_box:
             rho = self.param("log_std", nn.initializers.zeros, (sum(sizes),))
             outputs["log_std"] = rho
-        return carry, outputs
+        return carry, x, outputs
 
 
 class _Critics(nn.Module):
@@ -373,11 +382,9 @@ class _Critics(nn.Module):
     num_critics: int
 
     @nn.compact
-    def __call__(self, carry, obs, reset):
-        if self.architecture.memory is not None:
-            carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
-        else:
-            x = obs
+    def __call__(self, carry, x, reset):
+        if self.architecture.memory is not None and not self.architecture.shared:
+            carry, x = _Trunk(self.architecture, name="trunk")(carry, x, reset)
         if self.is_initializing():
             return carry, self._first(x)
         head = _CriticHead(self.architecture, self.num_outputs, parent=None)
@@ -409,7 +416,7 @@ class _CriticHead(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        if self.architecture.memory is None:
+        if self.architecture.memory is None and not self.architecture.shared:
             x = _Features(self.architecture.torso, name="torso")(x)
         hidden = self.architecture.critic_hidden
         x = _Layers(hidden, self.architecture.torso.activation, name="layers")(x)

@@ -1,53 +1,86 @@
-"""Whole episodes of an agent whose every observation an opponent may change.
+"""Opponents change what an agent sees while it acts, one observation after the other.
 
-The opponent knows the agent, its memory included, and attacks each observation as it
-comes. The agent acts on what it is shown, and that is what its memory keeps. An attack
-is measured against what the agent would do had it always seen the truth: it must not
-undo the harm that a memory already holds.
+An opponent knows the agent, its memory included, and attacks each observation as it
+comes. The agent acts on what it is shown, and that is what its memory keeps.
 """
 
-import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
 from ppo_jax import losses
 from ppo_jax.attacks import Attack, Fgsm, Noise, Pgd
+from ppo_jax.component import component, require_range
 from ppo_jax.critics import pessimistic
-from ppo_jax.episodes import Answer, Answers, run_episodes
-from ppo_jax.state import Learner
+from ppo_jax.networks import Output
 from ppo_jax.types import Array, Key, PyTree
 
-
-class Opponent(NamedTuple):
-    """How an opponent attacks, and what for."""
-
-    attack: Attack
-    harm: Callable[[Answer, Answer], Array]
-    """What it raises, per episode `[n]`, given what the agent says of the observations
-    shown to it and what it would say had it only seen true ones."""
+Answers = Callable[[PyTree], Output]
+"""What an agent says of observations `[B, ...]`, with the memory that it has."""
+Harm = Callable[[Output, Output], Array]
+"""What an opponent raises `[B]`, given what the agent says of the observations shown to
+it and what it says if it is honest with it."""
 
 
-def nothing(seen: Answer, honest: Answer) -> Array:
+def nothing(seen: Output, honest: Output) -> Array:
     """No harm is meant."""
     return jnp.zeros_like(pessimistic(seen.value))
 
 
-def low_value(seen: Answer, honest: Answer) -> Array:
+def low_value(seen: Output, honest: Output) -> Array:
     """What the critics fear (Pattanaik et al., 2018)."""
     return -pessimistic(seen.value)
 
 
-def divergence(seen: Answer, honest: Answer) -> Array:
+def divergence(seen: Output, honest: Output) -> Array:
     """Maximal action difference: KL(π(·|s) ‖ π(·|ŝ)) (Zhang et al., 2020)."""
     return losses.policy_smoothness_loss(honest.policy, seen.policy)
 
 
-def misled(seen: Answer, honest: Answer) -> Array:
+def misled(seen: Output, honest: Output) -> Array:
     """How far other actions are ahead at ŝ of the one that is the most likely at s."""
     return -seen.policy.margin(honest.policy.mode())
+
+
+@component
+class Opponent:
+    """Who attacks what an agent sees.
+
+    Attributes:
+        attack: How observations are perturbed, as the network sees them: normalised, if
+            there is an `obs_clip`. Its schedule follows the progress of training.
+        harm: What it raises.
+        share: Share in [0, 1] of the environments of training in which it plays, the
+            first ones, rounded down.
+
+    Raises:
+        ValueError: At construction, for a share that is not possible.
+    """
+
+    attack: Attack = Fgsm()
+    harm: Harm = low_value
+    share: float = 1.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a share that is not possible."""
+        require_range(self, "share", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+
+    def show(self, answers: Answers, honest: Output, obs: PyTree, key: Key) -> PyTree:
+        """What the agent sees in place of observations `[B, ...]`.
+
+        Args:
+            answers: The agent.
+            honest: What it says if it is honest with it. An attack must not undo the
+                harm that a memory already holds.
+            obs: What there is to see.
+            key: For what is random.
+        """
+        return self.attack(lambda shown: self.harm(answers(shown), honest), obs, key)
+
+    def plays(self, num_envs: int) -> Array:
+        """In which environments of training it plays, bool `[B]`."""
+        # 0.53 · 100 is just below 53 in float32.
+        return jnp.arange(num_envs) < jnp.floor(self.share * num_envs + 1e-4)
 
 
 OPPONENTS = {
@@ -58,33 +91,3 @@ OPPONENTS = {
     "PGD": Opponent(Pgd(steps=20, step_size=0.1, restarts=5), misled),
 }
 """From the mildest to the strongest, which keeps the worst of five climbs."""
-
-
-def returns_against(
-    opponent: Opponent,
-    learner: Learner,
-    eps: ArrayLike,
-    key: Key,
-    num_episodes: int,
-    deterministic: bool = True,
-) -> tuple[Array, Array]:
-    """Plays one episode in each of `num_episodes` environments, under attack.
-
-    Args:
-        opponent: Who attacks.
-        learner: One member; its statistics are frozen.
-        eps: Radius ≥ 0 of the ball around the observations as the network sees them,
-            normalised if the learner normalises; may be traced.
-        key: The same key gives the same starts, whoever attacks.
-        num_episodes: How many episodes.
-        deterministic: Whether the most likely action is taken instead of a sample.
-
-    Returns:
-        Returns of the episodes `[num_episodes]`, and whether each came to its end.
-    """
-    attack = dataclasses.replace(opponent.attack, eps=jnp.asarray(eps, jnp.float32))
-
-    def show(answers: Answers, honest: Answer, obs: PyTree, key: Key) -> PyTree:
-        return attack(lambda shown: opponent.harm(answers(shown), honest), obs, key)
-
-    return run_episodes(learner, key, num_episodes, deterministic, show)

@@ -147,6 +147,14 @@ class Optimizer:
         """The learning rate in force at `progress` in [0, 1]."""
         return self.learning_rate * self.schedule(progress)
 
+    def rate_metrics(self, progress: Array) -> Metrics:
+        """The learning rate in force, and whether its schedule is held at a floor."""
+        held = self.schedule.held(progress).astype(jnp.float32)
+        return {
+            "train/learning_rate": self.step_size(progress),
+            "train/learning_rate_held": held,
+        }
+
     def bounded_norm(self, norm: Array, opt_state: PyTree) -> Array:
         """The global norm of gradients once they are scaled and clipped.
 

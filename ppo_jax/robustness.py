@@ -123,7 +123,8 @@ def attacked(
     import numpy as np
 
     from ppo_jax import episodes
-    from ppo_jax.opponents import OPPONENTS, returns_against
+    from ppo_jax.episodes import returns_against
+    from ppo_jax.opponents import OPPONENTS
 
     figures, key = {}, jax.random.key(0)
     for name, opponent in OPPONENTS.items():

@@ -10,9 +10,13 @@ from ppo_jax import moments, tree
 from ppo_jax.component import require
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.api import Env, Timestep, strong
-from ppo_jax.networks import Network
+from ppo_jax.networks import Network, Output
+from ppo_jax.opponents import Answers, Opponent
 from ppo_jax.state import Actor, Learner, Transition
 from ppo_jax.types import Array, Carry, Key, PyTree
+
+ATTACK = 1
+"""Sets the keys of attacks apart from those of actions."""
 
 
 class Slots(NamedTuple):
@@ -54,7 +58,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition,
     loop = (actor, _no_slots(config.env, actor, config.num_steps))
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
-    steps = _bootstrap(learner, network, actor, slots, steps, slot)
+    key_last = jax.random.fold_in(key, ATTACK)
+    steps = _bootstrap(learner, network, actor, slots, steps, slot, key_last)
     return _heal(config.env, actor, key_reset), steps, carries
 
 
@@ -91,13 +96,17 @@ def _step(
 
     Takes a key for the actions and one per environment, `[1 + B]`.
     """
-    env = learner.config.env
+    env, num_envs = learner.config.env, actor.reset.size
     mask = action_masks(env, actor)
     obs_ok = _finite(actor.obs, actor.reset)
     obs = _zero_unless(obs_ok, observe(learner, actor.obs))
-    policy, predicted, carry = evaluate(
-        network, learner.params, actor.carry, obs, actor.reset, mask
-    )
+
+    def answers(obs):
+        return evaluate(network, learner.params, actor.carry, obs, actor.reset, mask)
+
+    key_attack = jax.random.fold_in(keys[0], ATTACK)
+    obs = _shown(learner.config.opponent, answers, obs, num_envs, key_attack)
+    policy, predicted, carry = answers(obs)
     value = pessimistic(predicted)
     action = policy.sample(keys[0])
     log_prob = policy.log_prob(action)
@@ -141,12 +150,23 @@ def _step(
     return (actor, slots), (step, slot)
 
 
-def evaluate(network, params, carry, obs, reset, mask=None):
+def evaluate(network, params, carry, obs, reset, mask=None) -> Output:
     """One step of a network: policy and value of `[B]`, and the carry after it."""
     batch = jax.tree.map(lambda x: x[None], (obs, reset, mask))
     out = network.apply(params, carry, *batch)
     policy, outputs = jax.tree.map(lambda x: x[0], (out.policy, out.value.outputs))
-    return policy, dataclasses.replace(out.value, outputs=outputs), out.carry
+    return Output(policy, dataclasses.replace(out.value, outputs=outputs), out.carry)
+
+
+def _shown(
+    opponent: Opponent | None, answers: Answers, obs: PyTree, num_envs: int, key: Key
+) -> PyTree:
+    """What is seen in place of observations, one or several per environment."""
+    if opponent is None:
+        return obs
+    shown = opponent.show(answers, answers(obs), obs, key)
+    times = jax.tree.leaves(obs)[0].shape[0] // num_envs
+    return tree.where(jnp.tile(opponent.plays(num_envs), times), shown, obs)
 
 
 def _require_one_each(timestep: Timestep, reset: Array) -> None:
@@ -195,6 +215,7 @@ def _bootstrap(
     slots: Slots,
     steps: Transition,
     slot: Array,
+    key: Key,
 ) -> Transition:
     """Fills in `next_value`: the next step's, or a slot's where truncated."""
     num_envs = actor.reset.shape[0]
@@ -204,8 +225,12 @@ def _bootstrap(
     rows = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), now, owed)
     obs, carry, reset = tree.merge_leading(rows)
     obs = _zero_unless(_finite(obs, reset), observe(learner, obs))
-    _, value, _ = evaluate(network, learner.params, carry, obs, reset)
-    value = pessimistic(value).reshape(1 + size, num_envs)
+
+    def answers(obs):
+        return evaluate(network, learner.params, carry, obs, reset)
+
+    obs = _shown(learner.config.opponent, answers, obs, num_envs, key)
+    value = pessimistic(answers(obs).value).reshape(1 + size, num_envs)
     owed = jnp.take_along_axis(value[1:], slot, axis=0)
     following = jnp.concatenate([steps.value[1:], value[:1]])
     truncated = steps.last & ~steps.terminated

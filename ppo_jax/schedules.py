@@ -25,6 +25,10 @@ class Schedule:
         """
         raise NotImplementedError
 
+    def held(self, progress: ArrayLike) -> Array:
+        """Whether a floor keeps the factor from falling further, bool `[]`."""
+        return jnp.zeros_like(_clipped(progress), bool)
+
 
 @component
 class Constant(Schedule):
@@ -107,10 +111,16 @@ class Warmup(Schedule):
         require_range(self, "fraction", "a number in [0, 1)", lambda x: 0 <= x < 1)
 
     def __call__(self, progress: ArrayLike) -> Array:
-        progress = _clipped(progress)
-        rest = (progress - self.fraction) / (1 - self.fraction)
-        rising = progress < self.fraction
-        return jnp.where(rising, rise(progress, self.fraction), self.then(rest))
+        risen = rise(_clipped(progress), self.fraction)
+        return jnp.where(risen < 1, risen, self.then(self._rest(progress)))
+
+    def held(self, progress: ArrayLike) -> Array:
+        risen = _clipped(progress) >= self.fraction
+        return risen & self.then.held(self._rest(progress))
+
+    def _rest(self, progress: ArrayLike) -> Array:
+        """Progress of what comes after the rise; negative before."""
+        return (_clipped(progress) - self.fraction) / (1 - self.fraction)
 
 
 @component
@@ -171,6 +181,9 @@ class Bounded(Schedule):
 
     def __call__(self, progress: ArrayLike) -> Array:
         return jnp.clip(self.schedule(progress), self.floor, self.cap)
+
+    def held(self, progress: ArrayLike) -> Array:
+        return self.schedule(progress) < self.floor
 
 
 def rise(x: ArrayLike, length: ArrayLike) -> Array:

@@ -97,7 +97,7 @@ def train(
         job.together(hint),
         job.folder(run_dir) as folder,
     ):
-        layout, population = spread(lambda: begin(config))
+        layout, population = spread(lambda: begin(config), config.devices_per_member)
         console.say(f"training on {layout}, in {run_dir}")
         beginning = _beginning(config, layout, population)
         if resume:

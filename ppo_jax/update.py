@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import diagnostics, moments, rollout, tree
+from ppo_jax import diagnostics, moments, rollout, sharding, tree
 from ppo_jax.networks import Network
 from ppo_jax.objective import Look, forward, objective
 from ppo_jax.state import Batch, Learner
@@ -87,8 +87,9 @@ def contexts(learner: Learner, progress: Array) -> tuple[Context, ...]:
 
 def gather(batch: Batch, order: Array) -> Batch:
     """Chunks by index, time-major `[L, b, ...]`."""
-    carry = tree.take(batch.carry, order)
-    rows = tree.take(batch._replace(carry=()), order)
+    carry, rows = sharding.shared(
+        tree.take((batch.carry, batch._replace(carry=())), order)
+    )
     return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
 
 

@@ -22,6 +22,7 @@ from ppo_jax.component import as_arrays, component, is_component, numbers
 from ppo_jax.config import Config
 from ppo_jax.envs.api import Box
 from ppo_jax.envs.probes import Target, TimeLimitChain
+from ppo_jax.opponents import Opponent, divergence
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Bounded, Cosine, Linear, Ramp, Warmup
@@ -130,6 +131,7 @@ ATTACKED = Config(
     obs_clip=0.8,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
     terms=(terms.Surrogate(0.01), terms.Value(), terms.RobustKL(0.7)),
+    opponent=Opponent(attacks.Noise(2.0, low=-0.7, high=0.7, schedule=RAMP), share=0.8),
     adversary=adversaries.Mixed(
         attacks.Pgd(0.3, low=-0.9, high=0.9, schedule=RAMP),
         ratio=0.3,
@@ -235,6 +237,7 @@ FUNCTIONS = {
     "sampler": noise.hashed_normal,
     "normalize": upgd.global_max,
     "combine": upgd.non_protecting,
+    "harm": divergence,
 }
 OPTIONAL = {
     "appraisal": Appraisal(),
@@ -295,7 +298,7 @@ def program(config):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Config.adversary")
+@pytest.mark.filterwarnings("ignore:Config")
 @pytest.mark.parametrize(
     "config",
     [EVERYTHING, ANOTHER, ATTACKED],

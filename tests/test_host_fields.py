@@ -101,6 +101,20 @@ def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
     assert waited == [77]
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices):
+    """PROP-0: devices_per_member; what they do with it is tested elsewhere."""
+    given, spread = [], training.spread
+
+    def recorded(begin, per_member):
+        given.append(per_member)
+        return spread(begin)
+
+    monkeypatch.setattr(training, "spread", recorded)
+    rows(tmp_path, devices_per_member=devices, total_timesteps=32)
+    assert given == [devices]
+
+
 @pytest.mark.parametrize("interval", [2, 4])
 def test_a_population_evolves_at_its_interval(tmp_path, interval):
     """PROP-0: pbt and its interval."""
@@ -123,4 +137,5 @@ def test_every_host_field_is_tested_here():
         *("Config.pbt", "Config.seed", "Config.total_timesteps"),
         *("Config.phase_updates", "Config.eval_phases", "Config.eval_episodes"),
         *("Config.max_failures", "Config.stall_seconds", "PBT.interval"),
+        "Config.devices_per_member",
     }

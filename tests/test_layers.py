@@ -17,6 +17,7 @@ LAYERS = (
         "files",
         "job",
         "metrics",
+        "sharding",
         "sweeps.aggregate",
         "tree",
     ),
@@ -76,6 +77,7 @@ LAYERS = (
     ),
     (
         "adversaries",
+        "opponents",
         "terms.imitation",
         "terms.policy",
         "terms.risk",
@@ -86,7 +88,7 @@ LAYERS = (
     ("rollout", "snapshot"),
     ("update",),
     ("episodes", "learner"),
-    ("opponents", "pbt.population"),
+    ("pbt.population",),
     ("pbt.mesh",),
     (
         "checkpoint",

@@ -36,6 +36,7 @@ from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.metrics import METRICS, Metric, match, row_of, summarize
 from ppo_jax.pbt import PBT, population
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.schedules import Bounded
 from ppo_jax.space import LogUniform
 from ppo_jax.standardization import OverAll
 from ppo_jax.state import Batch
@@ -376,7 +377,7 @@ HEALTHY = experiment(
         terms.CVaR(alpha=0.5, coef=0.0),
     ),
     early_stop=KlStop(1.0, share=None, absolute=None),
-    optimizer=optimizers.Adam(learning_rate=1e-2),
+    optimizer=optimizers.Adam(learning_rate=1e-2, schedule=Bounded(cap=2.0)),
 )
 
 
@@ -425,6 +426,7 @@ CAUSES = [
     ("warn/critic1_vanishing_gradients", {"terms.1.coef": 0.0}, same),
     ("warn/critic2_vanishing_gradients", {"terms.1.coef": 0.0}, same),
     ("warn/cvar_tail_samples_low", {"terms.4.alpha": 0.05}, same),
+    ("warn/optimizer_lr_floor_hit", {"optimizer.schedule.floor": 1.5}, same),
 ]
 
 
@@ -459,7 +461,7 @@ def test_no_alert_in_a_healthy_run():
 
 @pytest.mark.parametrize(("name", "numbers", "change"), CAUSES)
 def test_an_alert_has_its_cause(name, numbers, change):
-    """R-A17, R-C7, R-E6, R-E7, X1: it begins where the cause is, in a real run."""
+    """R-A17, R-C7, R-E6, R-E7, X1, PROP-17.2: it begins with it, in a real run."""
     said = phases(numbers, change, count=3 if "explained" in name else 1)
     assert said[-1][name] == 1
 
@@ -511,32 +513,40 @@ def one_update(bound, network):
     return moved, {name: float(x[0, 0]) for name, x in said.items()}, run.actor.carry
 
 
-@pytest.mark.parametrize("memory", [None, networks.Gru(size=4, layers=2)])
-def test_norms_of_gradients_are_those_of_the_step(memory):
+GRU = networks.Gru(size=4, layers=2)
+
+
+@pytest.mark.parametrize(
+    ("memory", "shared"), [(None, False), (GRU, False), (GRU, True)]
+)
+def test_norms_of_gradients_are_those_of_the_step(memory, shared):
     """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X10.
 
     Groups, critics, carries.
     """
+    torso = networks.Mlp(hidden=(8,))
     network = networks.ActorCritic(
-        torso=networks.Mlp(hidden=(8,)), memory=memory, critic_hidden=(4,)
+        torso=torso, memory=memory, critic_hidden=(4,), shared=shared
     )
     moved, said, carry = one_update(1e6, network)
     actor, critic = moved["actor"], moved["critic"]
     each = [jax.tree.map(lambda x, i=i: x[i], critic["heads"]) for i in (0, 1)]
     without = [{k: v for k, v in own.items() if k != "torso"} for own in each]
-    shared = critic.get("trunk", {})
-    torsos = (shared.get("torso", ()), [own.get("torso", ()) for own in each])
+    trunk = critic.get("trunk", {})
+    torsos = (trunk.get("torso", ()), [own.get("torso", ()) for own in each])
     expected = {
         "grad_norm/actor_mlp": norm(actor["trunk"]["torso"]),
         "grad_norm/policy_head": norm(actor["head"]),
         "grad_norm/log_std": norm(actor["log_std"]),
-        "grad_norm/critic_mlp": norm(torsos),
         "grad_norm/head1": norm(without[0]),
         "grad_norm/head2": norm(without[1]),
     }
+    if not shared:
+        expected["grad_norm/critic_mlp"] = norm(torsos)
     if memory is not None:
         expected["grad_norm/actor_lstm"] = norm(actor["trunk"]["memory"])
-        expected["grad_norm/critic_lstm"] = norm(shared["memory"])
+    if "memory" in trunk:
+        expected["grad_norm/critic_lstm"] = norm(trunk["memory"])
     groups = {k.removeprefix("train/") for k in said if "/grad_norm/" in k}
     assert groups == expected.keys()
     expected |= {
@@ -564,7 +574,7 @@ def test_parameters_of_no_group_are_the_others():
 
 def assert_carries(said, carry):
     found = {name for name in said if name.startswith("lstm/")}
-    assert len(found) == (12 if carry else 0)
+    assert len(found) == 6 * sum(layers != () for layers in dict(carry).values())
     for owner, layers in dict(carry).items():
         for i, x in enumerate(layers):
             name, x = f"lstm/{owner}_layer{i}", np.asarray(x, np.float64)

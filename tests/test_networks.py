@@ -33,10 +33,11 @@ def test_members_never_share_a_batched_factorisation():
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b), together, alone)
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("memory", [networks.Lstm(size=4, layers=2), networks.Gru(4)])
-def test_a_sequence_equals_its_steps(memory):
+def test_a_sequence_equals_its_steps(memory, shared):
     """PROP-21.4: over time at once, or step by step; a reset clears the carry."""
-    network = build(memory=memory)
+    network = build(memory=memory, shared=shared)
     params = jax.jit(network.init)(jax.random.key(0))
     obs = jax.random.normal(jax.random.key(1), (6, 2, 3))
     reset = jnp.zeros((6, 2), bool).at[3, 0].set(True)
@@ -69,6 +70,27 @@ def test_nothing_is_shared_between_actor_and_critic(memory):
     ):
         assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads[mine]))
         assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads[other]))
+
+
+@pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
+def test_a_shared_trunk_is_moved_by_both_losses(memory):
+    """The policy is that of an actor on its own; critics read what its head reads."""
+    fields = {"memory": memory, "critic_hidden": (5,)}
+    alone, network = build(**fields), build(**fields, shared=True)
+    params = jax.jit(network.init)(jax.random.key(0))
+    assert params["critic"]["heads"].keys() == {"layers", "head"}
+    obs, reset = jnp.ones((2, 1, 3)), jnp.zeros((2, 1), bool)
+    carry = network.initial_carry(1)
+    policy = network.apply(params, carry, obs, reset).policy
+    separate = {**jax.jit(alone.init)(jax.random.key(1)), "actor": params["actor"]}
+    expected = alone.apply(separate, alone.initial_carry(1), obs, reset).policy
+    np.testing.assert_array_equal(policy.logits, expected.logits)
+    value = jax.grad(lambda p: network.apply(p, carry, obs, reset).value.mean().sum())(
+        params
+    )
+    moved = {**value["actor"], "critic": value["critic"]}
+    assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(moved.pop("head")))
+    assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(moved))
 
 
 def test_critics_are_two():

@@ -9,12 +9,14 @@ import pytest
 from runs import EXPERIMENT, command
 
 from ppo_jax import episodes, networks, robustness
+from ppo_jax.attacks import Attack
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.distributions import Categorical
 from ppo_jax.envs.api import Discrete, Env, outcome
-from ppo_jax.opponents import OPPONENTS, returns_against
+from ppo_jax.episodes import returns_against
+from ppo_jax.opponents import OPPONENTS, Opponent, nothing
 from ppo_jax.pbt import population
 
 EPISODES = 400
@@ -114,16 +116,24 @@ def test_opponents_by_hand(returns):
     np.testing.assert_allclose(beyond["MAD"], 0.5, atol=4 * deviation)
 
 
+@component
+class Turned(Attack):
+    """Shows the contrary, however far that is."""
+
+    def perturbation(self, problem, key):
+        return [-2 * x for x in problem.floats]
+
+
 def test_a_memory_keeps_what_was_shown(key):
     """An attack on the sign is remembered when the time to answer comes."""
     learner = agent(delay=3)
 
-    def turned(answers, honest, obs, key):
-        return -obs
+    def play(opponent):
+        return jax.jit(
+            lambda key: episodes.run_episodes(learner, key, 16, True, opponent)
+        )(key)
 
-    play = jax.jit(episodes.run_episodes, static_argnums=(2, 3, 4))
-    honest, _ = play(learner, key, 16, True, None)
-    misled, ended = play(learner, key, 16, True, turned)
+    (honest, _), (misled, ended) = play(None), play(Opponent(Turned(), nothing))
     assert ended.all() and (honest == 1).all() and (misled == 0).all()
 
 

@@ -140,6 +140,7 @@ def test_a_warmup_leaves_something_of_training(fraction):
     ],
 )
 def test_something_is_between_bounds(bounds, said):
+    """PROP-17.2."""
     with pytest.raises(ValueError, match=said):
         Bounded(**bounds)
 

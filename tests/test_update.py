@@ -16,7 +16,7 @@ from ppo_jax.envs.api import Discrete, Env, outcome
 from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
 from ppo_jax.objective import objective
 from ppo_jax.pbt import population
-from ppo_jax.schedules import Linear, Warmup
+from ppo_jax.schedules import Bounded, Linear, Warmup
 from ppo_jax.update import contexts, gather
 
 SMALL = networks.Mlp(hidden=(8,))
@@ -713,6 +713,27 @@ def test_the_first_step_has_the_schedule_s_first_factor():
         change = jax.tree.map(jnp.subtract, after.learner.params, run.learner.params)
         np.testing.assert_allclose(norm(change), 0.5 * rate, rtol=1e-4)
         np.testing.assert_allclose(metrics["train/learning_rate"], rate)
+
+
+def test_a_learning_rate_stays_within_the_bounds_of_its_schedule():
+    """PROP-17.2: parameters move at that rate, and a floor that is hit is flagged."""
+    schedule = Warmup(0.2, Bounded(Linear(), floor=0.4, cap=0.8))
+    sgd = optimizers.Sgd(0.5, max_grad_norm=None, schedule=schedule)
+    run = first(experiment(Course(), optimizer=sgd))
+    rates, flags, moved = [], [], []
+    for progress in (0.1, 0.2, 0.6, 0.9):
+        after, metrics = update(run, progress)
+        rates.append(metrics["train/learning_rate"])
+        flags.append(metrics["train/learning_rate_held"])
+        moved.append(critic_bias(after) - critic_bias(run))
+    np.testing.assert_allclose(rates, [0.25, 0.4, 0.25, 0.2], rtol=1e-6)
+    assert flags == [0, 0, 0, 1]
+    moved, rates = np.array(moved), np.array(rates)
+    np.testing.assert_allclose(moved / moved[0], rates / rates[0], rtol=1e-4)
+
+
+def critic_bias(run):
+    return float(run.learner.params["critic"]["heads"]["head"]["bias"][0, 0])
 
 
 def test_skipped_steps_do_not_hold_the_schedule_back():

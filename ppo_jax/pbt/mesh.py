@@ -1,8 +1,10 @@
-"""The axis of a population laid over devices, of one process or of many.
+"""Members, and the environments of a member, over devices of one process or of many.
 
 Members are independent between two generations, so every device runs the program of
 its own members and waits for no other: `advance` and evaluations communicate nothing.
 A generation is a gather over all of them, which the compiler turns into communication.
+Where a member has several devices, each acts in a share of its environments and learns
+from a share of every minibatch; the compiler adds up what they find.
 """
 
 import functools
@@ -17,29 +19,41 @@ from jax.typing import ArrayLike
 
 from ppo_jax import episodes, job
 from ppo_jax.pbt import population as populations
-from ppo_jax.state import Population
+from ppo_jax.sharding import ENVS
+from ppo_jax.state import Population, Run
 from ppo_jax.types import Array, Key, PyTree
 
 MEMBERS: Any = Axes("population")
 TOGETHER: Any = Axes()
 PLACES = Population(runs=MEMBERS, fitness=TOGETHER, waited=TOGETHER)
 """Of a population's leaves: with their members, or whole on every device."""
+SHARED: Any = Axes("population", ENVS)
+SHARES = Population(
+    runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
+    fitness=TOGETHER,
+    waited=TOGETHER,
+)
+"""Those places once more, with environments over the devices of their member."""
 
 
 class Layout:
-    """Members in equal shares over a row of devices, in order.
+    """Members in equal shares over devices, in order.
 
     A population that a function returns lies as the one it was given, so that nothing
     is compiled twice.
 
     Args:
         devices: The devices.
+        per_member: How many of them, one after the other, share a member.
     """
 
-    def __init__(self, devices: Sequence[Any]):
+    def __init__(self, devices: Sequence[Any], per_member: int = 1):
         self.devices = tuple(devices)
-        self._mesh = Mesh(np.array(self.devices), ("population",))
-        whole, lies = self._on(TOGETHER), self._on(PLACES)
+        grid = np.array(self.devices).reshape(-1, per_member)
+        self._mesh = Mesh(grid, ("population", ENVS))
+        # Left to the compiler, an axis would forbid callbacks to the host.
+        self._apart = {"population"} if per_member > 1 else {"population", ENVS}
+        whole, lies = self._on(TOGETHER), self._on(SHARES)
         self._lies = lies
         self._evolve = jax.jit(
             populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
@@ -102,12 +116,13 @@ class Layout:
         return jax.tree.map(lambda axes: NamedSharding(self._mesh, axes), places)
 
     def _each(self, function: Any, in_specs: Any, out_specs: Any) -> Any:
-        """The same function on every device, of what lies there."""
+        """The same function for every share of the members, of what lies there."""
         return jax.shard_map(
             function,
             mesh=self._mesh,
             in_specs=in_specs,
             out_specs=out_specs,
+            axis_names=self._apart,
             check_vma=False,
         )
 
@@ -125,34 +140,51 @@ def _same(tree: PyTree) -> PyTree:
     return tree
 
 
-def spread(make: Callable[[], Population]) -> tuple[Layout, Population]:
+def spread(
+    make: Callable[[], Population], per_member: int = 1
+) -> tuple[Layout, Population]:
     """What a function makes, over all devices that take equal shares of it.
 
     Raises:
-        JobError: If the processes cannot take equal shares.
+        JobError: If devices and processes cannot take equal shares.
     """
-    layout = over_all_devices(jax.eval_shape(make).fitness.size)
+    layout = over_all_devices(jax.eval_shape(make).fitness.size, per_member)
     return layout, layout.make(make)
 
 
 @functools.cache
-def over_all_devices(num_members: int) -> Layout:
+def over_all_devices(num_members: int, per_member: int = 1) -> Layout:
     """As many devices as take equal shares of the members, equally many per process.
 
+    Args:
+        num_members: The size of the population.
+        per_member: Devices that share the environments of a member; those of several
+            processes, if it has more than one.
+
     Raises:
-        JobError: If the processes cannot take equal shares.
+        JobError: If devices and processes cannot take equal shares.
     """
-    processes = jax.process_count()
-    if num_members % processes:
+    own, processes = jax.local_device_count(), jax.process_count()
+    crew = -(-per_member // own)
+    """Processes that work together."""
+    if processes % crew or (crew > 1 and per_member % own):
         raise job.JobError(
-            f"{num_members} members: expected a multiple of the {processes} processes"
+            f"Config.devices_per_member = {per_member}: expected up to {own}, or a "
+            f"multiple of it, of the {processes * own} devices that there are"
         )
-    share = num_members // processes
-    most = max(n for n in range(1, jax.local_device_count() + 1) if share % n == 0)
+    crews = processes // crew
+    if num_members % crews:
+        raise job.JobError(
+            f"{num_members} members: expected a multiple of the {crews} processes"
+            + (f" of {crew} each" if crew > 1 else "")
+        )
+    groups = range(1, crew * own // per_member + 1)
+    most = max(n for n in groups if num_members // crews % n == 0)
     devices: dict[int, list] = {}
     for device in jax.devices():
-        devices.setdefault(device.process_index, []).append(device)
-    return Layout([device for mine in devices.values() for device in mine[:most]])
+        devices.setdefault(device.process_index // crew, []).append(device)
+    used = [device for ours in devices.values() for device in ours[: most * per_member]]
+    return Layout(used, per_member)
 
 
 @functools.cache

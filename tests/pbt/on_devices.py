@@ -1,4 +1,4 @@
-"""A population on some devices of one process: `on_devices.py DEVICES FILE`.
+"""A population on devices of one process: `on_devices.py DEVICES PER_MEMBER FILE`.
 
 Writes what ten updates and two generations ended in, and prints what was compiled for
 them and what their programs communicate.
@@ -74,7 +74,7 @@ def communicates(program, *arguments):
     return [name for name in COLLECTIVES if name in text]
 
 
-def main(devices, path):
+def main(devices, per_member, path):
     jax.config.update("jax_num_cpu_devices", int(devices))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     names = []
@@ -85,7 +85,7 @@ def main(devices, path):
     def compiled():
         return names.count("/jax/core/compile/backend_compile_duration")
 
-    layout, members = mesh.spread(lambda: training.start(CONFIG))
+    layout, members = mesh.spread(lambda: training.start(CONFIG), int(per_member))
     assert len(layout.devices) == int(devices)
     progress, keys = np.zeros(3, np.float32), training.generation_keys(CONFIG, 0)
     said = {

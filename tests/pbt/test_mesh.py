@@ -145,14 +145,14 @@ def lineage(run_dir):
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory):
-    """What ten updates ended in on one device and on eight, and what was said."""
+    """What ten updates ended in, and what was said, by devices and those per member."""
     home = tmp_path_factory.mktemp("lives")
     script = Path(__file__).parent / "on_devices.py"
     found = {}
-    for devices in (1, 8):
-        file = home / f"{devices}.npz"
+    for devices, per_member in ((1, 1), (8, 1), (8, 4)):
+        file = home / f"{devices}-{per_member}.npz"
         done = subprocess.run(
-            [sys.executable, script, str(devices), file],
+            [sys.executable, script, str(devices), str(per_member), file],
             capture_output=True,
             text=True,
             timeout=LIMIT,
@@ -161,23 +161,27 @@ def lives(tmp_path_factory):
         )
         assert done.returncode == 0, done.stderr
         with np.load(file) as ended:
-            found[devices] = [ended[name] for name in ended], json.loads(done.stdout)
+            arrays = [ended[name] for name in ended]
+        found[devices, per_member] = arrays, json.loads(done.stdout)
     return found
 
 
 def test_results_do_not_depend_on_the_layout(lives):
     """Ten updates and two generations; bit-identical on the same one."""
-    (one, said), (eight, also) = lives[1], lives[8]
-    for a, b in zip(one, eight, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
-    assert said["same again"] and also["same again"]
+    alone, _ = lives[1, 1]
+    for arrays, said in lives.values():
+        for a, b in zip(alone, arrays, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        assert said["same again"]
 
 
 def test_only_a_generation_communicates(lives):
     """Also with an early stop, which is a loop as long as its longest member's."""
-    _, said = lives[8]
+    _, said = lives[8, 1]
     assert said["advance"] == []
     assert "all-gather" in said["evolve"]
+    _, said = lives[8, 4]
+    assert "all-reduce" in said["advance"]  # Of gradients, over shares of environments.
 
 
 def test_other_numbers_compile_nothing_on_any_layout(lives):
@@ -193,6 +197,15 @@ def test_two_processes_train_as_one(alone, shared):
     assert "4 devices of 2 processes" in said and "finished" in said
     assert other == ""
     assert len(list(run_dir.glob("events.out.tfevents.*"))) == 1
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_environments_of_a_member(path, alone):
+    """All four devices work on one member after the other."""
+    run_dir = path.parent / "together"
+    said, _ = succeed(begin_two(path, run_dir, "--devices-per-member", 4))
+    assert "4 devices of 2 processes" in said
+    assert_close(alone, run_dir)
 
 
 @pytest.mark.slow
@@ -321,6 +334,21 @@ def test_processes_take_equal_shares(path, tmp_path):
         assert "7 members: expected a multiple of the 2 processes" in errors
 
 
+def test_members_have_no_more_devices_than_there_are(path, tmp_path):
+    more = ("--devices-per-member", 4, "--run-dir", tmp_path / "run")
+    environment = on(3)
+    done = subprocess.run(
+        arguments("train", path, *more),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "Config.devices_per_member = 4: expected up to 3" in done.stderr
+
+
 def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
     processes = begin_two(path, shared[0])
     (status, _, errors), (other, _, also) = map(outcome, processes)
@@ -329,12 +357,20 @@ def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
 
 
 @pytest.mark.parametrize(
-    ("members", "devices", "used"), [(8, 3, 2), (7, 3, 1), (6, 3, 3), (1, 4, 1)]
+    ("members", "per_member", "devices", "used"),
+    [
+        (8, 1, 3, 2),
+        (7, 1, 3, 1),
+        (6, 1, 3, 3),
+        (1, 1, 4, 1),
+        (1, 3, 4, 3),
+        (2, 2, 5, 4),
+    ],
 )
-def test_as_many_devices_as_take_equal_shares(members, devices, used):
+def test_as_many_devices_as_take_equal_shares(members, per_member, devices, used):
     code = (
         "from ppo_jax.pbt.mesh import over_all_devices;"
-        f"print(len(over_all_devices({members}).devices))"
+        f"print(len(over_all_devices({members}, {per_member}).devices))"
     )
     assert run_python(code, on(devices)) == str(used)
 

@@ -1,0 +1,149 @@
+"""Opponents of training: what agents see while they act, and then learn from."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import learner, moments, networks, optimizers, rollout, terms
+from ppo_jax.attacks import Fgsm, Noise, Pgd
+from ppo_jax.component import replace_at
+from ppo_jax.config import Config
+from ppo_jax.critics import pessimistic
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.opponents import Opponent, divergence, low_value, misled, nothing
+from ppo_jax.pbt import population
+from ppo_jax.schedules import Ramp
+
+EPS, ENVS, STEPS = 0.3, 4, 12
+GRU = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(8))
+MLP = dataclasses.replace(GRU, memory=None)
+iteration = jax.jit(learner.iteration)
+
+
+def first(opponent, **changes):
+    """A run before its first update, whose statistics of observations are not empty."""
+    config = Config(
+        **{
+            "env": TimeLimitChain(limit=5, negative=0.5),
+            "num_envs": ENVS,
+            "num_steps": STEPS,
+            "num_epochs": 1,
+            "num_minibatches": 2,
+            "obs_clip": 10.0,
+            "network": MLP,
+            "opponent": opponent,
+            "optimizer": optimizers.Sgd(learning_rate=0.1),
+            "total_timesteps": 48_000,
+        }
+        | changes
+    )
+    members = population.init(config, jax.random.split(jax.random.key(2), 1))
+    run = jax.tree.map(lambda x: x[0], members.runs)
+    shape = jax.tree.map(lambda x: x[0], run.actor.obs).shape
+    obs = jax.random.uniform(jax.random.key(3), (50, 1, *shape))
+    seen = moments.update(run.learner.obs_moments, obs, jnp.ones((50, 1)))
+    return run.replace(learner=run.learner.replace(obs_moments=seen))
+
+
+def unroll(run):
+    return jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+
+
+def shifts(run, steps):
+    """How far what was seen is from what was there, `[T, B]`."""
+    true = rollout.observe(run.learner, steps.raw_obs)
+    return np.abs(np.asarray(steps.obs - true)).max(axis=-1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.8, 1.0])
+def test_it_plays_in_its_share_of_the_environments(share):
+    """In the ball, at its border, and not at all in the others."""
+    run = first(Opponent(Fgsm(EPS), share=share))
+    shift = shifts(run, unroll(run)[1])
+    attacked = int(share * ENVS)
+    np.testing.assert_allclose(shift[:, :attacked], EPS, rtol=1e-4)
+    np.testing.assert_allclose(shift[:, attacked:], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("network", [MLP, GRU], ids=["mlp", "gru"])
+@pytest.mark.parametrize("harm", [nothing, low_value, divergence, misled])
+def test_the_agent_acts_on_what_it_is_shown(network, harm):
+    """What is stored is replayed with the same log-probabilities and values."""
+    run = first(Opponent(Pgd(EPS), harm), network=network)
+    _, steps, carries = unroll(run)
+    carry = jax.tree.map(lambda x: x[0], carries)
+    built = run.learner.config.build()
+    out = built.apply(run.learner.params, carry, steps.obs, steps.reset)
+    log_prob = out.policy.log_prob(steps.action)
+    np.testing.assert_allclose(log_prob, steps.log_prob, atol=1e-5)
+    np.testing.assert_allclose(pessimistic(out.value), steps.value, atol=1e-5)
+
+
+def test_it_lowers_what_the_critics_say():
+    """Of every step, and of the one after the last, which bootstraps the rollout."""
+    run = first(Opponent(Pgd(EPS, steps=5)))
+    _, steps, _ = unroll(run)
+    network, params = run.learner.config.build(), run.learner.params
+    obs = rollout.observe(run.learner, steps.raw_obs)
+    clean = pessimistic(network.apply(params, (), obs, steps.reset).value)
+    assert (steps.value < clean).all()
+    assert steps.last[4].all() and not steps.last[-1].any()
+    for time in (4, -1):  # At an end at the time limit, and at that of the rollout.
+        assert (steps.next_value[time] < clean[time] - 1e-3).all()
+
+
+def test_statistics_of_observations_are_those_of_true_ones():
+    """Whoever attacks, the same is there to be seen."""
+    ends = []
+    for opponent in (None, Opponent(Noise(EPS), nothing)):
+        run, _ = iteration(first(opponent), jnp.float32(0.0))
+        ends.append(run.learner.obs_moments)
+    jax.tree.map(np.testing.assert_array_equal, *ends)
+
+
+OFF = {"opponent.share": 0.0, "opponent.attack.eps": 0.0}
+
+
+@pytest.mark.parametrize("number", OFF)
+def test_an_opponent_that_does_nothing_is_none(number):
+    """Bit-identical, without another program."""
+    run = first(Opponent(Pgd(EPS, steps=1)))
+    config = replace_at(run.learner.config, number, jnp.float32(OFF[number]))
+    off = run.replace(learner=run.learner.replace(config=config))
+    params = [
+        iteration(one, jnp.float32(0.0))[0].learner.params
+        for one in (off, first(None), run)
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *params[:2])
+    leaves = [jax.tree.leaves(one) for one in params[1:]]
+    assert any((a != b).any() for a, b in zip(*leaves, strict=True))
+
+
+def test_its_radius_follows_progress(monkeypatch):
+    """By the schedule of its attack, in one program."""
+    original, seen = rollout.unroll, []
+
+    def recorded(*args):
+        seen.append(original(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(rollout, "unroll", recorded)
+    run = first(Opponent(Fgsm(EPS, schedule=Ramp(0.0, 1.0, 0.2, 0.4))))
+    live = jax.jit(lambda *args: (learner.iteration(*args), seen[-1][1])[1])
+    for progress, eps in ((0.1, 0.0), (0.4, EPS / 2), (0.9, EPS)):
+        shift = shifts(run, live(run, jnp.float32(progress)))
+        np.testing.assert_allclose(shift, eps, atol=1e-5)
+    assert live._cache_size() == 1
+
+
+def test_raw_observations_are_said():
+    """Their units are those of ε; and whole numbers cannot be attacked."""
+    with pytest.warns(
+        UserWarning, match=r"Config\.opponent: observations are not norm"
+    ):
+        Config(env=TimeLimitChain(limit=5), opponent=Opponent(), terms=(terms.Value(),))
+    with pytest.raises(ValueError, match=r"Opponent\.share: expected a number in"):
+        Opponent(share=1.5)
