@@ -1,12 +1,13 @@
 """What it is worth to train under attack: the same agents with and without it.
 
-    python experiments/sa_gain.py experiments/sa_cartpole.py --eps 1.0
+    python experiments/sa_gain.py experiments/sa_cartpole.py --eps 0.6
     python experiments/sa_gain.py experiments/sa_memory.py --eps 1.0
 
-trains seeds of both in one program, in which an adversary without rows and a
-divergence without weight are none, plays whole episodes against every opponent, and
-leaves a table. Each agent is judged by the opponent that is the worst for it. What is
-lost is a share of what plain agents are better than untrained ones. Expect what
+trains seeds of both in one program, in which an adversary without rows, a divergence
+without weight and an opponent without environments are none, plays whole episodes
+against every opponent, and leaves a table. Each agent is judged by the opponent that is
+the worst for it. What is lost is a share of what plain agents are better than untrained
+ones. Expect what
 `docs/results.md` says.
 """
 
@@ -19,12 +20,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import experiment
+from ppo_jax import experiment, job
 from ppo_jax.component import as_arrays, program, replace_at
 from ppo_jax.episodes import returns_against, run_episodes
 from ppo_jax.opponents import OPPONENTS
-from ppo_jax.pbt import population
+from ppo_jax.pbt import mesh, population
 from ppo_jax.terms import RobustKL
+
+if __name__ == "__main__":
+    job.prepare()  # Before JAX starts.
 
 HERE = Path(__file__).parent
 config = runpy.run_path(str(HERE / "sa_cartpole.py"))["config"]
@@ -40,6 +44,8 @@ def both(config, seeds):
         "adversary.ratio": config.adversary.ratio,
         f"terms.{term}.coef": config.terms[term].coef,
     }
+    if config.opponent is not None:
+        paths["opponent.share"] = config.opponent.share
     numbers = jax.tree.map(lambda x: jnp.broadcast_to(x, 2 * seeds), numbers)
     for path, number in paths.items():
         numbers = replace_at(numbers, path, number * with_it)
@@ -51,9 +57,10 @@ def train(config, seeds):
     """Trained learners, half of them plain, `[2 · seeds]`, and the untrained ones."""
     members, updates = both(config, seeds), config.num_updates
     untrained = jax.tree.map(jnp.copy, members.runs.learner)
-    progress = jnp.arange(updates, dtype=jnp.float32) / updates
-    members, _ = population.advance(members, progress, jnp.int32(updates))
-    return members.runs.learner, untrained
+    progress = np.arange(updates, dtype=np.float32) / updates
+    layout = mesh.over_all_devices(2 * seeds)
+    members, _ = layout.advance(layout.place(members), progress, np.int32(updates))
+    return mesh.on_one_device().place(members).runs.learner, untrained
 
 
 def play(learners, opponent, eps, key):
