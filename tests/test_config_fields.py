@@ -131,7 +131,9 @@ ATTACKED = Config(
     obs_clip=0.8,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
     terms=(terms.Surrogate(0.01), terms.Value(), terms.RobustKL(0.7)),
-    opponent=Opponent(attacks.Noise(2.0, low=-0.7, high=0.7, schedule=RAMP), share=0.8),
+    opponent=Opponent(
+        attacks.Pgd(2.0, low=-0.7, high=0.7, schedule=RAMP, steps=1), share=0.8
+    ),
     adversary=adversaries.Mixed(
         attacks.Pgd(0.3, low=-0.9, high=0.9, schedule=RAMP),
         ratio=0.3,

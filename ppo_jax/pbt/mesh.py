@@ -34,6 +34,8 @@ SHARES = Population(
     waited=TOGETHER,
 )
 """Those places once more, with environments over the devices of their member."""
+HISTORY: Any = Axes(None, "population")
+"""Of metrics."""
 
 
 class Layout:
@@ -60,11 +62,10 @@ class Layout:
         )
         self._advance = jax.jit(
             self._each(
-                populations.advance,
-                (PLACES, TOGETHER, TOGETHER),
-                (PLACES, Axes(None, "population")),
+                populations.advance, (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
             ),
             donate_argnums=0,
+            out_shardings=(lies, self._on(HISTORY)),
         )
         self._everywhere = jax.jit(_same, out_shardings=whole)
 
