@@ -150,8 +150,8 @@ class ActorCritic:
         memory: Recurrent layers after the torso; None: feed-forward.
         head: Policy head for real actions; discrete ones are categorical.
         critic_hidden: Dense layers of each critic after the memory.
-        shared: Whether critics read the features of the actor's torso and memory, at
-            half the cost; their loss moves those as well.
+        shared: Whether critics read the features of the actor's torso and memory, so
+            that there is one of each; their loss moves them as well.
     """
 
     torso: Torso = Mlp()
