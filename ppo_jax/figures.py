@@ -1,6 +1,5 @@
 """Figures of a run as plain data, and how they are drawn."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from ppo_jax.pbt import lineage
 
 Rows = Sequence[dict[str, Any]]
 """Lines of `metrics.jsonl` or `lineage.jsonl`."""
-SCORE = "eval/mean_reward"
+SCORE, BEST = "eval/mean_reward", "pbt/fittest"
 
 
 class Line(NamedTuple):
@@ -43,8 +42,9 @@ def panels(metrics: Rows, generations: Rows) -> list[Panel]:
     if not generations:
         return [learning_curve(metrics)]
     lines, end = list(generations), metrics[-1]["time/iterations"]
-    numbers = [schedules(lines, path, end) for path in lines[0]["numbers"]]
-    return [learning_curve(metrics), family_tree(lines, end), *numbers]
+    best = fittest(metrics)
+    numbers = [schedules(lines, path, best, end) for path in lines[0]["numbers"]]
+    return [learning_curve(metrics), family_tree(lines, best, end), *numbers]
 
 
 def learning_curve(metrics: Rows) -> Panel:
@@ -55,11 +55,12 @@ def learning_curve(metrics: Rows) -> Panel:
     return Panel(SCORE, [_curve(rows, SCORE)], [_curve(rows, name) for name in members])
 
 
-def family_tree(lines: list[dict[str, Any]], end: float) -> Panel:
+def family_tree(lines: list[dict[str, Any]], best: int, end: float) -> Panel:
     """Who continues whom: members over updates, and the ancestry of the best.
 
     Args:
         lines: A lineage from its beginning.
+        best: The fittest member.
         end: Updates of the whole run.
     """
     size = len(lines[0]["parent"])
@@ -70,29 +71,28 @@ def family_tree(lines: list[dict[str, Any]], end: float) -> Panel:
         for member, parent in enumerate(line["parent"])
         if parent != member
     ]
-    past = lineage.ancestry(lines, best(lines))
+    past = lineage.ancestry(lines, best)
     return Panel("member", [_stairs(past, end)], lives + copies)
 
 
-def schedules(lines: list[dict[str, Any]], path: str, end: float) -> Panel:
+def schedules(lines: list[dict[str, Any]], path: str, best: int, end: float) -> Panel:
     """A searched number of every member, and along the ancestry of the best."""
     updates = [line["update"] for line in lines]
     each = np.array([line["numbers"][path] for line in lines]).T.tolist()
-    past = lineage.schedule(lines, best(lines))
+    past = lineage.schedule(lines, best)
     strong = _stairs([(update, numbers[path]) for update, numbers in past], end)
     faint = [_stairs([*zip(updates, own, strict=True)], end) for own in each]
     low, high = min(map(min, each)), max(map(max, each))
     return Panel(path, [strong], faint, log=low > 0 and high > 10 * low)
 
 
-def best(lines: list[dict[str, Any]]) -> int:
-    """The fittest member of the last generation; the first one before there is any.
+def fittest(metrics: Rows) -> int:
+    """The fittest member at the last evaluation; the first one before there is any.
 
-    >>> best([{"fitness": [1.0, None, 3.0]}])
+    >>> fittest([{"pbt/fittest": 1.0}, {"pbt/fittest": 2.0}, {}])
     2
     """
-    fitness = [-math.inf if x is None else x for x in lines[-1]["fitness"]]
-    return fitness.index(max(fitness))
+    return int(next((row[BEST] for row in reversed(metrics) if BEST in row), 0))
 
 
 def draw(drawn: Sequence[Panel], path: Path) -> None:

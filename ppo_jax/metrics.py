@@ -458,6 +458,10 @@ POPULATION = (
         needs=f"{MANY}, {EVALUATED}",
         null="its parameters are not finite",
     ),
+    host(
+        *("pbt/fittest", "", "The fittest member at the last evaluation."),
+        needs=f"{MANY}, after an evaluation",
+    ),
     searched("pbt/population_size", "members", "How many."),
     searched("pbt/ready_members", "members", "Who may take part."),
     searched("pbt/mean_performance", "", "Mean finite fitness; 0: there is none."),

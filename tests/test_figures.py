@@ -31,11 +31,12 @@ METRICS = [
     for update, score in ((2, 1.0), (10, 3.0))
 ]
 METRICS.insert(1, {"time/iterations": 6})
+METRICS[0]["pbt/fittest"], METRICS[2]["pbt/fittest"] = 1.0, 0.0
 
 
 def test_the_family_tree():
-    """Lives, copies, and the ancestry of the fittest in the last generation."""
-    panel = figures.family_tree(LINES, end=10)
+    """Lives, copies, and the ancestry of the fittest."""
+    panel = figures.family_tree(LINES, best=0, end=10)
     assert panel.strong == [Line([0, 4, 4, 8, 8, 10], [0, 0, 2, 2, 0, 0])]
     lives, copies = panel.faint[:3], panel.faint[3:]
     assert lives == [Line([0, 10], [i, i]) for i in range(3)]
@@ -44,13 +45,13 @@ def test_the_family_tree():
 
 def test_schedules_of_numbers():
     """Of every member, and along the ancestry; wide ones are shown by their order."""
-    panel = figures.schedules(LINES, RATE, end=10)
+    panel = figures.schedules(LINES, RATE, best=0, end=10)
     assert panel.log and panel.title == RATE
     times = [0, 4, 4, 8, 8, 10]
     assert panel.strong == [Line(times, [0.5, 0.5, 0.125, 0.125, 0.0625, 0.0625])]
     assert panel.faint[1] == Line(times, [0.01] * 6)
     assert len(panel.faint) == 3
-    assert not figures.schedules(LINES, GAMMA, end=10).log
+    assert not figures.schedules(LINES, GAMMA, best=0, end=10).log
 
 
 def test_learning_curves():
@@ -60,8 +61,11 @@ def test_learning_curves():
 
 
 def test_what_there_is_to_see():
-    titles = [panel.title for panel in figures.panels(METRICS, LINES)]
+    panels = figures.panels(METRICS, LINES)
+    titles = [panel.title for panel in panels]
     assert titles == ["eval/mean_reward", "member", RATE, GAMMA]
+    assert panels[1] == figures.family_tree(LINES, best=0, end=10)
+    assert figures.fittest([]) == 0
     assert len(figures.panels(METRICS, [])) == 1
 
 

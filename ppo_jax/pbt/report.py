@@ -12,7 +12,8 @@ def over_members(
     """One row for all members; that of a single run is its own.
 
     Every metric has its median over the members whose value is finite, its quartiles
-    under `q25/` and `q75/`, and the fittest member's under `best/`. Of `error/*` and
+    under `q25/` and `q75/`, and the fittest member's under `best/`; which one that is,
+    says `pbt/fittest`. Of `error/*` and
     `warn/*`, which tell what is wrong with any one, there is the largest. Returns of an
     evaluation are there of every member too, as `each/eval/mean_reward/0`.
 
@@ -24,8 +25,8 @@ def over_members(
     """
     if len(members) == 1:
         return members[0]
-    row = {}
     best = fittest(fitness)
+    row = {} if best is None else {"pbt/fittest": best}
     for name in members[0]:
         values = np.array([member[name] for member in members], np.float64)
         finite = values[np.isfinite(values)]

@@ -14,7 +14,7 @@ def test_a_row_has_medians_quartiles_and_the_fittest():
     members = [{"x": x, "error/y": y} for x, y in ((4, 0), (1, 3), (NAN, 0), (2, 1))]
     row = over_members(members, np.array([1.0, 2.0, NAN, 0.0]))
     expected = {"x": 2, "q25/x": 1.5, "q75/x": 3, "best/x": 1, "error/y": 3}
-    assert row == expected | {"best/error/y": 3}
+    assert row == expected | {"best/error/y": 3, "pbt/fittest": 1}
 
 
 def test_an_evaluation_is_told_of_every_member():
