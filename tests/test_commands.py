@@ -128,7 +128,7 @@ def test_plain_lines_without_a_terminal_and_a_bar_on_one(tmp_path, experiment):
         (["--gamma", "2"], "(0, 1], got 2.0"),
         (["--num-minibatches", "5"], "Config.num_minibatches"),
         (["--chunk-length", "3"], "Config.chunk_length"),
-        (["--devices-per-member", "3"], "a divisor of num_envs = 4, got 3"),
+        (["--devices-per-member", "3"], "Config.devices_per_member"),
         (["--optimizer.max-grad-norm", "-1"], "max_grad_norm"),
         (["--resume"], "--run-dir"),
         (["--resume", "--run-dir", "nowhere"], "nowhere"),
