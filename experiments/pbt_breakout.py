@@ -1,6 +1,8 @@
-"""MinAtar Breakout by a population, over the ranges that a recipe for PBT names.
+"""MinAtar Breakout by a population that searches what a recipe for PBT names.
 
-Expect the fittest member above an evaluation return of 10 after 5 000 000 steps each.
+Ranges are those of the task: with a learning rate below 5e-4 and an entropy coefficient
+below 0.01, those of the recipe, all members ended at the same 6.5. Expect a median
+evaluation return of about 60, from 1 300 000 steps each on.
 """
 
 from ppo_jax import PBT, Config, LogUniform, Uniform, networks, pbt, terms
@@ -17,9 +19,9 @@ config = Config(
     terms=(terms.Surrogate(), terms.Value(), terms.Entropy()),
     pbt=PBT(
         {
-            "optimizer.learning_rate": LogUniform(1e-5, 5e-4),
+            "optimizer.learning_rate": LogUniform(3e-4, 5e-3),
             "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
-            "terms.2.coef": Uniform(1e-4, 1e-2),
+            "terms.2.coef": LogUniform(3e-3, 5e-2),
         },
         size=8,
         interval=10,

@@ -173,7 +173,7 @@ def test_a_population_finds_the_numbers_of_pendulum(tmp_path):
 @pytest.mark.slow
 def test_a_population_learns_breakout(tmp_path):
     row = last_row(load("pbt_breakout"), tmp_path)
-    assert row["best/eval/mean_reward"] >= 10
+    assert row["eval/mean_reward"] >= 24
 
 
 @pytest.mark.slow
