@@ -9,12 +9,13 @@ Each run's line of JSON goes to stderr, the table to stdout.
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from measure import ROLLOUT_LENGTH, last_line
 
 HERE = Path(__file__).parent
 SCRIPTS = {
@@ -22,7 +23,6 @@ SCRIPTS = {
     "purejaxrl": HERE / "peer_purejaxrl.py",
     "rejax": HERE / "peer_rejax.py",
 }
-ROLLOUT_LENGTH = 128
 FEWEST_UPDATES = 4
 
 Run = dict[str, Any]
@@ -84,21 +84,9 @@ def run_once(name: str, num_envs: int, arguments: argparse.Namespace) -> Run | N
         command += ["--source", arguments.source[name]]
     if arguments.recurrent:
         command += ["--recurrent"]
-    try:
-        finished = subprocess.run(
-            command,
-            timeout=arguments.timeout,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        print(f"{name}, {num_envs} envs: timed out", file=sys.stderr)
+    line = last_line(command, arguments.timeout)
+    if line is None:
         return None
-    except subprocess.CalledProcessError as error:
-        print(f"{name}, {num_envs} envs: failed\n{error.stderr}", file=sys.stderr)
-        return None
-    line = finished.stdout.splitlines()[-1]
     print(line, file=sys.stderr, flush=True)
     return json.loads(line)
 

@@ -6,8 +6,10 @@ The module needs nothing but JAX, so that it runs in each peer's own environment
 import argparse
 import json
 import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +55,34 @@ def measure(program: Callable[..., Any], *arguments: Any) -> Timing:
         compile_seconds=compiled_at - start,
         seconds=time.perf_counter() - compiled_at,
     )
+
+
+def last_line(
+    command: list[str], timeout: float, environment: Mapping[str, str] | None = None
+) -> str | None:
+    """Runs a script; returns the last line it printed, or None if it failed or hung.
+
+    Args:
+        command: The interpreter, the script and its options.
+        timeout: Seconds after which it counts as hanging.
+        environment: Its variables; None: those of this process.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{' '.join(command)}: timed out", file=sys.stderr)
+        return None
+    except subprocess.CalledProcessError as error:
+        print(f"{' '.join(command)}: failed\n{error.stderr}", file=sys.stderr)
+        return None
+    return done.stdout.splitlines()[-1]
 
 
 def report(

@@ -8,17 +8,16 @@ many as we use; the better is told.
 """
 
 import argparse
+import math
 import os
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measure import ROLLOUT_LENGTH
+from measure import ROLLOUT_LENGTH, last_line
 
 from ppo_jax import Config, LogUniform, Uniform, job, pbt, training
 from ppo_jax.pbt import PBT, mesh, population
@@ -99,25 +98,15 @@ def measure(size, options):
 def measure_peer(size, devices, options):
     """Steps/s of evorl, on one device or on as many as ours, whichever is faster."""
     python, checkout = options.evorl
-    found = [0.0]
+    found = []
     for count in sorted({1, devices}):
         flag = f"--xla_force_host_platform_device_count={count}"
         command = [python, str(PEER), "--source", checkout, "--size", str(size)]
         for name in ("num_envs", "interval", "generations", "episodes"):
             command += ["--" + name.replace("_", "-"), str(getattr(options, name))]
-        try:
-            done = subprocess.run(
-                command,
-                timeout=options.timeout,
-                capture_output=True,
-                text=True,
-                check=True,
-                env=os.environ | {"XLA_FLAGS": flag},
-            )
-            found.append(float(done.stdout.splitlines()[-1]))
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            print(f"evorl, {size} members, {count} devices: {error}", file=sys.stderr)
-    return max(found)
+        line = last_line(command, options.timeout, os.environ | {"XLA_FLAGS": flag})
+        found += [] if line is None else [float(line)]
+    return max(found, default=math.nan)
 
 
 def main():
@@ -131,14 +120,14 @@ def main():
     print("|--:|--:|--:|--:|--:|--:|--:|")
     for size in options.sizes:
         devices, seconds, evolving = measure(size, options)
-        peer = measure_peer(size, devices, options) if options.evorl else 0.0
+        peer = measure_peer(size, devices, options) if options.evorl else math.nan
         progress = jnp.zeros(options.interval)
         count = jnp.int32(options.interval)
         state, whole = memory(experiment(size, options), progress, count)
         steps = options.interval * options.num_envs * ROLLOUT_LENGTH
         print(
             f"| {size} | {size * steps / seconds:,.0f} | {steps / seconds:,.0f} "
-            f"| {f'{peer:,.0f}' if peer else '-'} | {evolving / seconds:.2%} "
+            f"| {peer:,.0f} | {evolving / seconds:.2%} "
             f"| {state / size:.2f} | {whole / size:.2f} |",
             flush=True,
         )

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, tree
-from ppo_jax.attacks import Attack, Pgd
+from ppo_jax.attacks import Attack, Pgd, first_share
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import pessimistic
 from ppo_jax.state import Batch
@@ -134,9 +134,7 @@ class Adversary:
         num_chunks = batch.weight.shape[1]
         rows = first(batch, self.most(num_chunks))
         attack, clean = self.attack.at(progress), replay(rows)
-        # 0.53 · 100 is just below 53 in float32.
-        count = jnp.floor(self.ratio * num_chunks + 1e-4)
-        chosen = jnp.arange(rows.weight.shape[1]) < count
+        chosen = first_share(self.ratio, num_chunks)[: rows.weight.shape[1]]
         mask = chosen[None] & (rows.weight > 0) & (attack.eps > 0)
 
         def shown(obs: PyTree) -> PyTree:

@@ -222,6 +222,16 @@ class Pgd(Attack):
         return jax.lax.fori_loop(0, self.steps, step, first)
 
 
+def first_share(share: ArrayLike, count: int) -> Array:
+    """The first ones, up to a share rounded down, bool `[count]`.
+
+    >>> first_share(0.5, 5).tolist()
+    [True, True, False, False, False]
+    """
+    # 0.53 · 100 is just below 53 in float32.
+    return jnp.arange(count) < jnp.floor(share * count + 1e-4)
+
+
 def _problem(objective: Objective, obs: PyTree) -> Problem:
     leaves, structure = jax.tree.flatten(jax.lax.stop_gradient(obs))
     attacked = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]

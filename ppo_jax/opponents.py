@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from ppo_jax import losses
-from ppo_jax.attacks import Attack, Fgsm, Noise, Pgd
+from ppo_jax.attacks import Attack, Fgsm, Noise, Pgd, first_share
 from ppo_jax.component import component, require_range
 from ppo_jax.critics import pessimistic
 from ppo_jax.networks import Output
@@ -79,8 +79,7 @@ class Opponent:
 
     def plays(self, num_envs: int) -> Array:
         """In which environments of training it plays, bool `[B]`."""
-        # 0.53 · 100 is just below 53 in float32.
-        return jnp.arange(num_envs) < jnp.floor(self.share * num_envs + 1e-4)
+        return first_share(self.share, num_envs)
 
 
 OPPONENTS = {

@@ -123,7 +123,6 @@ def attacked(
     import numpy as np
 
     from ppo_jax import episodes
-    from ppo_jax.episodes import returns_against
     from ppo_jax.opponents import OPPONENTS
 
     figures, key = {}, jax.random.key(0)
@@ -132,7 +131,7 @@ def attacked(
         @jax.jit
         @jax.vmap
         def play(radius, opponent=opponent):
-            return returns_against(
+            return episodes.returns_against(
                 opponent, learner, radius, key, num_episodes, deterministic
             )
 

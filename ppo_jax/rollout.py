@@ -58,8 +58,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition,
     loop = (actor, _no_slots(config.env, actor, config.num_steps))
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
-    key_last = jax.random.fold_in(key, ATTACK)
-    steps = _bootstrap(learner, network, actor, slots, steps, slot, key_last)
+    steps = _bootstrap(learner, network, actor, slots, steps, slot, key)
     return _heal(config.env, actor, key_reset), steps, carries
 
 
@@ -104,8 +103,7 @@ def _step(
     def answers(obs):
         return evaluate(network, learner.params, actor.carry, obs, actor.reset, mask)
 
-    key_attack = jax.random.fold_in(keys[0], ATTACK)
-    obs = _shown(learner.config.opponent, answers, obs, num_envs, key_attack)
+    obs = _shown(learner.config.opponent, answers, obs, num_envs, keys[0])
     policy, predicted, carry = answers(obs)
     value = pessimistic(predicted)
     action = policy.sample(keys[0])
@@ -164,7 +162,8 @@ def _shown(
     """What is seen in place of observations, one or several per environment."""
     if opponent is None:
         return obs
-    shown = opponent.show(answers, answers(obs), obs, key)
+    key_attack = jax.random.fold_in(key, ATTACK)
+    shown = opponent.show(answers, answers(obs), obs, key_attack)
     times = jax.tree.leaves(obs)[0].shape[0] // num_envs
     return tree.where(jnp.tile(opponent.plays(num_envs), times), shown, obs)
 

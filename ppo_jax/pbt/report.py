@@ -12,10 +12,10 @@ def over_members(
     """One row for all members; that of a single run is its own.
 
     Every metric has its median over the members whose value is finite, its quartiles
-    under `q25/` and `q75/`, and the fittest member's under `best/`; which one that is,
-    says `pbt/fittest`. Of `error/*` and
-    `warn/*`, which tell what is wrong with any one, there is the largest. Returns of an
-    evaluation are there of every member too, as `each/eval/mean_reward/0`.
+    under `q25/` and `q75/`, and under `best/` that of the fittest member; `pbt/fittest`
+    says which that is. Of `error/*` and `warn/*`, which tell what is wrong with any
+    one, there is the largest. Returns of an evaluation are there of every member too,
+    as `each/eval/mean_reward/0`.
 
     >>> rows = [{"x": 1.0}, {"x": 2.0}, {"x": 4.0}]
     >>> over_members(rows, np.array([3.0, np.nan, 2.0]))["x"]

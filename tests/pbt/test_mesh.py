@@ -336,15 +336,8 @@ def test_processes_take_equal_shares(path, tmp_path):
 
 def test_members_have_no_more_devices_than_there_are(path, tmp_path):
     more = ("--devices-per-member", 4, "--run-dir", tmp_path / "run")
-    environment = on(3)
-    done = subprocess.run(
-        arguments("train", path, *more),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        env=environment,
-        check=False,
-    )
+    three = ("env", "JAX_NUM_CPU_DEVICES=3")
+    done = command("train", path, *more, prefix=three, timeout=LIMIT)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "Config.devices_per_member = 4: expected up to 3" in done.stderr
 
