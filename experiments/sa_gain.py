@@ -1,14 +1,13 @@
 """What it is worth to train under attack: the same agents with and without it.
 
-    python experiments/sa_gain.py experiments/sa_cartpole.py --eps 0.6
+    python experiments/sa_gain.py experiments/sa_cartpole.py --eps 1.25
     python experiments/sa_gain.py experiments/sa_memory.py --eps 1.0
 
 trains seeds of both in one program, in which an adversary without rows, a divergence
 without weight and an opponent without environments are none, plays whole episodes
 against every opponent, and leaves a table. Each agent is judged by the opponent that is
 the worst for it. What is lost is a share of what plain agents are better than untrained
-ones. Expect what
-`docs/results.md` says.
+ones. Expect what `docs/results.md` says.
 """
 
 import argparse

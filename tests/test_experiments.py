@@ -151,11 +151,12 @@ def test_verdicts_by_hand():
 
 
 @pytest.mark.slow
-def test_agents_that_trained_under_attack_hold():
+@pytest.mark.parametrize(("name", "eps"), [("sa_memory", 1.0), ("sa_cartpole", 1.25)])
+def test_agents_that_trained_under_attack_hold(name, eps):
     """Half of what plain agents lose to the worst of their opponents, or less."""
     script = runpy.run_path(str(FOLDER / "sa_gain.py"))
-    learners, untrained = script["train"](load("sa_memory"), 8)
-    found, chance = script["attacked"](learners, untrained, 1.0)
+    learners, untrained = script["train"](load(name), 8)
+    found, chance = script["attacked"](learners, untrained, eps)
     said = script["verdict"](found, chance)
     plain = {opponent: returns[0].mean() for opponent, returns in found.items()}
     assert max(plain["FGSM"], plain["PGD"]) < plain["random"]
