@@ -5,8 +5,15 @@ Expect an evaluation return of 500, the most there is, after 1 000 000 steps, an
 agent drifts to the border, attacked or not.
 """
 
-from ppo_jax import Config, adversaries, attacks, optimizers, schedules, terms
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax import (
+    Config,
+    ReturnNormalization,
+    adversaries,
+    attacks,
+    optimizers,
+    schedules,
+    terms,
+)
 
 config = Config(
     env="CartPole-v1",

@@ -18,6 +18,7 @@ from ppo_jax import (
 )
 from ppo_jax.config import Config
 from ppo_jax.pbt import PBT
+from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.space import Choice, LogUniform, Uniform
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "Choice",
     "Config",
     "LogUniform",
+    "ReturnNormalization",
     "Uniform",
     "adversaries",
     "appraisal",
