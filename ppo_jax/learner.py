@@ -228,9 +228,17 @@ def _rescale(learner: Learner, seen: Rollout) -> Learner:
 def _observe_moments(
     learner: Learner, steps: Transition, weight: Array
 ) -> tuple[Learner, Metrics]:
-    """Merges the rollout into the observation moments, after it was learned from."""
-    if learner.config.obs_clip is None:
+    """Merges the rollout into the observation moments, after it was learned from.
+
+    Attacks lead far away, and would widen the moments and so their own ball: what is
+    seen in environments without an opponent counts, if there are any.
+    """
+    config = learner.config
+    if config.obs_clip is None:
         return learner, {}
+    if config.opponent is not None:
+        plays = config.opponent.plays(config.num_envs)
+        weight = jnp.where(plays & ~plays.all(), 0.0, weight)
     new = moments.update(learner.obs_moments, steps.raw_obs, weight)
     drift = moments.drift(learner.obs_moments, new)
     return dataclasses.replace(learner, obs_moments=new), drift

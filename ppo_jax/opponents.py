@@ -51,7 +51,8 @@ class Opponent:
             there is an `obs_clip`. Its schedule follows the progress of training.
         harm: What it raises.
         share: Share in [0, 1] of the environments of training in which it plays, the
-            first ones, rounded down.
+            first ones, rounded down. The statistics of observations are those of the
+            others, if there are any.
 
     Raises:
         ValueError: At construction, for a share that is not possible.

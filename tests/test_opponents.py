@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,6 +103,17 @@ def test_statistics_of_observations_are_those_of_true_ones():
         run, _ = iteration(first(opponent), jnp.float32(0.0))
         ends.append(run.learner.obs_moments)
     jax.tree.map(np.testing.assert_array_equal, *ends)
+
+
+@pytest.mark.parametrize(("share", "spared"), [(0.5, 2), (1.0, ENVS)])
+def test_statistics_are_those_of_environments_that_are_spared(share, spared):
+    """An attack that leads far away does not widen its own ball."""
+    run = first(Opponent(Fgsm(EPS), share=share))
+    _, steps, _ = unroll(run.replace(key=jax.random.split(run.key, 3)[1]))
+    raw = np.asarray(steps.raw_obs)[:, -spared:]
+    expected = moments.update(run.learner.obs_moments, jnp.asarray(raw))
+    after, _ = iteration(run, jnp.float32(0.0))
+    chex.assert_trees_all_close(after.learner.obs_moments, expected, atol=1e-6)
 
 
 OFF = {"opponent.share": 0.0, "opponent.attack.eps": 0.0}
