@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from controls import pid_oracle
 from tabular import (
     Cards,
     Examples,
@@ -179,6 +180,40 @@ def test_two_updates_by_hand(begun):
 def with_number(run, path, number):
     config = replace_at(run.learner.config, path, jnp.float32(number))
     return run.replace(learner=run.learner.replace(config=config))
+
+
+def test_the_penalty_leaves_its_bound_as_its_rule_says(begun):
+    """PROP-7.5: the integral leaks while errors push outward, and not on the way back.
+
+    Divergences are those of real updates: large ones, then those of a rate of 0.
+    """
+    pid = KlPid(0.004, initial=0.3, maximum=0.3001, kp=0.0, ki=0.5, kd=0.0, leak=0.5)
+    run = begun
+    for field in ("target", "maximum", "kp", "kd", "leak"):
+        run = with_number(run, f"terms.2.controller.{field}", getattr(pid, field))
+    kls, memories = [], []
+    for progress in (0.0, 0.0, 0.0, 1.0, 1.0, 1.0):
+        run, metrics, _ = update(run, progress)
+        kls.append(float(metrics["train/approx_kl"]))
+        memories.append(run.learner.memories[2])
+    want = pid_oracle(pid, kls)
+    assert (want[:5, 0] == 0.3001).all() and want[5, 0] < 0.3001  # Held, then off.
+    got = [(state.coefficient, state.integral) for state in memories]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_a_rising_entropy_coefficient_reaches_its_end(begun):
+    """PROP-6.5: what caps a boost does not cap a schedule that rises."""
+    run = begun
+    numbers = {"initial": 0.001, "final": 0.02, "decay_updates": 4.0}
+    for field, number in numbers.items():
+        run = with_number(run, f"terms.1.schedule.{field}", number)
+    said = []
+    for _ in range(6):
+        run, metrics, _ = update(run)
+        said.append(float(metrics["train/ent_coef"]))
+    want = [0.001, 0.00575, 0.0105, 0.01525, 0.02, 0.02]
+    np.testing.assert_allclose(said, want, rtol=1e-5)
 
 
 def test_the_clip_range_follows_its_schedule(begun):

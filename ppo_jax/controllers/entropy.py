@@ -66,7 +66,8 @@ class EntropySchedule:
         plateau: What the decay waits for; None: it begins at once.
         boost: Factor ≥ 1 for each bad update in a row beyond `boost_patience`.
         boost_patience: Bad updates in a row that are tolerated.
-        boost_cap: Largest coefficient, as a multiple ≥ 1 of `initial`.
+        boost_cap: What a boost leads to at most, as a multiple ≥ 1 of `initial`; what
+            the decay itself leads to is not capped.
 
     >>> schedule = EntropySchedule(initial=0.01, final=0.0, decay_updates=2, floor=5e-4)
     >>> state, coefficients = schedule.init(), []
@@ -134,9 +135,9 @@ class EntropySchedule:
         excess = jnp.maximum(state.bad_streak - self.boost_patience, 0.0)
         growth = jnp.asarray(self.boost, jnp.float32) ** excess
         growth = jnp.minimum(growth, jnp.finfo(jnp.float32).max)  # 0 · ∞ is NaN.
-        boosted = jnp.maximum(decayed, self.floor) * growth
-        capped = jnp.minimum(boosted, self.boost_cap * self.initial)
-        return jnp.maximum(capped, self.floor)
+        nominal = jnp.maximum(decayed, self.floor)
+        boosted = jnp.minimum(nominal * growth, self.boost_cap * self.initial)
+        return jnp.maximum(nominal, boosted)
 
 
 def slope(series: Array) -> Array:

@@ -230,7 +230,8 @@ class KlPid:
 
     With e = KL − target the coefficient moves by kp e + ki Σe + kd Δe and stays within
     its bounds. The integral is bounded by what can move the coefficient from one bound
-    to the other, and leaks while the coefficient is at a bound.
+    to the other, and leaks while the coefficient is at a bound and the error pushes it
+    further out.
 
     Attributes:
         target: Divergence in nats.
@@ -240,7 +241,7 @@ class KlPid:
         kp: Gain of the error.
         ki: Gain of its sum.
         kd: Gain of its change.
-        leak: Factor in [0, 1] of the integral while at a bound; 1: no leak.
+        leak: Factor in [0, 1] of the integral while it leaks; 1: no leak.
 
     >>> pid = KlPid(target=0.08)
     >>> print(pid.coefficient(pid.update(pid.init(), 0.16)))
@@ -281,8 +282,9 @@ class KlPid:
             self.kp * error + self.ki * integral + self.kd * change
         )
         coefficient = jnp.clip(wanted, self.minimum, self.maximum)
-        saturated = (coefficient <= self.minimum) | (coefficient >= self.maximum)
-        integral = jnp.where(saturated, self.leak * integral, integral)
+        outward = (coefficient >= self.maximum) & (error > 0)
+        outward |= (coefficient <= self.minimum) & (error < 0)
+        integral = jnp.where(outward, self.leak * integral, integral)
         new = KlPidState(coefficient, integral, error)
         return tree.where(jnp.isfinite(kl), new, state)
 

@@ -1,5 +1,6 @@
 """The entropy coefficient against worked numbers and a plain state machine."""
 
+import dataclasses
 import functools
 
 import jax
@@ -58,11 +59,10 @@ def oracle(schedule, entropies, explained):
         else:
             share = min(1.0, (u - started) / schedule.decay_updates)
             value = schedule.initial + share * (schedule.final - schedule.initial)
-        value = max(value, schedule.floor)
-        if bad > schedule.boost_patience:
-            value *= schedule.boost ** (bad - schedule.boost_patience)
-        value = min(value, schedule.boost_cap * schedule.initial)
-        result.append(max(value, schedule.floor))
+        excess = max(bad - schedule.boost_patience, 0)
+        boosted = max(value, schedule.floor) * schedule.boost**excess
+        boosted = min(boosted, schedule.boost_cap * schedule.initial)
+        result.append(max(schedule.floor, value, boosted))
         seen.append(entropy)
         bad = bad + 1 if ev < 0 else 0
         plateau = schedule.plateau
@@ -122,6 +122,21 @@ def test_the_decay_waits_for_the_plateau_and_is_only_shifted_by_it():
     started = int(np.argmax(got < 0.0099999)) - 1
     plain = coefficients(without, np.full(70 - started, 1.0))
     np.testing.assert_allclose(got[started:], plain, rtol=1e-6)
+
+
+def test_a_coefficient_that_rises_is_not_capped_as_a_boost():
+    """PROP-6.5: from .001 to .02 in four updates, twenty times its beginning."""
+    schedule = EntropySchedule(initial=0.001, final=0.02, decay_updates=4)
+    got = coefficients(schedule, np.ones(6))
+    want = [0.001, 0.00575, 0.0105, 0.01525, 0.02, 0.02]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    boosted = dataclasses.replace(schedule, boost=2.0, boost_patience=0.0)
+    got = coefficients(boosted, np.ones(6), [-1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+    # A boost reaches 5 · .001 at most, and takes nothing from the schedule.
+    np.testing.assert_allclose(got, [0.001, *want[1:]], rtol=1e-6)
+    slow = dataclasses.replace(boosted, decay_updates=40.0)
+    got = coefficients(slow, np.ones(4), -np.ones(4))
+    np.testing.assert_allclose(got, [0.001, 0.00295, 0.005, 0.005], rtol=1e-6)
 
 
 def test_the_latch_is_one_way():
