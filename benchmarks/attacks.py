@@ -9,10 +9,12 @@ import time
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from measure import ROLLOUT_LENGTH
 
 from ppo_jax import Config, adversaries, attacks, networks, terms, training
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 SETTINGS = {
     "none": None,
@@ -56,7 +58,7 @@ def experiment(adversary, options):
 
 def seconds(members, updates):
     """Members after some updates, and how long they took."""
-    progress = jnp.linspace(0.0, 0.5, updates, dtype=jnp.float32)
+    progress = Progress.at(np.linspace(0.0, 0.5, updates))
     began = time.perf_counter()
     members, _ = population.advance(members, progress, jnp.int32(updates))
     jax.block_until_ready(members)

@@ -21,6 +21,7 @@ from scipy import stats
 from ppo_jax import Config, critics, terms
 from ppo_jax.critics import Categorical, MeanOnly, PerQuantile, Quantile, Scalar
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 ALPHA = 0.05
 SUPPORT = (0.0, 100.0)
@@ -83,7 +84,7 @@ def compiled(critic: critics.Critic, num_critics: int, options: argparse.Namespa
         total_timesteps=updates * ROLLOUT_LENGTH * num_envs,
     )
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    progress = jnp.arange(updates, dtype=jnp.float32) / updates
+    progress = Progress.of(np.arange(updates), updates)
 
     def train(members):
         return population.advance(members, progress, jnp.int32(updates))[1]

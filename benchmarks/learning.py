@@ -20,6 +20,7 @@ from ppo_jax import Config, terms, training
 from ppo_jax.critics import PerQuantile, Quantile
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.schedules import Progress
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 TARGETS = {"cartpole": 475.0, "pendulum": -200.0}
@@ -71,7 +72,7 @@ def steps_to(target: float, config: Config, seeds: int) -> np.ndarray:
     length = max(config.num_updates // EVALUATIONS, 1)
     reached = np.full(seeds, np.inf)
     for done in range(0, config.num_updates, length):
-        progress = (done + jnp.arange(length, dtype=jnp.float32)) / config.num_updates
+        progress = Progress.of(done + np.arange(length), config.num_updates)
         count = min(length, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
         returns, _ = training.evaluate(members, config, done, EPISODES)

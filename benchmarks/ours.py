@@ -2,11 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from measure import ROLLOUT_LENGTH, Timing, argument_parser, measure, report
 
 from ppo_jax import Config, networks
 from ppo_jax.component import program
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 
 def main() -> None:
@@ -28,7 +30,7 @@ def main() -> None:
         network=network,
     )
     keys = jax.random.split(jax.random.key(arguments.seed), 1)
-    progress = jnp.arange(arguments.updates, dtype=jnp.float32) / arguments.updates
+    progress = Progress.of(np.arange(arguments.updates), arguments.updates)
 
     begun = measure(lambda keys: population.init(program(config), keys), keys)
     trained = measure(

@@ -21,6 +21,7 @@ from measure import ROLLOUT_LENGTH, last_line
 
 from ppo_jax import Config, LogUniform, Uniform, job, pbt, training
 from ppo_jax.pbt import PBT, mesh, population
+from ppo_jax.schedules import Progress
 
 PEER = Path(__file__).parent / "peer_evorl.py"
 SPACE = {
@@ -73,7 +74,7 @@ def measure(size, options):
     """Devices; seconds of a generation and of its exploit and explore, medians."""
     config = experiment(size, options)
     layout, members = mesh.spread(lambda: training.start(config))
-    progress = np.linspace(0.0, 0.5, options.interval, dtype=np.float32)
+    progress = Progress.at(np.linspace(0.0, 0.5, options.interval))
     wholes, evolutions = [], []
     for number in range(1 + options.generations):
         (members, _), advancing = timed(
@@ -121,7 +122,7 @@ def main():
     for size in options.sizes:
         devices, seconds, evolving = measure(size, options)
         peer = measure_peer(size, devices, options) if options.evorl else math.nan
-        progress = jnp.zeros(options.interval)
+        progress = Progress.at(np.zeros(options.interval))
         count = jnp.int32(options.interval)
         state, whole = memory(experiment(size, options), progress, count)
         steps = options.interval * options.num_envs * ROLLOUT_LENGTH

@@ -19,6 +19,7 @@ import numpy as np
 from ppo_jax import experiment, training
 from ppo_jax.pbt import Maximize, population
 from ppo_jax.pbt.report import fittest
+from ppo_jax.schedules import Progress
 from ppo_jax.sweeps import settings
 from ppo_jax.sweeps.aggregate import interval, probability_of_improvement
 
@@ -45,11 +46,11 @@ def train(config, evolves):
     """Members at the end of their budget, with their last fitness."""
     members = training.start(config)
     for done in range(0, config.num_updates, config.pbt.interval):
-        progress = (done + jnp.arange(config.pbt.interval)) / config.num_updates
-        count = min(config.pbt.interval, config.num_updates - done)
-        members, _ = population.advance(
-            members, jnp.float32(progress), jnp.int32(count)
+        progress = Progress.of(
+            done + np.arange(config.pbt.interval), config.num_updates
         )
+        count = min(config.pbt.interval, config.num_updates - done)
+        members, _ = population.advance(members, progress, jnp.int32(count))
         returns, _ = training.evaluate(
             members, config, done + count, config.eval_episodes
         )

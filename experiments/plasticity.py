@@ -32,6 +32,7 @@ from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.envs import Discrete
 from ppo_jax.envs.probes import OneStep
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 from ppo_jax.transforms.noise import hashed_normal
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -164,7 +165,7 @@ def reinforced(optimizer, rate, keys, changes):
     numbers = jax.tree.map(lambda x: jnp.broadcast_to(x, size), numbers)
     numbers = replace_at(numbers, "optimizer.learning_rate", rate)
     members = population.init(numbers, keys)
-    progress, rewards = jnp.zeros(config.phase_updates), []
+    progress, rewards = Progress.at(np.zeros(config.phase_updates)), []
     for change in range(changes):
         members = with_shift(members, float(3 * change % 8))
         members, history = population.advance(

@@ -23,6 +23,7 @@ from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.envs import Box, Env, outcome
 from ppo_jax.episodes import run_episodes, summarize
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 EPISODES = 4096
@@ -77,7 +78,7 @@ def train(weights, seeds):
     numbers = replace_at(numbers, "terms.2.coef", spread)
     members = population.init(numbers, jax.random.split(jax.random.key(0), size))
     updates = config.num_updates
-    progress = jnp.arange(updates, dtype=jnp.float32) / updates
+    progress = Progress.of(np.arange(updates), updates)
     members, _ = population.advance(members, progress, jnp.int32(updates))
     play = functools.partial(run_episodes, num_episodes=EPISODES)
     returns, _ = jax.jit(jax.vmap(play, (0, None)))(

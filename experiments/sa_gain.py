@@ -24,6 +24,7 @@ from ppo_jax.component import as_arrays, program, replace_at
 from ppo_jax.episodes import returns_against, run_episodes
 from ppo_jax.opponents import OPPONENTS
 from ppo_jax.pbt import mesh, population
+from ppo_jax.schedules import Progress
 from ppo_jax.terms import RobustKL
 
 if __name__ == "__main__":
@@ -56,7 +57,7 @@ def train(config, seeds):
     """Trained learners, half of them plain, `[2 · seeds]`, and the untrained ones."""
     members, updates = both(config, seeds), config.num_updates
     untrained = jax.tree.map(jnp.copy, members.runs.learner)
-    progress = np.arange(updates, dtype=np.float32) / updates
+    progress = Progress.of(np.arange(updates), updates)
     layout = mesh.over_all_devices(2 * seeds)
     members, _ = layout.advance(layout.place(members), progress, np.int32(updates))
     return mesh.on_one_device().place(members).runs.learner, untrained

@@ -129,7 +129,7 @@ class Adversary:
             replay: The network as it is; no gradient of it is kept.
             batch: The minibatch, in random order; rows without weight stay the same.
             key: For what is random.
-            progress: Share of the training that is done.
+            progress: From 0 in the first update to 1 in the last.
         """
         num_chunks = batch.weight.shape[1]
         rows = first(batch, self.most(num_chunks))

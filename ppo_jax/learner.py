@@ -14,6 +14,7 @@ from ppo_jax import diagnostics, moments, networks, return_scale, returns, rollo
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.return_scale import ReturnScale
+from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Counters, Learner, Run, Transition
 from ppo_jax.terms import Rollout
 from ppo_jax.types import Array, Carry, Key, Metrics, PyTree
@@ -46,19 +47,19 @@ def init(config: Any, key: Key) -> Run:
     return Run(learner, actor, key, Counters(zero, zero, zero, zero, zero))
 
 
-def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
+def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     """One update of PPO.
 
     Args:
         run: One member.
-        progress: Share of the training that is done, in [0, 1]; schedules follow it.
+        progress: How far training is; schedules follow it.
 
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
     key, key_rollout, key_update = jax.random.split(run.key, 3)
     actor, steps, carries = rollout.unroll(
-        _opposed(run.learner, progress), run.actor, key_rollout
+        _opposed(run.learner, progress.course), run.actor, key_rollout
     )
     batch, seen, metrics, said = _batch(run.learner, steps, carries)
     learner, outcome = update(run.learner, batch, key_update, progress)
@@ -68,7 +69,7 @@ def iteration(run: Run, progress: Array) -> tuple[Run, Metrics]:
     learner = _adapt(learner, seen, outcome, metrics, said)
     learner, drift = _observe_moments(learner, steps, seen.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
-    metrics |= learner.config.optimizer.rate_metrics(progress)
+    metrics |= learner.config.optimizer.rate_metrics(progress.done)
     counters = _count(run.counters, steps, outcome, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, key, counters), metrics

@@ -111,7 +111,8 @@ class Optimizer:
     Attributes:
         learning_rate: Step size at a schedule of 1, ≥ 0.
         max_grad_norm: Bound on the global norm of the gradients, > 0; None: no bound.
-        schedule: Factor of the learning rate as a function of progress.
+        schedule: Factor of the learning rate as a function of the share of updates that
+            are done, i / N: a rate of 0 in the last update would teach nothing.
         vgs: Scaling of gradients before they are clipped; None: not scaled.
 
     Raises:
@@ -143,15 +144,15 @@ class Optimizer:
             links.append(optax.clip_by_global_norm(self.max_grad_norm))
         return optax.with_extra_args_support(optax.chain(*links, self.direction()))
 
-    def step_size(self, progress: Array) -> Array:
-        """The learning rate in force at `progress` in [0, 1]."""
-        return self.learning_rate * self.schedule(progress)
+    def step_size(self, done: Array) -> Array:
+        """The learning rate in force, with that share of the updates done."""
+        return self.learning_rate * self.schedule(done)
 
-    def rate_metrics(self, progress: Array) -> Metrics:
+    def rate_metrics(self, done: Array) -> Metrics:
         """The learning rate in force, and whether its schedule is held at a floor."""
-        held = self.schedule.held(progress).astype(jnp.float32)
+        held = self.schedule.held(done).astype(jnp.float32)
         return {
-            "train/learning_rate": self.step_size(progress),
+            "train/learning_rate": self.step_size(done),
             "train/learning_rate_held": held,
         }
 

@@ -5,12 +5,45 @@ hold it back. Progress outside of [0, 1] counts as the nearest end.
 """
 
 import math
+from typing import Any, NamedTuple, Self
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component, concrete, require_range
 from ppo_jax.types import Array
+
+
+class Progress(NamedTuple):
+    """How far training is before an update; float32, both of one shape.
+
+    >>> Progress.of([0, 1, 4], total=5).course.tolist()
+    [0.0, 0.25, 1.0]
+    """
+
+    done: Array
+    """i / N, the share of N updates that update i finds done. The learning rate follows
+    it: a rate that ends at 0 would teach nothing in the last update."""
+    course: Array
+    """i / (N − 1), from 0 at the first update to 1 at the last; 0 for one alone. All
+    other schedules follow it, and so reach their end."""
+
+    @classmethod
+    def of(cls, update: ArrayLike, total: int) -> Self:
+        """Progress before an update, or before each of many; on the host.
+
+        Args:
+            update: Finished updates `[...]`.
+            total: Updates of the whole training.
+        """
+        update = np.asarray(update, np.float32)
+        return cls(_on_host(update / total), _on_host(update / max(total - 1, 1)))
+
+    @classmethod
+    def at(cls, share: ArrayLike) -> Self:
+        """The same share `[...]` for all schedules, whatever the number of updates."""
+        return cls(_on_host(share), _on_host(share))
 
 
 @component
@@ -21,7 +54,8 @@ class Schedule:
         """The factor, float32 `[]`.
 
         Args:
-            progress: Finished share of training, in [0, 1]; may be traced.
+            progress: `Progress.course`, of a learning rate `Progress.done`; may be
+                traced.
         """
         raise NotImplementedError
 
@@ -203,6 +237,11 @@ def rise(x: ArrayLike, length: ArrayLike) -> Array:
     rising = x < length
     slope = x / jnp.where(rising, length, 1.0)  # Elsewhere the length may be 0.
     return jnp.where(rising, jnp.maximum(slope, 0.0), 1.0)
+
+
+def _on_host(numbers: ArrayLike) -> Any:
+    """Float32 that lies on no device yet, so that a program may put it on many."""
+    return np.asarray(numbers, np.float32)
 
 
 def _clipped(progress: ArrayLike) -> Array:

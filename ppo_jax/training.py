@@ -24,6 +24,7 @@ from ppo_jax.pbt import Maximize, lineage, report
 from ppo_jax.pbt import population as populations
 from ppo_jax.pbt.lineage import Lineage
 from ppo_jax.pbt.mesh import Layout, on_one_device, spread
+from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 from ppo_jax.types import Key
 from ppo_jax.watchdog import Watchdog
@@ -207,11 +208,9 @@ def _phase(
     """
     length = phase_length(config)
     until = min((done // length + 1) * length, config.num_updates)
-    progress = (done + np.arange(length)) / config.num_updates
+    progress = Progress.of(done + np.arange(length), config.num_updates)
     began = time.perf_counter()
-    population, history = layout.advance(
-        population, progress.astype(np.float32), np.int32(until - done)
-    )
+    population, history = layout.advance(population, progress, np.int32(until - done))
     history = layout.fetch(history)
     seconds = time.perf_counter() - began
     steps, size = config.steps_per_update, population.fitness.size

@@ -6,6 +6,7 @@ import math
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from ppo_jax.types import Array, PyTree
 
@@ -31,7 +32,7 @@ def where(mask: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     return jax.tree.map(select, on_true, on_false)
 
 
-def take(tree: PyTree, indices: Array) -> PyTree:
+def take(tree: PyTree, indices: ArrayLike) -> PyTree:
     """Gathers along the leading axis of every leaf; indices must be within bounds.
 
     >>> take({"a": jnp.array([10, 20, 30])}, jnp.array([2, 0]))["a"].tolist()

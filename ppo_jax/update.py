@@ -11,6 +11,7 @@ import optax
 from ppo_jax import diagnostics, moments, rollout, sharding, tree
 from ppo_jax.networks import Network
 from ppo_jax.objective import Look, forward, objective
+from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -40,7 +41,7 @@ class _Trainee(NamedTuple):
 
 
 def update(
-    learner: Learner, batch: Batch, key: Key, progress: Array
+    learner: Learner, batch: Batch, key: Key, progress: Progress
 ) -> tuple[Learner, Outcome]:
     """Epochs of minibatch steps over chunks `[K, L, ...]`."""
     config = learner.config
@@ -76,11 +77,11 @@ def update(
     return learner, outcome
 
 
-def contexts(learner: Learner, progress: Array) -> tuple[Context, ...]:
+def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
     """What each term of the objective knows in an update."""
     observe = functools.partial(rollout.observe, learner)
     return tuple(
-        Context(memory, (), progress, learner.return_scale, observe)
+        Context(memory, (), progress.course, learner.return_scale, observe)
         for memory in learner.memories
     )
 
@@ -99,7 +100,7 @@ def _minibatch_step(
     trainee: _Trainee,
     order: Array,
     key: Key,
-    progress: Array,
+    progress: Progress,
     allowed: Array,
 ) -> tuple[_Trainee, tuple[Metrics, Metrics]]:
     """One optimiser step; a no-op if anything about it is not finite."""
@@ -120,7 +121,7 @@ def _minibatch_step(
     norms["train/grad_norm_post_clip"] = config.optimizer.bounded_norm(
         norms["train/grad_norm_pre_clip"], opt_state
     )
-    step_size = config.optimizer.step_size(progress)
+    step_size = config.optimizer.step_size(progress.done)
     updates = jax.tree.map(lambda u: -step_size * u, updates)
     stop = config.early_stop.observe(trainee.stop, metrics["train/approx_kl"])
     stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
@@ -143,7 +144,7 @@ def _gradients(
     batch: Batch,
     order: Array,
     key: Key,
-    progress: Array,
+    progress: Progress,
 ) -> tuple[PyTree, Array, Metrics, Array]:
     """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
     config = learner.config
@@ -181,7 +182,7 @@ def _look(
     rows: Batch,
     order: Array,
     key: Key,
-    progress: Array,
+    progress: Progress,
 ) -> Look | None:
     """How the adversary shows a minibatch, attacked before it is learned from."""
     adversary = learner.config.adversary
@@ -190,7 +191,7 @@ def _look(
     # Microbatches share a key, but no chunk.
     key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
     replay = functools.partial(forward, network, params)
-    perturbed = adversary.perturb(replay, rows, key, progress)
+    perturbed = adversary.perturb(replay, rows, key, progress.course)
     return lambda replay: adversary.forward(replay, rows, perturbed)
 
 

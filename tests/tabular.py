@@ -16,6 +16,7 @@ from ppo_jax.distributions import Categorical
 from ppo_jax.envs.api import Discrete
 from ppo_jax.envs.probes import OneStep
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 WEIGHTS = (1.0, 0.5, 0.0, 2.0)
 PAID = ((1.0, -1.0, 0.5), (0.0, 2.0, -3.0), (9.0, 9.0, 9.0), (-2.0, 0.0, 1.0))
@@ -121,7 +122,7 @@ def lived(run, progress):
 
 
 def update(run, progress=0.0):
-    return lived(run, jnp.float32(progress))
+    return lived(run, Progress.at(progress))
 
 
 class Examples:

@@ -28,6 +28,7 @@ from ppo_jax.critics import Quantile
 from ppo_jax.envs.api import Discrete, Env, outcome
 from ppo_jax.norms import L2
 from ppo_jax.pbt import PBT, Truncation, population
+from ppo_jax.schedules import Progress
 from ppo_jax.space import Uniform
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
@@ -131,7 +132,7 @@ def recorded(monkeypatch):
     def update(run, progress=0.0):
         seen.clear()
         run = jax.jit(lambda *args: learner.iteration(*args))(
-            run, jnp.float32(progress)
+            run, Progress.at(progress)
         )
         jax.effects_barrier()
         return *run, seen
@@ -254,7 +255,9 @@ def test_rows_without_weight_influence_nobody(monkeypatch):
 
         monkeypatch.setattr(rollout, "unroll", changed)
         run = first(experiment(Mixed(Pgd(EPS))))
-        run, said = jax.jit(lambda *args: learner.iteration(*args))(run, jnp.zeros(()))
+        run, said = jax.jit(lambda *args: learner.iteration(*args))(
+            run, Progress.at(0.0)
+        )
         said = {k: v for k, v in said.items() if k.startswith("sa_ppo/")}
         ends.append((run.learner.params, said))
     assert_same(*ends)
@@ -275,7 +278,7 @@ def test_attacks_raise_their_target(target):
             critic=Quantile(4),
             num_microbatches=2,
         )
-        _, metrics = iteration(first(config), jnp.float32(0.0))
+        _, metrics = iteration(first(config), Progress.at(0.0))
         raised[type(attack)] = metrics["sa_ppo/attack_success"]
     assert raised[Pgd] > 3 * jnp.maximum(raised[Noise], 0) and raised[Pgd] > 1e-4
 
@@ -292,7 +295,7 @@ class Cliff(Target):
 def test_a_gradient_that_is_not_finite_counts_as_zero(attack):
     """A3, R-A15: no step, but the start of the attack, and the update is taken."""
     config = experiment(Mixed(attack, target=Cliff()))
-    _, metrics = iteration(first(config), jnp.float32(0.0))
+    _, metrics = iteration(first(config), Progress.at(0.0))
     assert metrics["error/skipped_steps"] == 0
     assert (metrics["sa_ppo/avg_perturbation_norm"] > 0) == isinstance(attack, Pgd)
     assert metrics["sa_ppo/avg_perturbation_norm"] <= EPS
@@ -301,7 +304,7 @@ def test_a_gradient_that_is_not_finite_counts_as_zero(attack):
 def test_the_divergence_moves_the_actor_and_nothing_else():
     """A6, R-A16: its gradient reaches every leaf of the actor."""
     without, base = (
-        iteration(first(experiment(Regularizer(Pgd(EPS)), coef)), jnp.float32(0.0))[0]
+        iteration(first(experiment(Regularizer(Pgd(EPS)), coef)), Progress.at(0.0))[0]
         for coef in (0.0, 1.0)
     )
     old, new = without.learner.params, base.learner.params
@@ -334,7 +337,7 @@ def with_numbers(config, changes):
 
 def update(members, progress=PROGRESS):
     """Parameters and metrics of members after an update, `[P, ...]`."""
-    members, said = population.advance(members, jnp.full(1, progress), jnp.int32(1))
+    members, said = population.advance(members, Progress.at([progress]), jnp.int32(1))
     return members.runs.learner.params, {k: np.asarray(v[0]) for k, v in said.items()}
 
 
@@ -420,19 +423,30 @@ class Steady(Wander):
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory):
-    """The rows of a run whose ε falls to a third, without a warm-up."""
-    attack = Fgsm(EPS, schedule=schedules.Linear(final=1 / 3))
-    config = experiment(
-        Mixed(attack),
-        env=Limited(),
-        total_timesteps=24 * 10 + 5,
-        phase_updates=1,
-        eval_episodes=2,
-    )
-    run_dir = tmp_path_factory.mktemp("lived")
-    assert training.train(config, run_dir, resume=False) == "finished"
-    return rows(run_dir)
+def live(tmp_path_factory):
+    """The rows of a run of so many steps; ε and the clip range fall to a third."""
+    to_a_third = schedules.Linear(final=1 / 3)
+
+    def live(total_timesteps):
+        config = experiment(
+            Mixed(Fgsm(EPS, schedule=to_a_third)),
+            env=Limited(),
+            total_timesteps=total_timesteps,
+            phase_updates=1,
+            eval_episodes=2,
+        )
+        falling = terms.Surrogate(clip_eps=0.3, clip_schedule=to_a_third)
+        config = dataclasses.replace(config, terms=(falling, *config.terms[1:]))
+        run_dir = tmp_path_factory.mktemp("lived")
+        assert training.train(config, run_dir, resume=False) == "finished"
+        return rows(run_dir)
+
+    return live
+
+
+@pytest.fixture(scope="module")
+def lived(live):
+    return live(24 * 10 + 5)
 
 
 @component
@@ -445,13 +459,27 @@ class Limited(Wander):
 def test_the_radius_follows_the_length_of_the_run(lived):
     """A2, R-A14: total_timesteps // (num_steps · num_envs) updates, nothing compounds.
 
-    Update i of N has the radius at progress i / N; the end of the line is reached with
-    the last update.
+    The end of a schedule is reached at the last update, but for the learning rate: at
+    its end, 0, nothing would be learned.
     """
-    eps = np.array([row["sa_ppo/current_epsilon"] for row in lived])
-    assert len(eps) == (24 * 10 + 5) // (6 * 4)
-    done = np.arange(10) / 10
-    np.testing.assert_allclose(eps, EPS * (1 - done * 2 / 3), rtol=1e-5)
+
+    def said(name):
+        return np.array([row[name] for row in lived])
+
+    assert len(lived) == (24 * 10 + 5) // (6 * 4)
+    factor = np.linspace(1, 1 / 3, 10)
+    np.testing.assert_allclose(said("sa_ppo/current_epsilon"), EPS * factor, rtol=1e-5)
+    np.testing.assert_allclose(said("train/clip_range"), 0.3 * factor, rtol=1e-5)
+    rate = said("train/learning_rate")
+    np.testing.assert_allclose(rate, rate[0] * (1 - np.arange(10) / 10), rtol=1e-5)
+
+
+def test_one_update_alone_is_the_first_of_its_schedules(live):
+    """A2: neither a quotient by 0 nor the end."""
+    (row,) = live(24)
+    assert row["sa_ppo/current_epsilon"] == pytest.approx(EPS)
+    assert row["train/clip_range"] == pytest.approx(0.3)
+    assert row["error/skipped_steps"] == 0
 
 
 def test_samples_add_up_over_steps(lived):
@@ -479,13 +507,13 @@ def test_searched_numbers_are_in_force_at_the_next_update():
         pbt=PBT(space, size=4, selector=Truncation(ratio=0.5)),
     )
     members = training.start(config)
-    members, _ = population.advance(members, jnp.zeros(1), jnp.int32(1))
+    members, _ = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     members = members.replace(fitness=jnp.arange(4.0))
     keys = jax.random.split(jax.random.key(9), 4)
     members, generation = population.evolve(config.pbt, members, keys)
     assert generation.copied.any()
     numbers = {k: np.asarray(v) for k, v in generation.numbers.items()}
-    _, said = population.advance(members, jnp.zeros(1), jnp.int32(1))
+    _, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     said = {k: np.asarray(v[0]) for k, v in said.items()}
     np.testing.assert_allclose(
         said["sa_ppo/current_epsilon"], numbers["adversary.attack.eps"], rtol=1e-5

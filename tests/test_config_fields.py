@@ -25,7 +25,7 @@ from ppo_jax.envs.probes import Target, TimeLimitChain
 from ppo_jax.opponents import Opponent, divergence
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.schedules import Bounded, Cosine, Linear, Ramp, Warmup
+from ppo_jax.schedules import Bounded, Cosine, Linear, Progress, Ramp, Warmup
 from ppo_jax.standardization import PerEnv
 from ppo_jax.transforms import noise, upgd, vgs
 
@@ -208,7 +208,7 @@ def test_every_number_does_something(config, expected):
     key = jax.random.key(0)
     runs = population.init(many, jnp.broadcast_to(key, len(paths)))
     began = arrays(runs)
-    progress = jnp.linspace(0.0, 1.0, UPDATES, dtype=jnp.float32)
+    progress = Progress.of(np.arange(UPDATES), UPDATES)
     runs, _ = population.advance(runs, progress, jnp.int32(UPDATES))
     ended = [*began, *arrays(runs)]
     for leaf in ended:

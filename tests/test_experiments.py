@@ -15,6 +15,7 @@ import pytest
 
 from ppo_jax import adversaries, episodes, experiment, files, networks, training
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parent.parent / "experiments"
 
@@ -27,7 +28,7 @@ def train(config, seeds):
     """Members after the whole budget, and returns of episodes `[updates, seeds]`."""
     updates = config.num_updates
     members = population.init(config, jax.random.split(jax.random.key(0), seeds))
-    progress = jnp.arange(updates, dtype=jnp.float32) / updates
+    progress = Progress.of(np.arange(updates), updates)
     members, history = population.advance(members, progress, jnp.int32(updates))
     total, count = (
         np.asarray(history[f"episodes/{name}"]) for name in ("return_sum", "count")

@@ -18,6 +18,7 @@ from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=8))
@@ -79,7 +80,7 @@ def after(run, numbers):
     for path, number in numbers.items():
         config = replace_at(config, path, jnp.float32(number))
     run, metrics = iteration(
-        run.replace(learner=run.learner.replace(config=config)), jnp.float32(0.0)
+        run.replace(learner=run.learner.replace(config=config)), Progress.at(0.0)
     )
     return run.learner.params, metrics
 
@@ -211,7 +212,7 @@ def test_twins_that_agree_are_one():
     both = both.replace(learner=both.learner.replace(params=params))
     for run in (alone, both):
         starts.append(run.learner.params)
-        ends.append(iteration(run, jnp.float32(0.0))[0].learner.params)
+        ends.append(iteration(run, Progress.at(0.0))[0].learner.params)
     one, two = ends
     close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6)
     jax.tree.map(close, two["actor"], one["actor"])

@@ -12,6 +12,7 @@ from ppo_jax import Config, episodes, networks, optimizers, rollout
 from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
 from ppo_jax.experiment import describe
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 from ppo_jax.terms import Demonstrations, Imitation, Sequences
 
 CARDS = np.eye(4)
@@ -31,7 +32,7 @@ def experiment(env, demonstrations, **changes):
 def trained(config, updates):
     """A run that did nothing but imitate."""
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    progress = jnp.linspace(0.0, 1.0, updates, dtype=jnp.float32)
+    progress = Progress.of(np.arange(updates), updates)
     members, said = population.advance(members, progress, jnp.int32(updates))
     assert said["error/skipped_steps"].sum() == 0
     return jax.tree.map(lambda x: x[0], members.runs)
@@ -131,7 +132,7 @@ def test_members_imitate_as_much_as_they_shall():
     key = jax.random.key(0)
     members = population.init(many, jnp.broadcast_to(key, 3))
     old = jax.tree.map(np.asarray, members.runs.learner.params["actor"])
-    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
     new = members.runs.learner.params["actor"]
     for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True):
         np.testing.assert_array_equal(a[0], b[0])

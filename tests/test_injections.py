@@ -12,6 +12,7 @@ from ppo_jax.distributions import Categorical
 from ppo_jax.envs.api import NEVER, Discrete, Env, outcome
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 from ppo_jax.standardization import OverAll
 
 NAN, INF = float("nan"), float("inf")
@@ -98,7 +99,9 @@ def lived(numbers=(), broken=None, updates=3):
         runs = runs.replace(actor=runs.actor.replace(env_state=state))
         members = members.replace(runs=runs)
     before = jax.tree.map(np.asarray, runs.learner.params)
-    members, said = population.advance(members, jnp.zeros(updates), jnp.int32(updates))
+    members, said = population.advance(
+        members, Progress.at(np.zeros(updates)), jnp.int32(updates)
+    )
     learner = members.runs.learner
     assert tree.all_finite((learner.params, learner.opt_state, learner.return_scale))
     return before, learner.params, {name: x[:, 0] for name, x in said.items()}

@@ -25,6 +25,7 @@ from ppo_jax.envs.probes import (
 from ppo_jax.envs.wrappers import MaskObservation
 from ppo_jax.metrics import summarize
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(64,)))
 # The product of two bits is even, a tanh without biases is odd.
@@ -52,7 +53,7 @@ def start(config):
 
 def train(config, updates=100):
     """The run afterwards, and its metrics `[updates]`."""
-    progress = jnp.linspace(0.0, 1.0, updates, dtype=jnp.float32)
+    progress = Progress.of(np.arange(updates), updates)
     members, metrics = population.advance(start(config), progress, jnp.int32(updates))
     return jax.tree.map(lambda x: x[0], members.runs), {
         name: np.asarray(values)[:, 0] for name, values in metrics.items()

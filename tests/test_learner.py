@@ -12,6 +12,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.objective import forward
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 SMALL = networks.Mlp(hidden=(8,))
 
@@ -38,7 +39,7 @@ def recurrent(memory=None, **changes):
 
 def advance(config, updates=3, keys=None):
     keys = jax.random.split(jax.random.key(1), 1) if keys is None else keys
-    progress = jnp.linspace(0.0, 1.0, updates, dtype=jnp.float32)
+    progress = Progress.of(np.arange(updates), updates)
     members = population.init(config, keys)
     return population.advance(members, progress, jnp.int32(updates))
 

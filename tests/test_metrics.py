@@ -36,7 +36,7 @@ from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.metrics import METRICS, Metric, match, row_of, summarize
 from ppo_jax.pbt import PBT, population
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.schedules import Bounded
+from ppo_jax.schedules import Bounded, Progress
 from ppo_jax.space import LogUniform
 from ppo_jax.standardization import OverAll
 from ppo_jax.state import Batch
@@ -442,7 +442,7 @@ def phases(numbers, change, count, length=4):
     alarms, said = Alarms(), []
     for _ in range(count):
         members, history = population.advance(
-            members, jnp.zeros(length), jnp.int32(length)
+            members, Progress.at(np.zeros(length)), jnp.int32(length)
         )
         said.append(summarize({k: np.asarray(x)[:, 0] for k, x in history.items()}))
         said[-1] |= alarms.check(said[-1])[0]
@@ -507,7 +507,7 @@ def one_update(bound, network):
     )
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
     before = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.learner.params)
-    members, said = population.advance(members, jnp.zeros(1), jnp.int32(1))
+    members, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     run = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.replace(key=()))
     moved = jax.tree.map(np.subtract, run.learner.params, before)
     return moved, {name: float(x[0, 0]) for name, x in said.items()}, run.actor.carry
@@ -619,7 +619,7 @@ def test_the_largest_log_ratio_of_an_update(monkeypatch):
         IdenticalRewards(), num_microbatches=2, optimizer=optimizers.Sgd(0.0)
     )
     run = jax.jit(learner.init)(program(config), jax.random.key(0))
-    _, said = jax.jit(lambda run: learner.iteration(run, jnp.zeros(())))(run)
+    _, said = jax.jit(lambda run: learner.iteration(run, Progress.at(0.0)))(run)
     np.testing.assert_allclose(said["train/log_ratio_max_abs"], 7.0, rtol=1e-5)
     rest = (1 - math.exp(-7)) ** 2 / 64
     np.testing.assert_allclose(said["train/ratio_var"], rest, rtol=1e-5)

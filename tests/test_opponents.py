@@ -16,7 +16,7 @@ from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.opponents import Opponent, divergence, low_value, misled, nothing
 from ppo_jax.pbt import population
-from ppo_jax.schedules import Ramp
+from ppo_jax.schedules import Progress, Ramp
 
 EPS, ENVS, STEPS = 0.3, 4, 12
 GRU = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(8))
@@ -100,7 +100,7 @@ def test_statistics_of_observations_are_those_of_true_ones():
     """Whoever attacks, the same is there to be seen."""
     ends = []
     for opponent in (None, Opponent(Noise(EPS), nothing)):
-        run, _ = iteration(first(opponent), jnp.float32(0.0))
+        run, _ = iteration(first(opponent), Progress.at(0.0))
         ends.append(run.learner.obs_moments)
     jax.tree.map(np.testing.assert_array_equal, *ends)
 
@@ -112,7 +112,7 @@ def test_statistics_are_those_of_environments_that_are_spared(share, spared):
     _, steps, _ = unroll(run.replace(key=jax.random.split(run.key, 3)[1]))
     raw = np.asarray(steps.raw_obs)[:, -spared:]
     expected = moments.update(run.learner.obs_moments, jnp.asarray(raw))
-    after, _ = iteration(run, jnp.float32(0.0))
+    after, _ = iteration(run, Progress.at(0.0))
     chex.assert_trees_all_close(after.learner.obs_moments, expected, atol=1e-6)
 
 
@@ -126,7 +126,7 @@ def test_an_opponent_that_does_nothing_is_none(number):
     config = replace_at(run.learner.config, number, jnp.float32(OFF[number]))
     off = run.replace(learner=run.learner.replace(config=config))
     params = [
-        iteration(one, jnp.float32(0.0))[0].learner.params
+        iteration(one, Progress.at(0.0))[0].learner.params
         for one in (off, first(None), run)
     ]
     jax.tree.map(np.testing.assert_array_equal, *params[:2])
@@ -146,7 +146,7 @@ def test_its_radius_follows_progress(monkeypatch):
     run = first(Opponent(Fgsm(EPS, schedule=Ramp(0.0, 1.0, 0.2, 0.4))))
     live = jax.jit(lambda *args: (learner.iteration(*args), seen[-1][1])[1])
     for progress, eps in ((0.1, 0.0), (0.4, EPS / 2), (0.9, EPS)):
-        shift = shifts(run, live(run, jnp.float32(progress)))
+        shift = shifts(run, live(run, Progress.at(progress)))
         np.testing.assert_allclose(shift, eps, atol=1e-5)
     assert live._cache_size() == 1
 

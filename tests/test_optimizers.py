@@ -17,7 +17,7 @@ from ppo_jax.experiment import describe
 from ppo_jax.metrics import summarize
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
 from ppo_jax.pbt import population
-from ppo_jax.schedules import Constant
+from ppo_jax.schedules import Constant, Progress
 from ppo_jax.transforms.noise import fixed, gradient_norm, relative
 
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
@@ -89,7 +89,7 @@ def test_a_population_changes_a_learning_rate_between_two_steps():
         optimizer=AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=0)),
     )
     members = population.init(config, jnp.stack([KEY, KEY]))
-    progress, one_update = jnp.zeros(3), jnp.int32(1)
+    progress, one_update = Progress.at(np.zeros(3)), jnp.int32(1)
     members, _ = population.advance(members, progress, jnp.int32(3))
     compiled = population.advance._cache_size()
     learner = members.runs.learner
@@ -194,7 +194,9 @@ def test_metrics_of_a_real_run():
         optimizer=AdaptiveUPGD(vgs=VGS(warmup_steps=2)),
     )
     members = population.init(config, jax.random.split(KEY, 2))
-    members, metrics = population.advance(members, jnp.linspace(0, 1, 3), jnp.int32(3))
+    members, metrics = population.advance(
+        members, Progress.at(np.linspace(0, 1, 3)), jnp.int32(3)
+    )
     written = summarize({name: np.asarray(x)[:, 0] for name, x in metrics.items()})
     names = {name for name in written if name.startswith(("vgs/", "upgd/"))}
     assert len(names) == 10 + 9

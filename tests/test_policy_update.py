@@ -31,7 +31,7 @@ from ppo_jax.controllers import (
 )
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.schedules import Ramp
+from ppo_jax.schedules import Progress, Ramp
 from ppo_jax.standardization import OverAll, PerEnv, PerGroup
 
 PID = KlPid(target=0.01, initial=0.3, kp=2.0, ki=0.5, kd=1.0)
@@ -423,7 +423,7 @@ def test_critics_that_learned_nothing_say_the_same_again(chunk):
     )
     run, step = first(config), jax.jit(learner.iteration)
     for _ in range(2):
-        run, said = step(run, jnp.zeros(()))
+        run, said = step(run, Progress.at(0.0))
         for name in ("explained_variance", "ev/mean_grouped_weighted"):
             after = said[f"train/{name}_after"]
             np.testing.assert_allclose(after, said[f"train/{name}"], rtol=1e-4)

@@ -13,6 +13,7 @@ from ppo_jax.envs.api import NEVER
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import HiddenSteps, TimeLimitChain
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 NAN = float("nan")
 
@@ -36,7 +37,7 @@ def members(config, size=1):
 
 
 def advance(runs, updates=2):
-    progress = jnp.linspace(0.0, 0.5, updates, dtype=jnp.float32)
+    progress = Progress.at(np.linspace(0.0, 0.5, updates))
     return population.advance(runs, progress, jnp.int32(updates))
 
 

@@ -11,6 +11,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization, identity
+from ppo_jax.schedules import Progress
 
 CRITIC = critics.Quantile(5)
 iteration = jax.jit(learner.iteration)
@@ -46,7 +47,7 @@ def with_number(run, path, number):
 
 
 def update(run):
-    return iteration(run, jnp.float32(0.0))
+    return iteration(run, Progress.at(0.0))
 
 
 @jax.jit

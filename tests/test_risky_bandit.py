@@ -10,6 +10,7 @@ from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RiskyBandit
 from ppo_jax.pbt import population
+from ppo_jax.schedules import Progress
 
 UPDATES = 120
 MEMBERS = {
@@ -45,7 +46,7 @@ def trained():
             members[index] = replace_at(members[index], path, jnp.float32(number))
     config = jax.tree.map(lambda *x: jnp.stack(x), *members)
     runs = population.init(config, jax.random.split(jax.random.key(0), len(MEMBERS)))
-    progress = jnp.zeros(UPDATES)
+    progress = Progress.at(np.zeros(UPDATES))
     runs, metrics = population.advance(runs, progress, jnp.int32(UPDATES))
     return {
         name: {key: np.asarray(value)[:, index] for key, value in metrics.items()}
@@ -102,7 +103,7 @@ def test_each_constraint_follows_its_own_gap():
         terms=(terms.Surrogate(), terms.Value(), violated, met),
     )
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
     _, _, rising, still = members.runs.learner.memories
     assert rising[0] > 0
     assert still[0] == 0

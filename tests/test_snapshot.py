@@ -13,6 +13,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.schedules import Progress
 from ppo_jax.transforms.upgd import GateByUtilityState
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 
@@ -113,10 +114,10 @@ def test_memories_that_are_kept_have_moved(run):
 def test_a_snapshot_outlives_a_population_that_was_donated():
     """R-A2: members are restored one by one, their statistics with them."""
     members = population.init(CONFIG, jax.random.split(jax.random.key(1), 2))
-    members, _ = population.advance(members, jnp.zeros(2), jnp.int32(2))
+    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
     kept = snapshot.take(members.runs.learner)
     copies = jax.tree.map(np.array, members.runs.learner)
-    population.advance(members, jnp.zeros(2), jnp.int32(2))
+    population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
     restored = jax.jit(jax.vmap(snapshot.restore))(kept)
     assert_same(restored.params, copies.params)
     for kind, same in ((ScaleByVarianceState, True), (GateByUtilityState, False)):

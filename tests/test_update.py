@@ -16,7 +16,7 @@ from ppo_jax.envs.api import Discrete, Env, outcome
 from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
 from ppo_jax.objective import objective
 from ppo_jax.pbt import population
-from ppo_jax.schedules import Bounded, Linear, Warmup
+from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
 from ppo_jax.update import contexts, gather
 
 SMALL = networks.Mlp(hidden=(8,))
@@ -85,7 +85,7 @@ iteration = jax.jit(learner.iteration)
 
 
 def update(run, progress=0.0):
-    return iteration(run, jnp.float32(progress))
+    return iteration(run, Progress.at(progress))
 
 
 def assert_same(a, b):
@@ -262,7 +262,7 @@ def test_two_updates_by_hand(lived, changes):
     run, observed = first(config), []
     for progress in (0.25, 0.5):
         before = run
-        run, metrics, steps = lived(before, jnp.float32(progress))
+        run, metrics, steps = lived(before, Progress.at(progress))
         hand = ByHand(before, steps)
         assert steps.terminated.any() and (steps.last & ~steps.terminated).any()
         np.testing.assert_allclose(steps.obs, hand.seen(), atol=1e-5)
@@ -296,7 +296,7 @@ def poisoned(monkeypatch, log_probs):
         return actor, steps._replace(log_prob=log_prob), carries
 
     monkeypatch.setattr(rollout, "unroll", poison)
-    return jax.jit(lambda run: learner.iteration(run, jnp.float32(0.0)))
+    return jax.jit(lambda run: learner.iteration(run, Progress.at(0.0)))
 
 
 NAN, INF = float("nan"), float("inf")
@@ -477,7 +477,7 @@ def test_the_order_of_examples_does_not_matter():
     @jax.jit
     def sums(order):
         rows = gather(batch, order)
-        known = contexts(run.learner, jnp.zeros(()))
+        known = contexts(run.learner, Progress.at(0.0))
         return jax.grad(objective, has_aux=True)(
             run.learner.params, network, run.learner.config.terms, known, rows
         )
@@ -503,7 +503,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
             params,
             network,
             cut.learner.config.terms,
-            contexts(cut.learner, jnp.zeros(())),
+            contexts(cut.learner, Progress.at(0.0)),
             rows,
         )[0]
 
@@ -533,7 +533,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
                 params,
                 network,
                 cut.learner.config.terms,
-                contexts(cut.learner, jnp.zeros(())),
+                contexts(cut.learner, Progress.at(0.0)),
                 rows,
             )[0]
             for rows in (first_half, second_half)

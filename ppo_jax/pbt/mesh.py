@@ -19,6 +19,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import episodes, job
 from ppo_jax.pbt import population as populations
+from ppo_jax.schedules import Progress
 from ppo_jax.sharding import ENVS
 from ppo_jax.state import Population, Run
 from ppo_jax.types import Array, Key, PyTree
@@ -82,7 +83,7 @@ class Layout:
         return jax.jit(function, out_shardings=self._lies)()
 
     def advance(
-        self, population: Population, progress: ArrayLike, count: ArrayLike
+        self, population: Population, progress: Progress, count: ArrayLike
     ) -> tuple[Population, PyTree]:
         """As `population.advance`; the population is donated."""
         return self._advance(population, progress, count)

@@ -13,6 +13,7 @@ from ppo_jax.pbt.config import PBT
 from ppo_jax.pbt.exploit import exploit
 from ppo_jax.pbt.explore import explore
 from ppo_jax.pbt.select import only_if
+from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 from ppo_jax.types import Array, Key, Metrics
 
@@ -61,13 +62,13 @@ def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Populati
 
 @functools.partial(jax.jit, donate_argnums=0)
 def advance(
-    population: Population, progress: Array, count: Array
+    population: Population, progress: Progress, count: Array
 ) -> tuple[Population, Metrics]:
     """A phase: updates of all members in one program.
 
     Args:
         population: The members; donated.
-        progress: Progress before each update, `[N]`, for at most N updates.
+        progress: How far training is before each update, `[N]`, for at most N of them.
         count: How many of them to do, int32 `[]`: the last phase of a run is shorter
             and needs no other program.
 
@@ -75,14 +76,14 @@ def advance(
         The population afterwards and metrics `[N, P]`, zeros from `count` on.
     """
     members = jax.vmap(learner.iteration, in_axes=(0, None))
-    _, spec = jax.eval_shape(members, population.runs, progress[0])
+    _, spec = jax.eval_shape(members, population.runs, tree.take(progress, 0))
     empty = jax.tree.map(
-        lambda x: jnp.zeros((progress.shape[0], *x.shape), x.dtype), spec
+        lambda x: jnp.zeros((progress.done.shape[0], *x.shape), x.dtype), spec
     )
 
     def update(i, loop):
         runs, history = loop
-        runs, metrics = members(runs, progress[i])
+        runs, metrics = members(runs, tree.take(progress, i))
         return runs, jax.tree.map(lambda h, m: h.at[i].set(m), history, metrics)
 
     runs, history = jax.lax.fori_loop(0, count, update, (population.runs, empty))

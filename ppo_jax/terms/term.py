@@ -70,7 +70,7 @@ class Context(NamedTuple):
     prepared: PyTree
     """What it prepared for these examples, leaves `[L, b]`."""
     progress: Array
-    """Share of the training that is done, `[]`."""
+    """From 0 in the first update to 1 in the last, `[]`."""
     scale: ReturnScale
     observe: Callable[[PyTree], PyTree] = lambda obs: obs
     """What the network sees of what an environment gives."""

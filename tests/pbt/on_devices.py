@@ -23,6 +23,7 @@ from ppo_jax import (
 )
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.pbt import mesh, population
+from ppo_jax.schedules import Progress
 
 SIZE = 8
 RATE = "optimizer.learning_rate"
@@ -54,7 +55,7 @@ def live(layout, members, compiled):
     """
     counts = []
     for phase, updates in enumerate((3, 3, 3, 1)):
-        progress = np.linspace(0.1 * phase, 0.5, 3, dtype=np.float32)
+        progress = Progress.at(np.linspace(0.1 * phase, 0.5, 3))
         members, metrics = layout.advance(members, progress, np.int32(updates))
         layout.fetch(metrics)
         if phase < 2:
@@ -87,7 +88,7 @@ def main(devices, per_member, path):
 
     layout, members = mesh.spread(lambda: training.start(CONFIG), int(per_member))
     assert len(layout.devices) == int(devices)
-    progress, keys = np.zeros(3, np.float32), training.generation_keys(CONFIG, 0)
+    progress, keys = Progress.at(np.zeros(3)), training.generation_keys(CONFIG, 0)
     said = {
         "advance": communicates(layout._advance, members, progress, np.int32(3)),
         "evolve": communicates(layout._evolve, CONFIG.pbt, members, keys),

@@ -27,6 +27,7 @@ from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.select import Selection, Selector
 from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.schedules import Progress
 from ppo_jax.space import LogUniform, Space, Uniform
 from ppo_jax.state import Population
 
@@ -101,7 +102,7 @@ def initial(config, seed=0):
 
 def advance(members, updates=3):
     """Some updates; the members before them stay as they are."""
-    progress = jnp.linspace(0.0, 0.5, 3, dtype=jnp.float32)
+    progress = Progress.at(np.linspace(0.0, 0.5, 3))
     members = jax.tree.map(jnp.copy, members)
     return population.advance(members, progress, jnp.int32(updates))
 
