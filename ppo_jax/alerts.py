@@ -5,7 +5,7 @@ Alerts are looked at on the host, after every phase; they never steer training.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ppo_jax import tables
@@ -28,6 +28,10 @@ class Alert(NamedTuple):
     """below this."""
     phases: int = 1
     """For how many phases in a row."""
+
+    def concerns(self, value: float) -> bool:
+        """Whether a value is within the limits."""
+        return self.above < value < self.below
 
     @property
     def limits(self) -> str:
@@ -208,63 +212,83 @@ ALERTS = (
 
 
 class Alarms:
-    """Which alerts are active, phase after phase.
+    """Which alerts are active for which members, phase after phase.
 
     Args:
-        rows: The phases so far, of a run that resumes; null counts as unavailable.
+        streaks: Those of a run that resumes.
+
+    Attributes:
+        streaks: For how many phases in a row the limits of an alert have been passed,
+            by each member; as JSON, for a run to resume with.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, float | None]] = ()):
-        self._streaks: dict[tuple[Alert, str], int] = {}
-        self._active: set[str] = set()
-        for row in rows:
-            self.check(row)
+    def __init__(self, streaks: Mapping[str, list[int]] | None = None):
+        self.streaks = dict(streaks or {})
+        self._said: dict[str, set[int]] = {}
 
     def check(
-        self, metrics: Mapping[str, float | None]
+        self, members: Sequence[Mapping[str, float]]
     ) -> tuple[dict[str, float], list[str]]:
         """Looks at the metrics of a phase.
 
+        Args:
+            members: What each member says, all the same metrics.
+
         Returns:
-            1 or 0 for every alert whose metric there is, and a line for each that
-            begins. A phase in which its metric is unavailable changes no alert.
+            For every alert whose metric there is, the number of members for which it is
+            active, and a line for each that begins, once for a member. A phase in which
+            its metric is unavailable changes no alert.
         """
-        flags, lines = {}, []
+        active: dict[str, set[int]] = {}
+        lines = []
         for alert in ALERTS:
-            for metric, value in metrics.items():
+            for metric in members[0]:
                 subject = match(alert.metric, metric)
                 if subject is None:
                     continue
-                value = math.nan if value is None else value
                 name = alert.name.replace("*", subject)
-                active = self._observe(alert, name, value)
-                flags[name] = max(flags.get(name, 0.0), float(active))
-                if active and name not in self._active:
-                    self._active.add(name)
-                    lines.append(_line(alert, name, metric, value))
-        self._active = {name for name, flag in flags.items() if flag}
-        return flags, lines
+                values = [member[metric] for member in members]
+                lasting, begun = self._observe(alert, name, values)
+                active.setdefault(name, set()).update(lasting)
+                begun -= self._said.setdefault(name, set())
+                self._said[name] |= begun
+                if begun:
+                    lines.append(_line(alert, name, metric, values, sorted(begun)))
+        return {name: float(len(who)) for name, who in active.items()}, lines
 
-    def _observe(self, alert: Alert, name: str, value: float) -> bool:
-        """Whether an alert is active after a phase with this value."""
-        streak = self._streaks.get((alert, name), 0)
-        if not math.isnan(value):
-            inside = alert.above < value < alert.below
-            streak = streak + 1 if inside else 0
-            self._streaks[alert, name] = streak
-        return streak >= alert.phases
+    def _observe(
+        self, alert: Alert, name: str, values: list[float]
+    ) -> tuple[set[int], set[int]]:
+        """The members for which an alert is active, and those for which it begins."""
+        rule = f"{name} {alert.limits}"
+        before = self.streaks.get(rule, [0] * len(values))
+        after = [
+            streak if math.isnan(value) else (streak + 1) * alert.concerns(value)
+            for streak, value in zip(before, values, strict=True)
+        ]
+        self.streaks[rule] = after
+        lasting = {i for i, streak in enumerate(after) if streak >= alert.phases}
+        return lasting, {i for i in lasting if before[i] < alert.phases}
 
 
-def _line(alert: Alert, name: str, metric: str, value: float) -> str:
-    seen = f"{name}: {metric} = {value:.3g}, healthy: {alert.healthy}"
-    return f"{seen}. {alert.causes} {alert.remedy}"
+def _line(
+    alert: Alert, name: str, metric: str, values: list[float], who: list[int]
+) -> str:
+    """What the console says of an alert that begins for some members."""
+    ends = dict.fromkeys(f"{end([values[i] for i in who]):.3g}" for end in (min, max))
+    seen = f"{metric} = {' to '.join(ends)}"
+    if len(values) > 1:
+        numbers = ", ".join(map(str, who))
+        seen += f" in member{'s' * (len(who) > 1)} {numbers} of {len(values)}"
+    return f"{name}: {seen}, healthy: {alert.healthy}. {alert.causes} {alert.remedy}"
 
 
 INTRODUCTION = """\
 # Monitoring
 
-Signs of trouble, looked for after every phase of updates. The console says so once when
-an alert begins; `warn/*` is 1 in the log while it lasts. Alerts never steer training.
+Signs of trouble, looked for in every member after every phase of updates. The console
+says so when an alert first begins for a member; while it lasts, `warn/*` in the log is
+1, or the number of members concerned. Alerts never steer training.
 Generated from `ppo_jax/alerts.py`: `python -m ppo_jax.alerts > docs/monitoring.md`.
 """
 HEADER = ("metric", "active when", "healthy", "likely causes", "what to do")

@@ -25,9 +25,6 @@ class Logger:
         run_dir: The run's directory.
         first_step: Environment steps done when the run starts or resumes.
 
-    Attributes:
-        rows: What was logged before.
-
     Raises:
         OSError: Here and in every method, if the disk does not take it.
     """
@@ -35,7 +32,6 @@ class Logger:
     def __init__(self, run_dir: Path, first_step: int):
         self._path = run_dir / "metrics.jsonl"
         rows = [row for row in files.rows(self._path) if row["step"] <= first_step]
-        self.rows: list[dict] = rows
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         for stale in run_dir.glob("events.out.tfevents.*"):
             stale.unlink()

@@ -427,7 +427,10 @@ ERRORS = (
         *("error/failure_streak", "updates"),
         *("In a row, without one step for an error", LARGEST),
     ),
-    Metric("warn/*", "", "1 while an alert is active; see monitoring.", LARGEST),
+    Metric(
+        *("warn/*", "members", "For which an alert is active; see monitoring."),
+        LARGEST,
+    ),
 )
 HOSTED = (
     evaluated("eval/mean_reward", "reward", "Mean return."),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -33,8 +33,15 @@ EVOLUTION = 2**32 - 1
 """Sets the keys of generations apart from those of evaluations; no update's number."""
 
 
-Beginning = tuple[Population, int, list[dict[str, Any]]]
-"""A population, the updates it has done, and the lines of its lineage."""
+class StartState(NamedTuple):
+    """What a run begins with, or goes on with."""
+
+    population: Population
+    done: int
+    """Updates."""
+    lineage: list[dict[str, Any]]
+    streaks: dict[str, list[int]]
+    """Of alerts."""
 
 
 def start(config: Config) -> Population:
@@ -100,16 +107,15 @@ def train(
     ):
         layout, population = spread(lambda: begin(config), config.devices_per_member)
         console.say(f"training on {layout}, in {run_dir}")
-        beginning = _beginning(config, layout, population)
+        begun = _beginning(config, layout, population)
         if resume:
-            beginning = _resume(config, layout, checkpoints, beginning, console)
-        population, done, past = beginning
-        family = Lineage(folder, past)
+            begun = _resume(config, layout, checkpoints, begun, console)
+        population, done = begun.population, begun.done
+        family, alarms = Lineage(folder, begun.lineage), Alarms(begun.streaks)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
         with closing(Logger(folder, done * steps)) as logger:
-            alarms = Alarms(logger.rows)
             while not ending:
                 watchdog.heard()
                 population = layout.place(steer(population, done))
@@ -125,7 +131,7 @@ def train(
                 if _evolves(config, done):
                     population, said = _evolve(config, layout, population, done, family)
                     metrics |= said
-                flags, lines = alarms.check(metrics)
+                flags, lines = alarms.check(members)
                 metrics |= flags
                 for line in lines:
                     console.say(line)
@@ -134,6 +140,7 @@ def train(
                 if due or ending:
                     fitness = _best(population) if due else -math.inf
                     meta = {"config": describe(config), "lineage": family.lines}
+                    meta |= {"streaks": alarms.streaks}
                     checkpoints.save(done, population, fitness, meta)
     return ending
 
@@ -166,27 +173,28 @@ def evaluate(
     return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
 
 
-def _beginning(config: Config, layout: Layout, population: Population) -> Beginning:
+def _beginning(config: Config, layout: Layout, population: Population) -> StartState:
     """Before the first update; a population has the first line of its lineage."""
     if config.pbt is None:
-        return population, 0, []
+        return StartState(population, 0, [], {})
     numbers = layout.fetch(config.pbt.space.read(population.runs.learner.config))
-    return population, 0, [lineage.beginning(config.pbt.size, numbers)]
+    first = lineage.beginning(config.pbt.size, numbers)
+    return StartState(population, 0, [first], {})
 
 
 def _resume(
     config: Config,
     layout: Layout,
     checkpoints: Checkpointer,
-    fresh: Beginning,
+    fresh: StartState,
     console: Console,
-) -> Beginning:
+) -> StartState:
     """The newest checkpoint, with the numbers that the run was given anew."""
     if checkpoints.empty:
         checkpoints.rewind(0)
         console.say("stopped before its first checkpoint; starting again")
         return fresh
-    done, population, meta = checkpoints.restore(fresh[0])
+    done, population, meta = checkpoints.restore(fresh.population)
     checkpoints.rewind(done)
     changed = differences(meta["config"], describe(config))
     for name, change in changed.items():
@@ -195,7 +203,8 @@ def _resume(
     given = component.numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
-    return population, done, meta["lineage"]
+    # A run from before streaks were saved has none.
+    return StartState(population, done, meta["lineage"], meta.get("streaks", {}))
 
 
 def _phase(

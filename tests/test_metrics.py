@@ -1,6 +1,7 @@
 """The tables of metrics and alerts, against what runs really say."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import math
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from runs import rows as logged
 
 from ppo_jax import (
     adversaries,
@@ -23,6 +25,7 @@ from ppo_jax import (
     rollout,
     terms,
     training,
+    tree,
 )
 from ppo_jax.alerts import ALERTS, Alarms
 from ppo_jax.appraisal import Appraisal
@@ -37,7 +40,7 @@ from ppo_jax.metrics import METRICS, Metric, match, row_of, summarize
 from ppo_jax.pbt import PBT, population
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Bounded, Progress
-from ppo_jax.space import LogUniform
+from ppo_jax.space import LogUniform, Uniform
 from ppo_jax.standardization import OverAll
 from ppo_jax.state import Batch
 
@@ -278,34 +281,54 @@ def test_thresholds_of_twin_critics(norms, ratio, flags):
         "warn/critic1_vanishing_gradients",
         "warn/critic2_vanishing_gradients",
     )
-    found, lines = Alarms().check(said)
+    found, lines = Alarms().check([said])
     assert tuple(found[name] for name in names) == flags
     assert [line.split(":")[0] for line in lines] == [
         name for name, flag in zip(names, flags, strict=True) if flag
     ]
 
 
-def test_an_alert_waits_its_phases_and_begins_once():
+LOW, EXPLAINED = "warn/explained_variance_low", "train/explained_variance"
+
+
+def test_an_alert_waits_its_phases_and_is_said_once():
     """PROP-14.4: what is unavailable changes no count."""
-    name, metric = "warn/explained_variance_low", "train/explained_variance"
-    values = [0.2, 0.2, NAN, 0.2, 0.1, NAN, 0.3, 0.2]
+    values = [0.2, 0.2, NAN, 0.2, 0.1, NAN, 0.3, 0.2, 0.2, 0.2]
     alarms, found = Alarms(), []
     for value in values:
-        flags, lines = alarms.check({metric: value})
-        found.append((flags[name], len(lines)))
-    assert found == [(0, 0)] * 3 + [(1, 1), (1, 0), (1, 0), (0, 0), (0, 0)]
+        flags, lines = alarms.check([{EXPLAINED: value}])
+        found.append((flags[LOW], len(lines)))
+    ended = [(0, 0)] * 3
+    assert found == [(0, 0)] * 3 + [(1, 1), (1, 0), (1, 0), *ended, (1, 0)]
+
+
+def test_members_wait_and_begin_by_themselves():
+    """One low now and then, one for good, one never, one a phase later."""
+    phases = np.array([[0.2] * 4, [0.5, 0.2, 0.2, 0.2], [0.9] * 4, [NAN, 0.1, 0, -1]])
+    phases[0, 1] = 0.4
+    alarms, found = Alarms(), []
+    for values in np.concatenate([phases, phases[:, -1:]], axis=1).T:
+        flags, lines = alarms.check([{EXPLAINED: float(x)} for x in values])
+        found.append((flags[LOW], lines))
+    assert [flag for flag, _ in found] == [0, 0, 0, 2, 3]
+    assert [len(lines) for _, lines in found] == [0, 0, 0, 1, 1]
+    said = "warn/explained_variance_low: train/explained_variance = "
+    assert found[3][1][0].startswith(f"{said}-1 to 0.2 in members 1, 3 of 4, healthy:")
+    assert found[4][1][0].startswith(f"{said}0.2 in member 0 of 4, healthy:")
 
 
 def test_a_run_that_resumes_goes_on_counting():
-    """Alarms of rows before are those of a run that never stopped."""
-    values = [0.2, None, 0.2, 0.2, 0.2]
-    rows = [{"step": 1, "train/explained_variance": value} for value in values]
+    """With the streaks as JSON, a resumed run says what one that never stopped says."""
+    values = [0.2, NAN, 0.2, 0.2, 0.2]
+    rows = [[{EXPLAINED: value}, {EXPLAINED: 0.9}] for value in values]
     for end in range(len(rows)):
-        whole, resumed = Alarms(rows[:end]), Alarms(rows[:end])
+        whole = Alarms()
+        for row in rows[:end]:
+            whole.check(row)
+        resumed = Alarms(json.loads(json.dumps(whole.streaks)))
         for row in rows[end:]:
             assert whole.check(row) == resumed.check(row)
-    assert Alarms(rows[:3]).check(rows[3])[0] == {"warn/explained_variance_low": 1.0}
-    assert Alarms(rows[:4]).check(rows[4])[1] == []
+    assert whole.streaks == {f"{LOW} < 0.3, 3 phases in a row": [4, 0]}
 
 
 @pytest.mark.parametrize(
@@ -323,8 +346,8 @@ def test_a_run_that_resumes_goes_on_counting():
 )
 def test_thresholds_are_strict(name, metric, silent, loud):
     """R-E6, R-E7."""
-    assert Alarms().check({metric: silent})[0] == {name: 0.0}
-    assert Alarms().check({metric: loud})[0] == {name: 1.0}
+    assert Alarms().check([{metric: silent}])[0] == {name: 0.0}
+    assert Alarms().check([{metric: loud}])[0] == {name: 1.0}
 
 
 # Alerts of real updates.
@@ -445,7 +468,7 @@ def phases(numbers, change, count, length=4):
             members, Progress.at(np.zeros(length)), jnp.int32(length)
         )
         said.append(summarize({k: np.asarray(x)[:, 0] for k, x in history.items()}))
-        said[-1] |= alarms.check(said[-1])[0]
+        said[-1] |= alarms.check([said[-1]])[0]
     return said
 
 
@@ -464,6 +487,37 @@ def test_an_alert_has_its_cause(name, numbers, change):
     """R-A17, R-C7, R-E6, R-E7, X1, PROP-17.2: it begins with it, in a real run."""
     said = phases(numbers, change, count=3 if "explained" in name else 1)
     assert said[-1][name] == 1
+
+
+def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
+    """R-C7: three of eight members are ill; medians would hide it, and did."""
+    ill = jnp.isin(jnp.arange(8), jnp.array([1, 4, 6]))
+    config = dataclasses.replace(
+        HEALTHY,
+        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8),
+        phase_updates=4,
+        total_timesteps=8 * HEALTHY.steps_per_update,
+        eval_episodes=2,
+    )
+
+    def begin(config):
+        members = training.start(config)
+        learner = members.runs.learner
+        params = tree.where(ill, certain(learner.params), learner.params)
+        coef = jnp.where(ill, 0.0, 1.0)
+        config = replace_at(learner.config, "terms.1.coef", coef)
+        learner = learner.replace(params=params, config=config)
+        return members.replace(runs=members.runs.replace(learner=learner))
+
+    training.train(config, tmp_path, resume=False, begin=begin)
+    names = ("entropy_collapse", "critic1_vanishing_gradients")
+    said, lines = logged(tmp_path), capsys.readouterr().out.splitlines()
+    for name in (f"warn/{name}" for name in names):
+        assert [row[name] for row in said] == [3.0] * len(said)
+        (line,) = [line for line in lines if line.startswith(name)]
+        assert "in members 1, 4, 6 of 8, healthy: " in line
+    assert all(row["warn/critic2_vanishing_gradients"] == 3 for row in said)
+    assert all(row["warn/skipped_steps"] == 0 for row in said)
 
 
 def test_every_alert_has_a_cause():
