@@ -273,6 +273,12 @@ class Config:
         """Updates of the whole run."""
         return self.total_timesteps // self.steps_per_update
 
+    @property
+    def reads_old_policy(self) -> bool:
+        """Whether anything needs to know what actions were sampled from."""
+        readers = (self.early_stop, *self.terms)
+        return any(reader.reads_old_policy for reader in readers)
+
     def build(self) -> Network:
         """The network's functions for this environment."""
         return networks.build(

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, returns
+from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
+from ppo_jax.distributions import Distribution
 from ppo_jax.moments import TINY
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Transition
@@ -172,14 +174,21 @@ def carry_metrics(carry: Carry) -> Metrics:
     return said
 
 
-def shift_metrics(log_ratio: Array) -> Metrics:
-    """How far the policy moved from the one that acted, per example."""
+def shift_metrics(log_ratio: Array, old: PyTree, new: Distribution) -> Metrics:
+    """How far the policy moved from the one that acted, per example.
+
+    Args:
+        log_ratio: ln π_new(a) − ln π_old(a) `[...]`.
+        old: The policy that acted; `()` if it was not stored.
+        new: The policy that learns.
+    """
     limit = losses.LOG_RATIO_LIMIT
     extent = jnp.abs(log_ratio)
     ratio = jnp.exp(jnp.clip(log_ratio, -limit, limit))
-    return {
-        "train/approx_kl": losses.approx_kl(log_ratio),
-        "train/approx_kl_k1": losses.approx_kl_k1(log_ratio),
+    ways: tuple[Divergence, ...] = (K1(), K3())
+    if jax.tree.leaves(old):
+        ways += (ClosedForm(),)
+    return {way.metric: way(log_ratio, old, new) for way in ways} | {
         "train/ratio_mean": ratio,
         "train/ratio_var": (ratio - 1.0) ** 2,
         "train/log_ratio_max_abs": extent,

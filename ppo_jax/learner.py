@@ -165,6 +165,7 @@ def chunks(
         target=target,
         weight=steps.weight,
         old_value=steps.old_value,
+        old_policy=steps.old_policy,
         prepared=((),) * len(config.terms) if prepared is None else prepared,
         carry=(),
     )

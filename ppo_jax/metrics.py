@@ -67,6 +67,10 @@ grouped = functools.partial(
     Metric, needs="`appraisal`", null="targets vary in no group"
 )
 stepped = functools.partial(Metric, null=NO_STEP)
+stopping = functools.partial(Metric, needs="`KlStop`")
+penalized = functools.partial(Metric, needs="`KlPenalty`")
+awaited = functools.partial(Metric, needs="`AdaptiveEntropy` with a `Plateau`")
+gated_clip = functools.partial(Metric, needs="`Value` with a `ClipGate`")
 surrogate = functools.partial(stepped, needs="`Surrogate`")
 imitated = functools.partial(stepped, needs="`AdvantageWeighted`")
 attacked = functools.partial(stepped, needs=ATTACKED)
@@ -134,6 +138,17 @@ POLICY = (
         *("train/ent_coef", "", "Coefficient of the entropy bonus."),
         needs="`AdaptiveEntropy`",
     ),
+    awaited(
+        *("train/policy_entropy_slope", "nats / update"),
+        "Slope of the line through the last entropies.",
+        null="fewer updates than the window",
+    ),
+    awaited("train/entropy_plateau", "share", "Updates since the decay began."),
+    awaited(
+        *("train/entropy_decay_start_update", "updates"),
+        "Updates that were done when the decay began.",
+        null="it has not begun",
+    ),
     imitated(
         *("train/policy_bc_loss", ""),
         "Loss of imitation, its coefficient included.",
@@ -150,25 +165,33 @@ POLICY = (
     ),
     stepped("train/approx_kl", "nats", "KL(π_old ‖ π_new), estimator k3."),
     stepped("train/approx_kl_k1", "nats", "The same by k1, the mean of −ln ratio."),
-    Metric(
-        *("train/target_kl", "nats", "Divergence that a step should not exceed."),
-        needs="`early_stop`",
+    stepped("train/kl", "nats", "The same in closed form.", needs="`ClosedForm`"),
+    stopping("train/target_kl", "nats", "Divergence that a step should not exceed."),
+    stopping(
+        *("train/kl_over_target", ""),
+        "Mean divergence of the steps / `train/target_kl`.",
+        null=NO_STEP,
     ),
-    Metric(
-        *("train/kl_over_target", "", "`train/approx_kl` / `train/target_kl`."),
-        *(RATIO, ("train/approx_kl", "train/target_kl")),
-        needs="`early_stop`",
-        null=f"{NO_STEP}, or the divergence is below {VANISHING}",
+    stopping("train/kl_early_stop", "share", "Updates that were ended early."),
+    stopping(
+        *("train/kl_stop_reason/*", "share"),
+        "Updates that were ended by this rule of `KlStop`.",
     ),
-    Metric(
-        *("train/kl_early_stop", "share", "Updates that were ended early."),
-        needs="`early_stop`",
+    stopping(
+        *("train/kl_epoch_factor", "share"),
+        "Epochs of an update that are run, if it is not ended early.",
     ),
-    Metric(
+    penalized(
         *("train/kl_penalty_beta", ""),
         "Coefficient of the penalty on the divergence.",
-        needs="`KlPenalty`",
     ),
+    penalized(
+        *("train/kl_penalty_error", "nats"),
+        "Divergence of the update before − target.",
+    ),
+    penalized("train/kl_penalty_pid_p", "", "What it moved the coefficient by."),
+    penalized("train/kl_penalty_pid_i", "", "What the sum of errors moved it by."),
+    penalized("train/kl_penalty_pid_d", "", "What the error's change moved it by."),
     stepped("train/ratio_mean", "", "π_new(a) / π_old(a), clamped; near 1."),
     stepped("train/ratio_var", "", "Mean square of that ratio − 1."),
     stepped(
@@ -217,6 +240,22 @@ VALUE = (
         *("train/value_clip_fraction", "share"),
         "Predictions that clipping held back.",
         needs="`Value` with `clip_eps`",
+    ),
+    gated_clip("train/vf_clip_active", "share", "Updates with clipping."),
+    gated_clip("train/vf_clip_warmup_active", "share", "Those in the warm-up."),
+    gated_clip(
+        *("train/vf_clip_ev_gate_active", "share"),
+        "Those whose critic explained too little.",
+    ),
+    gated_clip(
+        *("train/vf_clip_last_ev", ""),
+        "Explained variance that the gate looked at.",
+        null="none was finite yet",
+    ),
+    stepped(
+        *("train/twin_critics/critic_*_loss", ""),
+        "Loss of critic 1, 2, …, clipping included.",
+        needs="`Value`, and more than one critic",
     ),
     weighed("train/value_pred_mean", "reward", "Mean value when acting."),
     weighed("train/target_return_mean", "reward", "Mean λ-return."),

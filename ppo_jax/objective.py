@@ -56,7 +56,7 @@ def objective(
     out = replay(batch) if look is None else look(replay)
     active = batch.weight > 0
     total = jnp.zeros(())
-    said = diagnostics.shift_metrics(out.log_ratio)
+    said = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
     if out.attacked is not None:
         said |= out.attacked.metrics
     for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):

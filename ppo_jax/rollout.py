@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ppo_jax import moments, tree
 from ppo_jax.component import require
 from ppo_jax.critics import pessimistic
+from ppo_jax.distributions import Distribution
 from ppo_jax.envs.api import Env, Timestep, strong
 from ppo_jax.networks import Network, Output
 from ppo_jax.opponents import Answers, Opponent
@@ -95,7 +96,8 @@ def _step(
 
     Takes a key for the actions and one per environment, `[1 + B]`.
     """
-    env, num_envs = learner.config.env, actor.reset.size
+    config, num_envs = learner.config, actor.reset.size
+    env = config.env
     mask = action_masks(env, actor)
     obs_ok = _finite(actor.obs, actor.reset)
     obs = _zero_unless(obs_ok, observe(learner, actor.obs))
@@ -103,7 +105,7 @@ def _step(
     def answers(obs):
         return evaluate(network, learner.params, actor.carry, obs, actor.reset, mask)
 
-    obs = _shown(learner.config.opponent, answers, obs, num_envs, keys[0])
+    obs = _shown(config.opponent, answers, obs, num_envs, keys[0])
     policy, predicted, carry = answers(obs)
     value = pessimistic(predicted)
     action = policy.sample(keys[0])
@@ -119,13 +121,14 @@ def _step(
     last = timestep.terminated | timestep.truncated
     step = Transition(
         obs=_zero_unless(valid, obs),
-        raw_obs=() if learner.config.obs_clip is None else actor.obs,
+        raw_obs=() if config.obs_clip is None else actor.obs,
         reset=actor.reset,
         action=_zero_unless(valid, action),
         log_prob=jnp.where(valid, log_prob, 0.0),
         action_mask=() if mask is None else mask,
         value=jnp.where(jnp.isfinite(value), value, 0.0),
         old_value=_zero_unless(valid, predicted.outputs) if predicted.clips else (),
+        old_policy=_one_unless(valid, policy) if config.reads_old_policy else (),
         next_value=jnp.zeros_like(value),
         reward=jnp.where(valid, timestep.reward, 0.0),
         terminated=timestep.terminated,
@@ -266,3 +269,8 @@ def _has_nan(values: PyTree, like: Array) -> Array:
 
 def _zero_unless(ok: Array, values: PyTree) -> PyTree:
     return tree.where(ok, values, jax.tree.map(jnp.zeros_like, values))
+
+
+def _one_unless(ok: Array, policy: Distribution) -> Distribution:
+    """A policy with a derivative wherever it has no weight: ones suit any parameter."""
+    return tree.where(ok, policy, jax.tree.map(jnp.ones_like, policy))

@@ -29,6 +29,8 @@ class Transition(NamedTuple):
     """What the critics said of `obs`, the least of their means."""
     old_value: PyTree
     """All that they said of it; `()` if nothing clips against it."""
+    old_policy: PyTree
+    """What the action was sampled from; `()` if nothing reads it."""
     next_value: Array
     """The value of the next step, or of the final observation where truncated."""
     reward: Array
@@ -60,6 +62,8 @@ class Batch(NamedTuple):
     weight: Array
     old_value: PyTree
     """What the critics said when acting; `()` if nothing clips against it."""
+    old_policy: PyTree
+    """What actions were sampled from; `()` if nothing reads it."""
     prepared: tuple[PyTree, ...]
     """What each term of the objective prepared."""
     carry: Carry

@@ -70,7 +70,8 @@ def update(
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
     outcome = _outcome(batch, flags, metrics)
-    outcome.metrics.update(config.early_stop.metrics(trainee.stop))
+    said = config.early_stop.metrics(learner.stop_memory, trainee.stop, outcome.metrics)
+    outcome.metrics.update(said)
     learner = dataclasses.replace(
         learner, params=trainee.params, opt_state=trainee.opt_state
     )
@@ -123,7 +124,7 @@ def _minibatch_step(
     )
     step_size = config.optimizer.step_size(progress.done)
     updates = jax.tree.map(lambda u: -step_size * u, updates)
-    stop = config.early_stop.observe(trainee.stop, metrics["train/approx_kl"])
+    stop = config.early_stop.observe(trainee.stop, metrics)
     stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
     flags = {
         "taken": taken,

@@ -73,7 +73,7 @@ EVERYTHING = Config(
         terms.PredictedCVaR(0.1, 0.3),
     ),
     early_stop=controllers.KlStop(
-        1e-3,
+        2e-3,
         absolute=50.0,
         consecutive=4.0,
         share=0.6,
@@ -113,6 +113,7 @@ ANOTHER = Config(
                 boost_cap=1.2,
             )
         ),
+        terms.Kl(0.05),
         terms.CVaRConstraint(
             0.3, clip_eps=0.01, limit=0.5, learning_rate=0.1, max_dual=3.0
         ),
@@ -295,7 +296,7 @@ def program(config):
     run = jax.eval_shape(learner.init, config, jax.random.key(0))
     begins = jax.tree.map(lambda x: (x.shape, str(x.dtype)), run.replace(learner=()))
     known = jax.tree.map(lambda x: x.shape, run.learner.replace(config=()))
-    trains = jax.make_jaxpr(learner.iteration)(run, jnp.float32(0.0))
+    trains = jax.make_jaxpr(learner.iteration)(run, Progress.at(0.0))
     return str(begins), str(known), str(trains)
 
 

@@ -43,6 +43,7 @@ LAYERS = (
     ("return_scale", "transforms.upgd"),
     (
         "attacks",
+        "controllers.divergence",
         "controllers.smoothing",
         "critics",
         "envs.api",
@@ -51,8 +52,9 @@ LAYERS = (
         "state",
     ),
     (
+        "controllers.early_stop",
         "controllers.entropy",
-        "controllers.kl",
+        "controllers.pid",
         "controllers.value",
         "diagnostics",
         "envs.behaviour",

@@ -23,12 +23,16 @@ from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import (
+    K1,
+    K3,
+    ClosedForm,
     EntropySchedule,
     EpochBudget,
     KlPid,
     KlStop,
     Plateau,
 )
+from ppo_jax.controllers.early_stop import REASONS
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Progress, Ramp
@@ -137,7 +141,8 @@ def test_two_updates_by_hand(begun):
     One return scale holds for a rollout and all steps on it; what was measured moves
     the next one's coefficients, and the heads with the scale.
     """
-    run, ent_coef, beta, dual, integral, error = begun, 0.05, 0.3, 0.0, 0.0, 0.0
+    run, ent_coef, beta, dual = begun, 0.05, 0.3, 0.0
+    integral = error = previous = 0.0
     for number, progress in enumerate((0.25, 0.5)):
         before = run
         run, metrics, steps = update(before, progress)
@@ -169,6 +174,12 @@ def test_two_updates_by_hand(begun):
         low, high = old_sigma / 1.5, old_sigma * 1.5
         np.testing.assert_allclose(scale.std, np.clip(wanted, low, high), rtol=1e-5)
         ent_coef = 0.05 - 0.04 * (number + 1) / 2
+        parts = {"error": error, "pid_p": 2 * error, "pid_i": 0.5 * integral}
+        parts |= {"pid_d": error - previous}
+        for name, part in parts.items():
+            part = part if number else 0.0
+            got = metrics[f"train/kl_penalty_{name}"]
+            np.testing.assert_allclose(got, part, rtol=2e-3, atol=2e-6)
         previous, error = error, said["train/approx_kl"] - 0.01
         integral += error
         beta = np.clip(beta + 2 * error + 0.5 * integral + error - previous, 1e-4, 1)
@@ -237,6 +248,8 @@ def test_a_stop_is_as_if_no_step_followed(begun):
     run, metrics, _ = update(with_number(begun, "early_stop.target", target))
     assert metrics["train/kl_early_stop"] == 1
     assert metrics["train/n_minibatches_done"] == 3
+    reasons = [metrics[f"train/kl_stop_reason/{name}"] for name in REASONS]
+    assert reasons == [0, 0, 1]  # The only step of an epoch is all of its steps.
     assert_close(run.learner.params["actor"], trail[3]["actor"], atol=2e-4)
     np.testing.assert_allclose(
         metrics["train/approx_kl"], np.mean(kl[:3]), rtol=2e-3, atol=1e-6
@@ -246,14 +259,78 @@ def test_a_stop_is_as_if_no_step_followed(begun):
     assert_close(tight.learner.params["actor"], trail[2]["actor"], atol=2e-4)
 
 
+DIVERGENCES = {
+    "k1": (K1(), "train/approx_kl_k1", lambda hand, params: -hand.shift(params)),
+    "k3": (
+        *(K3(), "train/approx_kl"),
+        lambda hand, params: np.expm1(hand.shift(params)) - hand.shift(params),
+    ),
+    "closed form": (
+        *(ClosedForm(), "train/kl"),
+        lambda hand, params: hand.closed_form(params),
+    ),
+}
+
+
+class Penalized(ByHand):
+    """A surrogate and a penalty on the divergence, told in one of three ways."""
+
+    def __init__(self, run, steps, divergence):
+        super().__init__(run, steps, 0.0, 0.0, PID.initial, 0.0)
+        self.old_log_probs = self.examples.log_probs(as_float64(run.learner.params))
+        self.divergence = divergence
+
+    def shift(self, params):
+        return self.log_prob(params) - self.old_log_prob
+
+    def closed_form(self, params):
+        apart = self.old_log_probs - self.examples.log_probs(params)
+        return (np.exp(self.old_log_probs) * apart).sum(axis=-1)
+
+    def kl(self, params):
+        return self.examples.mean(self.divergence(self, params))
+
+    def objective(self, params):
+        gain = self.surrogate(np.exp(self.shift(params)), self.advantage, 0.2)
+        return self.beta * self.kl(params) - self.examples.mean(gain)
+
+
+@pytest.mark.parametrize("name", DIVERGENCES)
+def test_a_divergence_by_hand(name):
+    """PROP-7.1, PROP-7.4, PROP-7.6: what is penalised, watched, and stopped for."""
+    divergence, metric, by_hand = DIVERGENCES[name]
+    objective = (terms.Surrogate(), terms.KlPenalty(PID, divergence))
+    stop = KlStop(1e6, absolute=1.0, share=None, divergence=divergence)
+    begun = first(experiment(terms=objective, num_epochs=4, early_stop=stop))
+    run, metrics, steps = update(begun)
+    hand = Penalized(begun, steps, by_hand)
+    trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)
+    assert_close(run.learner.params["actor"], trail[4]["actor"], atol=2e-4)
+    kl = [hand.kl(params) for params in trail]
+    np.testing.assert_allclose(metrics[metric], np.mean(kl[:4]), rtol=2e-3, atol=1e-6)
+    error = run.learner.memories[1].error
+    np.testing.assert_allclose(error, np.mean(kl[:4]) - 0.01, rtol=2e-3, atol=1e-6)
+    stored = jax.tree.leaves(steps.old_policy)
+    assert len(stored) == ("train/kl" in metrics) == (name == "closed form")
+    assert kl[0] < 1e-9 < kl[1] < kl[2]
+    target = (kl[1] + kl[2]) / 2
+    _, metrics, _ = update(with_number(begun, "early_stop.target", target))
+    assert metrics["train/n_minibatches_done"] == 3
+    assert metrics["train/kl_stop_reason/absolute"] == 1
+    over = np.mean(kl[:3]) / target
+    np.testing.assert_allclose(metrics["train/kl_over_target"], over, rtol=2e-3)
+
+
 def test_the_epochs_shrink_after_a_stop_and_recover(begun):
     """PROP-7.7: half of four, then one; twice as many again after calm updates."""
     run = with_number(begun, "early_stop.target", 1e-6)
-    done = []
+    done, factors = [], []
     for target in (1e-6, 1e-6, 1e6, 1e6, 1e6):
         run, metrics, _ = update(with_number(run, "early_stop.target", target))
         done.append(int(metrics["train/n_minibatches_done"]))
+        factors.append(float(metrics["train/kl_epoch_factor"]))
     assert done == [2, 2, 1, 2, 4]
+    assert factors == [1, 0.5, 0.25, 0.5, 1]
 
 
 def test_a_failed_update_moves_no_controller(begun):
@@ -529,11 +606,23 @@ def test_the_decay_waits_for_a_plateau_of_real_updates(rate, expected):
         jnp.zeros_like, run.learner.params
     )  # As uncertain of all cards.
     run = run.replace(learner=run.learner.replace(params=even))
-    entropies, coefs = [], []
+    said = []
     for _ in expected:
         run, metrics, _ = update(run)
-        entropies.append(float(metrics["train/policy_entropy"]))
-        coefs.append(float(metrics["train/ent_coef"]))
-    np.testing.assert_allclose(coefs, expected, rtol=1e-6)
+        said.append({name: float(x) for name, x in metrics.items()})
+
+    def series(name):
+        return np.array([metrics[f"train/{name}"] for metrics in said])
+
+    np.testing.assert_allclose(series("ent_coef"), expected, rtol=1e-6)
+    entropies = series("policy_entropy")
     slopes = [np.polyfit(range(3), entropies[i : i + 3], 1)[0] for i in range(6)]
     assert (np.abs(slopes) > 1e-4).all() == (rate > 0)
+    # An update says what the ones before it led to.
+    seen = series("policy_entropy_slope")
+    assert np.isnan(seen[:3]).all()
+    np.testing.assert_allclose(seen[3:], slopes[:5], rtol=1e-4, atol=1e-7)
+    began = 4 if rate == 0 else 8
+    np.testing.assert_array_equal(series("entropy_plateau"), np.arange(8) >= began)
+    starts = [np.nan] * began + [4.0] * (8 - began)
+    np.testing.assert_array_equal(series("entropy_decay_start_update"), starts)

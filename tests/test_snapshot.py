@@ -42,7 +42,7 @@ step = jax.jit(learner.iteration)
 
 def lived(run, updates=2):
     for _ in range(updates):
-        run, _ = step(run, jnp.float32(0.0))
+        run, _ = step(run, Progress.at(0.0))
     return run
 
 

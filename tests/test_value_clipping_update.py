@@ -103,9 +103,12 @@ class ByHand:
         law = self.law(self.examples.outputs(params))
         return self.loss(law), self.loss(self.clipped(law))
 
+    def of_each_critic(self, params):
+        worse = np.maximum(*self.losses(params))
+        return [self.examples.mean(worse[:, critic]) for critic in range(2)]
+
     def objective(self, params):
-        each = np.maximum(*self.losses(params)).mean(axis=-1)
-        return COEF * self.examples.mean(each)
+        return COEF * np.mean(self.of_each_critic(params))
 
     def clip_fraction(self, params):
         free, clipped = self.losses(params)
@@ -150,6 +153,10 @@ def test_clipped_updates_by_hand(critic):
         said = metrics["train/value_clip_fraction"]
         np.testing.assert_allclose(said, fraction, atol=1e-6)
         assert (fraction > 0.01) == (eps < WIDE)
+        each = np.mean([hand.of_each_critic(params) for params in trail[:3]], axis=0)
+        said = [metrics[f"train/twin_critics/critic_{i}_loss"] for i in (1, 2)]
+        np.testing.assert_allclose(said, each, rtol=1e-4)
+        assert abs(each[0] - each[1]) > 1e-3 * each[0]
         if not isinstance(critic, critics.Scalar):
             cvar = np.mean([hand.cvar(params) for params in trail[:3]])
             np.testing.assert_allclose(metrics["train/cvar_predicted"], cvar, atol=1e-4)
@@ -158,17 +165,19 @@ def test_clipped_updates_by_hand(critic):
 
 
 @pytest.mark.parametrize(
-    ("updates", "value", "known", "clips"),
+    ("updates", "value", "known", "warmup", "poor"),
     [
-        (1, 0.9, True, False),
-        (2, 0.9, True, True),
-        (9, 0.9, False, False),
-        (9, 0.2, True, True),
-        (9, 0.19, True, False),
+        (1, 0.9, True, True, False),
+        (1, 0.1, True, True, True),
+        (2, 0.9, True, False, False),
+        (9, 0.9, False, False, True),
+        (9, 0.2, True, False, False),
+        (9, 0.19, True, False, True),
     ],
 )
-def test_gates_of_a_real_update(updates, value, known, clips):
+def test_gates_of_a_real_update(updates, value, known, warmup, poor):
     """PROP-12.11: after the warm-up, if the critic is known to explain enough."""
+    clips = not warmup and not poor
     gate = ClipGate(warmup_updates=2.0, threshold=0.2)
     config = clipping(KINDS["scalar"], NARROW)
     value_term = dataclasses.replace(config.terms[0], gate=gate)
@@ -181,6 +190,10 @@ def test_gates_of_a_real_update(updates, value, known, clips):
     run = run.replace(learner=run.learner.replace(memories=(memory,)))
     after, metrics, _ = update(run)
     assert (metrics["train/value_clip_fraction"] > 0) == clips
+    names = ("active", "warmup_active", "ev_gate_active", "last_ev")
+    said = [metrics[f"train/vf_clip_{name}"] for name in names]
+    last = value if known else np.nan
+    np.testing.assert_allclose(said, [clips, warmup, poor, last])
     new = after.learner.memories[0]
     assert new.updates == updates + 1 and new.explained_variance.known
     explained = metrics["train/explained_variance"]

@@ -5,20 +5,19 @@ A controller is a component that holds numbers; what it remembers is a state of 
 further method reads it. A measurement that is not finite leaves a state as it was.
 """
 
+from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
+from ppo_jax.controllers.early_stop import EarlyStop, EpochBudget, KlStop, KlStopState
 from ppo_jax.controllers.entropy import EntropySchedule, EntropyState, Plateau, slope
-from ppo_jax.controllers.kl import (
-    EarlyStop,
-    EpochBudget,
-    KlPid,
-    KlPidState,
-    KlStop,
-    KlStopState,
-)
+from ppo_jax.controllers.pid import KlPid, KlPidState
 from ppo_jax.controllers.smoothing import Ema, MovingAverage, Smoothing
 from ppo_jax.controllers.value import ClipGate, Known, PoorValueScale
 
 __all__ = [
+    "K1",
+    "K3",
     "ClipGate",
+    "ClosedForm",
+    "Divergence",
     "EarlyStop",
     "Ema",
     "EntropySchedule",

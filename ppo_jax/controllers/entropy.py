@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.component import component, require, require_range
 from ppo_jax.schedules import rise
-from ppo_jax.types import Array, PyTree
+from ppo_jax.types import Array, Metrics, PyTree
 
 
 @component
@@ -138,6 +138,20 @@ class EntropySchedule:
         nominal = jnp.maximum(decayed, self.floor)
         boosted = jnp.minimum(nominal * growth, self.boost_cap * self.initial)
         return jnp.maximum(nominal, boosted)
+
+    def metrics(self, state: EntropyState) -> Metrics:
+        """The coefficient in force and, if a plateau is waited for, what was seen."""
+        said = {"train/ent_coef": self.coefficient(state)}
+        if self.plateau is None:
+            return said
+        began, full = state.started_at >= 0, state.updates >= self.plateau.window
+        return said | {
+            "train/policy_entropy_slope": jnp.where(full, slope(state.window), jnp.nan),
+            "train/entropy_plateau": began.astype(jnp.float32),
+            "train/entropy_decay_start_update": jnp.where(
+                began, state.started_at.astype(jnp.float32), jnp.nan
+            ),
+        }
 
 
 def slope(series: Array) -> Array:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component, require_range
-from ppo_jax.types import Array
+from ppo_jax.types import Array, Metrics
 
 
 class Known(NamedTuple):
@@ -97,8 +97,24 @@ class ClipGate:
             updates: Finished updates `[]`.
             explained_variance: Of the update before; what is not known counts as poor.
         """
+        warm, good = self._passed(updates, explained_variance)
+        return warm & good
+
+    def metrics(self, updates: Array, explained_variance: Known) -> Metrics:
+        """Whether it is open, and what keeps it closed, `[]` each."""
+        warm, good = self._passed(updates, explained_variance)
+        known, last = explained_variance.known, explained_variance.value
+        return {
+            "train/vf_clip_active": (warm & good).astype(jnp.float32),
+            "train/vf_clip_warmup_active": (~warm).astype(jnp.float32),
+            "train/vf_clip_ev_gate_active": (~good).astype(jnp.float32),
+            "train/vf_clip_last_ev": jnp.where(known, last, jnp.nan),
+        }
+
+    def _passed(self, updates: Array, explained_variance: Known) -> tuple[Array, Array]:
+        """Whether the warm-up is over, and whether the critic is good enough."""
         warm = updates >= self.warmup_updates
         if self.threshold is None:
-            return warm
+            return warm, jnp.array(True)
         good = explained_variance.value >= self.threshold
-        return warm & explained_variance.known & good
+        return warm, explained_variance.known & good

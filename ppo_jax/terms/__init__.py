@@ -5,6 +5,7 @@ from ppo_jax.terms.policy import (
     AdaptiveEntropy,
     AdvantageWeighted,
     Entropy,
+    Kl,
     KlPenalty,
     Surrogate,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Entropy",
     "Forward",
     "Imitation",
+    "Kl",
     "KlPenalty",
     "PredictedCVaR",
     "Returns",

@@ -4,9 +4,15 @@ import jax.numpy as jnp
 
 from ppo_jax import losses
 from ppo_jax.component import component, require_range
-from ppo_jax.controllers import EntropySchedule, KlPid
-from ppo_jax.controllers.entropy import EntropyState
-from ppo_jax.controllers.kl import KlPidState
+from ppo_jax.controllers import (
+    K3,
+    ClosedForm,
+    Divergence,
+    EntropySchedule,
+    EntropyState,
+    KlPid,
+    KlPidState,
+)
 from ppo_jax.moments import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
@@ -80,7 +86,7 @@ class AdaptiveEntropy(Term):
         return self.schedule.init()
 
     def prepare(self, memory: EntropyState, rollout: Rollout) -> tuple[PyTree, Metrics]:
-        return (), {"train/ent_coef": self.schedule.coefficient(memory)}
+        return (), self.schedule.metrics(memory)
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context
@@ -96,25 +102,65 @@ class AdaptiveEntropy(Term):
 
 
 @component
+class Kl(Term):
+    """A penalty on KL(π_old ‖ π_new), as it was told from each minibatch.
+
+    Attributes:
+        coef: Coefficient ≥ 0; 0: only measured.
+        divergence: How it is told, `ClosedForm()`, `K1()` or `K3()`.
+
+    Raises:
+        ValueError: At construction, for a negative coefficient.
+    """
+
+    coef: float = 0.0
+    divergence: Divergence = ClosedForm()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative coefficient."""
+        require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
+
+    @property
+    def reads_old_policy(self) -> bool:
+        return self.divergence.reads_old_policy
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        kl = self.divergence(out.log_ratio, batch.old_policy, out.policy)
+        return self.coef * kl, {}
+
+
+@component
 class KlPenalty(Term):
-    """A penalty on KL(π_old ‖ π_new) whose coefficient keeps it near a target."""
+    """A penalty on KL(π_old ‖ π_new) whose coefficient keeps it near a target.
+
+    Attributes:
+        controller: What moves the coefficient.
+        divergence: How the divergence is told, `K3()`, `K1()` or `ClosedForm()`.
+    """
 
     controller: KlPid = KlPid(target=0.02)
+    divergence: Divergence = K3()
+
+    @property
+    def reads_old_policy(self) -> bool:
+        return self.divergence.reads_old_policy
 
     def init(self) -> KlPidState:
         return self.controller.init()
 
     def prepare(self, memory: KlPidState, rollout: Rollout) -> tuple[PyTree, Metrics]:
-        return (), {"train/kl_penalty_beta": self.controller.coefficient(memory)}
+        return (), self.controller.metrics(memory)
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context
     ) -> tuple[Array, Metrics]:
-        kl = losses.approx_kl(out.log_ratio)
+        kl = self.divergence(out.log_ratio, batch.old_policy, out.policy)
         return self.controller.coefficient(context.memory) * kl, {}
 
     def update(self, memory: KlPidState, metrics: Metrics) -> KlPidState:
-        return self.controller.update(memory, metrics["train/approx_kl"])
+        return self.controller.update(memory, metrics[self.divergence.metric])
 
 
 @component

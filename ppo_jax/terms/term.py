@@ -89,6 +89,11 @@ class Term:
     with the learner.
     """
 
+    @property
+    def reads_old_policy(self) -> bool:
+        """Whether it reads `Batch.old_policy`, which is not stored otherwise."""
+        return False
+
     def init(self) -> PyTree:
         """What it remembers before the first update."""
         return ()

@@ -8,8 +8,8 @@ from ppo_jax.component import component, require, require_range
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, Term
-from ppo_jax.types import Array, Metrics
+from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.types import Array, Metrics, PyTree
 
 ROUNDING = 1e-5
 """Relative difference of two losses of the same prediction, computed in two ways."""
@@ -57,6 +57,9 @@ class Value(Term):
     def init(self) -> _Memory:
         return _Memory(jnp.zeros((), jnp.int32), Known.init())
 
+    def prepare(self, memory: _Memory, rollout: Rollout) -> tuple[PyTree, Metrics]:
+        return (), {} if self.gate is None else self.gate.metrics(*memory)
+
     def __call__(
         self, out: Forward, batch: Batch, context: Context
     ) -> tuple[Array, Metrics]:
@@ -72,6 +75,7 @@ class Value(Term):
             loss = jnp.where(bound, clipped, loss)
             fraction = felt.astype(jnp.float32).mean(axis=-1)
             metrics["train/value_clip_fraction"] = fraction
+        metrics |= _of_each_critic(loss)
         loss, coef = loss.mean(axis=-1), jnp.asarray(self.coef, jnp.float32)
         if self.poor is not None:
             coef = self.poor(coef, explained_variance)
@@ -84,3 +88,12 @@ class Value(Term):
     def update(self, memory: _Memory, metrics: Metrics) -> _Memory:
         explained = metrics["train/explained_variance"]
         return _Memory(memory.updates + 1, memory.explained_variance.update(explained))
+
+
+def _of_each_critic(loss: Array) -> Metrics:
+    """Losses `[..., C]` by critic; of one alone, the mean says it already."""
+    count = loss.shape[-1]
+    if count == 1:
+        return {}
+    names = (f"train/twin_critics/critic_{i}_loss" for i in range(1, count + 1))
+    return dict(zip(names, jnp.moveaxis(loss, -1, 0), strict=True))

@@ -24,7 +24,7 @@ def observe(stop, kls):
     """All states of one epoch, before `end_epoch`."""
 
     def step(state, kl):
-        state = stop.observe(state, kl)
+        state = stop.observe(state, {"train/approx_kl": kl})
         return state, state
 
     return jax.lax.scan(step, begin(stop), kls)
@@ -76,8 +76,30 @@ def test_share_at_the_end_of_an_epoch(share, stopped):
     assert not state.stopped
     after = stop.end_epoch(state)
     assert bool(after.stopped) == stopped
-    fresh = begin(stop)._replace(stopped=after.stopped)
+    fresh = begin(stop)._replace(reason=after.reason)
     jax.tree.map(np.testing.assert_array_equal, after, fresh)
+
+
+@pytest.mark.parametrize(
+    ("kls", "reason"),
+    [
+        ([0.1, 0.1, 0.1, 0.1], None),
+        ([0.1, 2.0, 0.1, 0.1], "absolute"),
+        ([0.1, 0.6, 0.6, 0.6], "consecutive"),
+        ([0.1, 0.6, 1.3, 0.1], "absolute"),  # Of two at once.
+        ([0.1, 0.6, 0.1, 0.6], "share"),
+    ],
+)
+def test_a_stop_says_why(kls, reason):
+    """PROP-7.8: one rule, and none without a stop."""
+    stop = KlStop(target=0.5, consecutive=2, share=0.5, smoothing=RAW)
+    state, _ = observe(as_arrays(stop), jnp.array(kls))
+    said = stop.metrics(stop.init(), stop.end_epoch(state), {"train/approx_kl": 0.6})
+    given = {"absolute", "consecutive", "share"}
+    assert {name: said[f"train/kl_stop_reason/{name}"] for name in given} == {
+        name: float(name == reason) for name in given
+    }
+    assert said["train/kl_early_stop"] == (reason is not None)
 
 
 def test_an_epoch_without_steps_does_not_stop():
@@ -128,7 +150,8 @@ def test_stopping_equals_running_only_the_first_steps():
         def step(carry, rows):
             params, state = carry
             moved = jnp.where(state.stopped, params, gradient_step(params, rows))
-            return (moved, stop.observe(state, moved**2)), state.stopped
+            said = {"train/approx_kl": moved**2}
+            return (moved, stop.observe(state, said)), state.stopped
 
         start = (params, begin(stop))
         (params, _), skipped = jax.lax.scan(step, start, data)

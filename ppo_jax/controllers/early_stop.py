@@ -1,4 +1,4 @@
-"""How far an update may move the policy: early stop, epochs, and a penalty."""
+"""What ends an update early, and how many epochs the next one has."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import tree
-from ppo_jax.component import component, concrete, require_range
+from ppo_jax.component import component, require_range
+from ppo_jax.controllers.divergence import K3, Divergence
 from ppo_jax.controllers.smoothing import MovingAverage, Smoothing
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -74,6 +75,11 @@ class EarlyStop:
     It has a memory from update to update and a state within one.
     """
 
+    @property
+    def reads_old_policy(self) -> bool:
+        """Whether a metric that it looks at needs the policy that acted."""
+        return False
+
     def init(self) -> PyTree:
         """The memory before the first update."""
         return ()
@@ -88,23 +94,29 @@ class EarlyStop:
         del state, epoch
         return jnp.array(True)
 
-    def observe(self, state: PyTree, kl: ArrayLike) -> PyTree:
+    def observe(self, state: PyTree, metrics: Metrics) -> PyTree:
         """The state after an optimiser step.
 
         Args:
             state: The state before it.
-            kl: Estimate of KL(π_old ‖ π_new) over the step's minibatch `[]`.
+            metrics: Means over the step's minibatch, `[]` each.
         """
-        del kl
+        del metrics
         return state
 
     def end_epoch(self, state: PyTree) -> PyTree:
         """The state before the first step of the next epoch."""
         return state
 
-    def metrics(self, state: PyTree) -> Metrics:
-        """What it tells at the end of an update, `[]` each."""
-        del state
+    def metrics(self, memory: PyTree, state: PyTree, metrics: Metrics) -> Metrics:
+        """What it tells at the end of an update, `[]` each.
+
+        Args:
+            memory: What it remembered when the update began.
+            state: The state after the last step.
+            metrics: Means over the steps of the update.
+        """
+        del memory, state, metrics
         return {}
 
     def update(self, memory: PyTree, metrics: Metrics, num_epochs: int) -> PyTree:
@@ -125,16 +137,25 @@ class KlStopState(NamedTuple):
     """Steps of this epoch above the target, int32 `[]`."""
     steps: Array
     """Steps of this epoch, int32 `[]`."""
-    stopped: Array
-    """Whether the rest of the update is skipped, bool `[]`."""
+    reason: Array
+    """Which of `REASONS` ended the update, counted from 1; 0: none did. int32 `[]`."""
+
+    @property
+    def stopped(self) -> Array:
+        """Whether the rest of the update is skipped, bool `[]`."""
+        return self.reason > 0
+
+
+REASONS = ("absolute", "consecutive", "share")
+"""Why a `KlStop` ends an update; of two at once the first counts."""
 
 
 @component
 class KlStop(EarlyStop):
     """Ends an update early when the policy has moved too far from the old one.
 
-    A step is above the target if its own or the smoothed divergence is. All but
-    `stopped` begins anew with every epoch; once stopped, nothing changes any more.
+    A step is above the target if its own or the smoothed divergence is. All but the
+    stop begins anew with every epoch; once stopped, nothing changes any more.
 
     Attributes:
         target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
@@ -142,10 +163,12 @@ class KlStop(EarlyStop):
         consecutive: Stops after so many steps in a row above it; None: never.
         share: Stops after an epoch with such a share of them; None: never.
         smoothing: Over the steps of an epoch.
+        divergence: How the divergence is told, `K3()`, `K1()` or `ClosedForm()`.
         budget: Fewer epochs after an update that was stopped; by default always all.
 
     >>> stop = KlStop(target=0.02)
-    >>> state = stop.observe(stop.begin(stop.init(), num_epochs=4), 0.03)
+    >>> state = stop.begin(stop.init(), num_epochs=4)
+    >>> state = stop.observe(state, {"train/approx_kl": 0.03})
     >>> bool(state.stopped), bool(stop.end_epoch(state).stopped)
     (False, True)
     """
@@ -156,6 +179,7 @@ class KlStop(EarlyStop):
     share: float | None = 0.25
     smoothing: Smoothing = MovingAverage()
     budget: EpochBudget = EpochBudget(decay=1.0)
+    divergence: Divergence = K3()
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers."""
@@ -165,40 +189,52 @@ class KlStop(EarlyStop):
         within = "a number in (0, 1], or None"
         require_range(self, "share", within, lambda x: 0 < x <= 1)
 
+    @property
+    def reads_old_policy(self) -> bool:
+        return self.divergence.reads_old_policy
+
     def init(self) -> Array:
         return self.budget.init()
 
     def begin(self, memory: Array, num_epochs: int) -> KlStopState:
-        return self._new_epoch(self.budget.epochs(memory, num_epochs), jnp.array(False))
+        epochs = self.budget.epochs(memory, num_epochs)
+        return self._new_epoch(epochs, jnp.zeros((), jnp.int32))
 
     def allows(self, state: KlStopState, epoch: ArrayLike) -> Array:
         return ~state.stopped & (epoch < state.epochs)
 
-    def observe(self, state: KlStopState, kl: ArrayLike) -> KlStopState:
-        kl = jnp.asarray(kl, jnp.float32)
+    def observe(self, state: KlStopState, metrics: Metrics) -> KlStopState:
+        kl = jnp.asarray(metrics[self.divergence.metric], jnp.float32)
         smoothing = self.smoothing.update(state.smoothing, kl)
         above = jnp.maximum(kl, self.smoothing.value(smoothing)) > self.target
         streak = jnp.where(above, state.streak + 1, 0)
-        stopped = state.stopped
+        absolute = consecutive = jnp.array(False)
         if self.absolute is not None:
-            stopped |= kl >= self.absolute * self.target
+            absolute = kl >= self.absolute * self.target
         if self.consecutive is not None:
-            stopped |= streak >= self.consecutive
+            consecutive = streak >= self.consecutive
+        reason = jnp.where(absolute, 1, jnp.where(consecutive, 2, 0))
         exceeded, steps = state.exceeded + above, state.steps + 1
-        new = KlStopState(state.epochs, smoothing, streak, exceeded, steps, stopped)
+        new = KlStopState(state.epochs, smoothing, streak, exceeded, steps, reason)
         return tree.where(jnp.isfinite(kl) & ~state.stopped, new, state)
 
     def end_epoch(self, state: KlStopState) -> KlStopState:
-        stopped = state.stopped
+        reason = state.reason
         if self.share is not None:
             # A quotient: 3 of 20 steps are exactly the share 0.15, a product is not.
             share = state.exceeded / jnp.maximum(state.steps, 1)
-            stopped |= share >= self.share
-        return self._new_epoch(state.epochs, stopped)
+            reason = jnp.where(~state.stopped & (share >= self.share), 3, reason)
+        return self._new_epoch(state.epochs, reason)
 
-    def metrics(self, state: KlStopState) -> Metrics:
-        return {
+    def metrics(self, memory: Array, state: KlStopState, metrics: Metrics) -> Metrics:
+        reasons = {
+            f"train/kl_stop_reason/{name}": (state.reason == i).astype(jnp.float32)
+            for i, name in enumerate(REASONS, start=1)
+        }
+        return reasons | {
             "train/kl_early_stop": state.stopped.astype(jnp.float32),
+            "train/kl_epoch_factor": memory,
+            "train/kl_over_target": metrics[self.divergence.metric] / self.target,
             "train/target_kl": jnp.asarray(self.target, jnp.float32),
         }
 
@@ -206,93 +242,11 @@ class KlStop(EarlyStop):
         return self.budget.update(
             memory,
             metrics["train/kl_early_stop"] > 0,
-            metrics["train/approx_kl"],
+            metrics[self.divergence.metric],
             target=self.target,
             num_epochs=num_epochs,
         )
 
-    def _new_epoch(self, epochs: Array, stopped: Array) -> KlStopState:
+    def _new_epoch(self, epochs: Array, reason: Array) -> KlStopState:
         zero = jnp.zeros((), jnp.int32)
-        return KlStopState(epochs, self.smoothing.init(), zero, zero, zero, stopped)
-
-
-class KlPidState(NamedTuple):
-    """What a `KlPid` remembers; float32 `[]` each."""
-
-    coefficient: Array
-    integral: Array
-    error: Array
-
-
-@component
-class KlPid:
-    """The coefficient of a penalty on KL(π_old ‖ π_new), kept near a target.
-
-    With e = KL − target the coefficient moves by kp e + ki Σe + kd Δe and stays within
-    its bounds. The integral is bounded by what can move the coefficient from one bound
-    to the other, and leaks while the coefficient is at a bound and the error pushes it
-    further out.
-
-    Attributes:
-        target: Divergence in nats.
-        initial: First coefficient.
-        minimum: Least coefficient.
-        maximum: Largest coefficient.
-        kp: Gain of the error.
-        ki: Gain of its sum.
-        kd: Gain of its change.
-        leak: Factor in [0, 1] of the integral while it leaks; 1: no leak.
-
-    >>> pid = KlPid(target=0.08)
-    >>> print(pid.coefficient(pid.update(pid.init(), 0.16)))
-    0.062
-    """
-
-    target: float
-    initial: float = 0.01
-    minimum: float = 1e-4
-    maximum: float = 1.0
-    kp: float = 0.5
-    ki: float = 0.05
-    kd: float = 0.1
-    leak: float = 0.9
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative number or bounds out of order."""
-        require_range(self, "target", "a number > 0", lambda x: x > 0)
-        for field in ("initial", "minimum", "kp", "ki", "kd"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
-        require_range(self, "leak", "a number in [0, 1]", lambda x: 0 <= x <= 1)
-        if concrete(self.minimum):
-            ordered = f"a number ≥ minimum = {self.minimum}"
-            require_range(self, "maximum", ordered, lambda x: x >= self.minimum)
-
-    def init(self) -> KlPidState:
-        """The state before the first update."""
-        first = jnp.clip(jnp.asarray(self.initial), self.minimum, self.maximum)
-        return KlPidState(first.astype(jnp.float32), jnp.zeros(()), jnp.zeros(()))
-
-    def update(self, state: KlPidState, kl: ArrayLike) -> KlPidState:
-        """The state after an update whose mean divergence was `kl` `[]`."""
-        kl = jnp.asarray(kl, jnp.float32)
-        error = kl - self.target
-        integral = self._bounded(state.integral + error)
-        change = error - state.error
-        wanted = state.coefficient + (
-            self.kp * error + self.ki * integral + self.kd * change
-        )
-        coefficient = jnp.clip(wanted, self.minimum, self.maximum)
-        outward = (coefficient >= self.maximum) & (error > 0)
-        outward |= (coefficient <= self.minimum) & (error < 0)
-        integral = jnp.where(outward, self.leak * integral, integral)
-        new = KlPidState(coefficient, integral, error)
-        return tree.where(jnp.isfinite(kl), new, state)
-
-    def coefficient(self, state: KlPidState) -> Array:
-        """The coefficient of the penalty in the next update, float32 `[]`."""
-        return state.coefficient
-
-    def _bounded(self, integral: Array) -> Array:
-        acts = jnp.asarray(self.ki) > 0
-        bound = (self.maximum - self.minimum) / jnp.where(acts, self.ki, 1.0)
-        return jnp.where(acts, jnp.clip(integral, -bound, bound), 0.0)
+        return KlStopState(epochs, self.smoothing.init(), zero, zero, zero, reason)

@@ -1,0 +1,59 @@
+"""How far the policy is from the one that acted: ways to tell KL(π_old ‖ π_new)."""
+
+from typing import ClassVar
+
+from ppo_jax import losses
+from ppo_jax.component import component
+from ppo_jax.distributions import Distribution
+from ppo_jax.types import Array
+
+
+@component
+class Divergence:
+    """KL(π_old ‖ π_new) in nats, per example."""
+
+    metric: ClassVar[str]
+    """What its mean over a minibatch is called."""
+    reads_old_policy: ClassVar[bool] = False
+    """Whether it needs the policy that acted, which is not stored otherwise."""
+
+    def __call__(self, log_ratio: Array, old: Distribution, new: Distribution) -> Array:
+        """The divergence `[...]`.
+
+        Args:
+            log_ratio: ln π_new(a) − ln π_old(a) of what was sampled `[...]`.
+            old: The policy that acted; `()` unless something reads it.
+            new: The policy that learns.
+        """
+        raise NotImplementedError
+
+
+@component
+class K1(Divergence):
+    """−ln ratio: unbiased, and its gradient too; may be negative (Schulman, 2020)."""
+
+    metric = "train/approx_kl_k1"
+
+    def __call__(self, log_ratio: Array, old: Distribution, new: Distribution) -> Array:
+        return losses.approx_kl_k1(log_ratio)
+
+
+@component
+class K3(Divergence):
+    """ratio − 1 − ln ratio: unbiased, never negative (Schulman, 2020)."""
+
+    metric = "train/approx_kl"
+
+    def __call__(self, log_ratio: Array, old: Distribution, new: Distribution) -> Array:
+        return losses.approx_kl(log_ratio)
+
+
+@component
+class ClosedForm(Divergence):
+    """The divergence itself, over all actions: no noise of those that were sampled."""
+
+    metric = "train/kl"
+    reads_old_policy = True
+
+    def __call__(self, log_ratio: Array, old: Distribution, new: Distribution) -> Array:
+        return old.kl(new)

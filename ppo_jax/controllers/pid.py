@@ -1,0 +1,108 @@
+"""The coefficient of a penalty that keeps a divergence near a target."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.component import component, concrete, require_range
+from ppo_jax.types import Array, Metrics
+
+
+class KlPidState(NamedTuple):
+    """What a `KlPid` remembers; float32 `[]` each."""
+
+    coefficient: Array
+    integral: Array
+    error: Array
+    """Of the last update, as are the three parts of the last move."""
+    proportional: Array
+    integrated: Array
+    derivative: Array
+
+
+@component
+class KlPid:
+    """The coefficient of a penalty on KL(π_old ‖ π_new), kept near a target.
+
+    With e = KL − target the coefficient moves by kp e + ki Σe + kd Δe and stays within
+    its bounds. The integral is bounded by what can move the coefficient from one bound
+    to the other, and leaks while the coefficient is at a bound and the error pushes it
+    further out.
+
+    Attributes:
+        target: Divergence in nats.
+        initial: First coefficient.
+        minimum: Least coefficient.
+        maximum: Largest coefficient.
+        kp: Gain of the error.
+        ki: Gain of its sum.
+        kd: Gain of its change.
+        leak: Factor in [0, 1] of the integral while it leaks; 1: no leak.
+
+    >>> pid = KlPid(target=0.08)
+    >>> print(pid.coefficient(pid.update(pid.init(), 0.16)))
+    0.062
+    """
+
+    target: float
+    initial: float = 0.01
+    minimum: float = 1e-4
+    maximum: float = 1.0
+    kp: float = 0.5
+    ki: float = 0.05
+    kd: float = 0.1
+    leak: float = 0.9
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative number or bounds out of order."""
+        require_range(self, "target", "a number > 0", lambda x: x > 0)
+        for field in ("initial", "minimum", "kp", "ki", "kd"):
+            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+        require_range(self, "leak", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+        if concrete(self.minimum):
+            ordered = f"a number ≥ minimum = {self.minimum}"
+            require_range(self, "maximum", ordered, lambda x: x >= self.minimum)
+
+    def init(self) -> KlPidState:
+        """The state before the first update."""
+        first = jnp.clip(jnp.asarray(self.initial), self.minimum, self.maximum)
+        return KlPidState(first.astype(jnp.float32), *jnp.zeros(5))
+
+    def update(self, state: KlPidState, kl: ArrayLike) -> KlPidState:
+        """The state after an update whose mean divergence was `kl` `[]`."""
+        kl = jnp.asarray(kl, jnp.float32)
+        error = kl - self.target
+        integral = self._bounded(state.integral + error)
+        parts = (
+            self.kp * error,
+            self.ki * integral,
+            self.kd * (error - state.error),
+        )
+        wanted = state.coefficient + sum(parts)
+        coefficient = jnp.clip(wanted, self.minimum, self.maximum)
+        outward = (coefficient >= self.maximum) & (error > 0)
+        outward |= (coefficient <= self.minimum) & (error < 0)
+        integral = jnp.where(outward, self.leak * integral, integral)
+        new = KlPidState(coefficient, integral, error, *parts)
+        return tree.where(jnp.isfinite(kl), new, state)
+
+    def coefficient(self, state: KlPidState) -> Array:
+        """The coefficient of the penalty in the next update, float32 `[]`."""
+        return state.coefficient
+
+    def metrics(self, state: KlPidState) -> Metrics:
+        """The coefficient in force and what moved it there, `[]` each."""
+        return {
+            "train/kl_penalty_beta": state.coefficient,
+            "train/kl_penalty_error": state.error,
+            "train/kl_penalty_pid_p": state.proportional,
+            "train/kl_penalty_pid_i": state.integrated,
+            "train/kl_penalty_pid_d": state.derivative,
+        }
+
+    def _bounded(self, integral: Array) -> Array:
+        acts = jnp.asarray(self.ki) > 0
+        bound = (self.maximum - self.minimum) / jnp.where(acts, self.ki, 1.0)
+        return jnp.where(acts, jnp.clip(integral, -bound, bound), 0.0)

@@ -1,0 +1,105 @@
+"""The divergence in closed form, of every kind of policy, through real updates."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import learner, networks, optimizers, terms
+from ppo_jax.component import replace_at
+from ppo_jax.config import Config
+from ppo_jax.controllers import ClosedForm, KlPid, KlStop
+from ppo_jax.distributions import Categorical, MultiCategorical
+from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs.probes import MaskedBandit, RecallCue, Target, TwoDigits
+from ppo_jax.objective import forward
+from ppo_jax.pbt import population
+from ppo_jax.rollout import unroll
+from ppo_jax.schedules import Progress
+
+POLICIES = {
+    "some actions forbidden": (MaskedBandit(), {}),
+    "several choices": (TwoDigits(), {}),
+    "real actions": (Target(size=2), {}),
+    "squashed actions": (Target(size=2), {"head": networks.TanhHead()}),
+    "a memory": (RecallCue(delay=2), {"memory": networks.Lstm(size=4)}),
+}
+
+
+def experiment(env, objective, **network):
+    """Two full-batch steps in an update; a target below 0 ends it after the first."""
+    return Config(
+        env,
+        num_steps=8,
+        num_epochs=2,
+        num_minibatches=1,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), **network),
+        terms=objective,
+        early_stop=KlStop(1e9, absolute=1.0, share=None, divergence=ClosedForm()),
+        optimizer=optimizers.Adam(learning_rate=0.05),
+    )
+
+
+def first(config):
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+@jax.jit
+def update(run):
+    return learner.iteration(run, Progress.at(0.0))
+
+
+@jax.jit
+def policies(run, params):
+    """Those that acted in a run's next rollout, and those of other parameters."""
+    _, key, _ = jax.random.split(run.key, 3)
+    _, steps, carries = unroll(run.learner, run.actor, key)
+    nothing = jnp.zeros_like(steps.reward)
+    batch = learner.chunks(run.learner.config, steps, nothing, nothing, carries)
+    swap = jax.tree.map(lambda x: x.swapaxes(0, 1), batch._replace(carry=()))
+    rows = swap._replace(carry=batch.carry)
+    return rows.old_policy, forward(run.learner.config.build(), params, rows).policy
+
+
+def divergence(old, new):
+    """KL(old ‖ new) per example, in float64 from the definition."""
+    if isinstance(old, MultiCategorical):
+        pairs = zip(old.logits, new.logits, strict=True)
+        return sum(divergence(Categorical(p), Categorical(q)) for p, q in pairs)
+    if isinstance(old, Categorical):
+        p, q = (np.exp(np.asarray(x.logits, np.float64)) for x in (old, new))
+        p, q = (x / x.sum(axis=-1, keepdims=True) for x in (p, q))
+        return np.sum(p * np.log(np.where(p > 0, p, 1) / np.where(p > 0, q, 1)), -1)
+    m, s, mu, sigma = (
+        np.asarray(x, np.float64) for x in (old.loc, old.scale, new.loc, new.scale)
+    )
+    apart = (s**2 + (m - mu) ** 2) / (2 * sigma**2)
+    return np.sum(np.log(sigma / s) + apart - 0.5, axis=-1)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_divergence_of_every_policy(name):
+    """PROP-7.6: 0 in the first step, in the second that of what the first made."""
+    env, network = POLICIES[name]
+    begun = first(experiment(env, (terms.Surrogate(), terms.Kl()), **network))
+    config = replace_at(begun.learner.config, "early_stop.target", jnp.float32(-1.0))
+    short, metrics = update(begun.replace(learner=begun.learner.replace(config=config)))
+    assert metrics["train/n_minibatches_done"] == 1
+    np.testing.assert_allclose(metrics["train/kl"], 0.0, atol=1e-6)
+    _, metrics = update(begun)
+    assert metrics["train/n_minibatches_done"] == 2
+    kl = divergence(*policies(begun, short.learner.params)).mean()
+    assert kl > 1e-4
+    np.testing.assert_allclose(metrics["train/kl"], kl / 2, rtol=2e-3)
+
+
+def test_a_quarantined_step_has_no_divergence():
+    """R-A20: a penalty in closed form learns beside steps that are not finite."""
+    env = Faulty(Target(size=2), reward=float("nan"), obs=float("nan"), rate=0.3)
+    penalty = terms.KlPenalty(KlPid(0.02, initial=0.5), ClosedForm())
+    run, metrics = update(first(experiment(env, (terms.Surrogate(), penalty))))
+    assert metrics["error/quarantined_steps"] > 0
+    assert metrics["error/skipped_steps"] == 0
+    assert metrics["train/n_minibatches_done"] == 2 and metrics["train/kl"] > 0
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(run.learner.params))
