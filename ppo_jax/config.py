@@ -147,6 +147,8 @@ class Config:
             *("Config.holdout_envs", self.holdout_envs),
             f"at least 0 and less than num_envs = {self.num_envs}",
         )
+        for term in self.terms:
+            term.check(self)
         if self.pbt is not None:
             self._validate_space(self.pbt.space)
 

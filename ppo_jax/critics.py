@@ -164,6 +164,8 @@ class Critic:
 
     rescalable: ClassVar[bool] = True
     """Whether `rescale` can follow a moving return scale."""
+    distributional: ClassVar[bool] = True
+    """Whether more than a mean is predicted."""
 
     @property
     def num_outputs(self) -> int:
@@ -223,6 +225,8 @@ class Scalar(Critic):
     """
 
     clip: MeanOnly | None = dataclasses.field(default=None, kw_only=True)
+
+    distributional = False
 
     @property
     def num_outputs(self) -> int:

@@ -18,6 +18,7 @@ from ppo_jax.reductions import (
     PRODUCT,
     QUOTIENT,
     RATIO,
+    SHORTFALL,
     STEPS_WITH,
     SUM,
     VANISHING,
@@ -316,7 +317,15 @@ RISK = (
     ),
     constrained("train/cvar_lambda", "", "Multiplier of the constraint."),
     constrained("train/cvar_gap", "", "(limit − CVaR) / deviation of advantages."),
-    constrained("train/cvar_violation", "reward", "max(0, limit − CVaR)."),
+    constrained("train/cvar_limit", "reward", "Least CVaR that is accepted."),
+    constrained(
+        *("train/cvar_estimate", "reward"),
+        "CVaR that is held against it: of the tail, or predicted.",
+    ),
+    constrained(
+        *("train/cvar_violation", "reward", "max(0, limit − CVaR)."),
+        *(SHORTFALL, ("train/cvar_limit", "train/cvar_estimate")),
+    ),
     stepped(
         *("train/cvar_predicted", "reward", "CVaR that the critic predicts."),
         needs="`PredictedCVaR`",

@@ -62,6 +62,10 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> float:
     return dividend / divisor if min(dividend, divisor) > VANISHING else math.nan
 
 
+def _shortfall(limit: np.ndarray, estimate: np.ndarray) -> float:
+    return _mean(np.maximum(np.subtract(limit, estimate), 0.0))
+
+
 MEAN = Reduction("mean", _mean)
 SUM = Reduction("sum", _total)
 LARGEST = Reduction("largest", _largest)
@@ -69,6 +73,7 @@ QUOTIENT = Reduction("sum / number", _quotient)
 DEVIATION = Reduction("deviation of all", _deviation)
 ANY = Reduction("1 or 0", _any)
 RATIO = Reduction("ratio of means", _ratio)
+SHORTFALL = Reduction("mean shortfall", _shortfall)
 PRODUCT = Reduction("sum over steps", _product)
 STEPS_WITH = Reduction("steps with any", _steps_with)
 HOST = Reduction("once", _mean)

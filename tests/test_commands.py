@@ -141,6 +141,46 @@ def test_bad_input_is_said_without_a_traceback(experiment, options, said):
     assert "Traceback" not in done.stderr
 
 
+FORESEEN = """
+import dataclasses
+from ppo_jax import critics, terms
+
+constraint = terms.CVaRConstraint(quantity={quantity}, estimate=terms.Predicted())
+objective = (*config.terms, *[constraint] * {count})
+config = dataclasses.replace(config, critic={critic}, terms=objective)
+"""
+
+
+@pytest.mark.parametrize(
+    ("quantity", "critic", "count", "said"),
+    [
+        (
+            "terms.Returns()",
+            "critics.Scalar()",
+            1,
+            "Config.critic: expected a Quantile",
+        ),
+        (
+            *("terms.Rewards()", "critics.Quantile(4)", 1),
+            "CVaRConstraint.quantity: expected Returns(), which critics predict",
+        ),
+        ("terms.Returns()", "critics.Quantile(4)", 2, "Config.terms: expected at most"),
+    ],
+    ids=["a mean", "rewards", "twice"],
+)
+def test_what_no_critic_predicts_is_no_constraint(
+    tmp_path, quantity, critic, count, said
+):
+    """R-E1: nor is what cannot be told apart."""
+    text = FORESEEN.format(quantity=quantity, critic=critic, count=count)
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory="") + text)
+    done = command("train", path, "--run-dir", tmp_path / "run")
+    assert done.returncode == 2
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_another_structure_cannot_resume(run_dir):
     path = run_dir / "experiment.py"
     for option, said in (

@@ -69,11 +69,11 @@ EVERYTHING = Config(
             controllers.KlPid(1.5e-3, 0.5, 0.3, 0.5005, 2.0, 0.4, 0.2, 0.9)
         ),
         terms.AdvantageWeighted(0.1, 0.8, 1.5, RAMP),
-        terms.CVaR(0.3, clip_eps=0.01, coef=0.4),
+        terms.CVaR(0.3, clip_eps=0.01, winsor=0.1, coef=0.4),
         terms.PredictedCVaR(0.1, 0.3),
     ),
     early_stop=controllers.KlStop(
-        2e-3,
+        1e-3,
         absolute=50.0,
         consecutive=4.0,
         share=0.6,
@@ -115,7 +115,12 @@ ANOTHER = Config(
         ),
         terms.Kl(0.05),
         terms.CVaRConstraint(
-            0.3, clip_eps=0.01, limit=0.5, learning_rate=0.1, max_dual=3.0
+            *(0.3, terms.Returns(), 0.01),
+            winsor=0.05,
+            limit=0.5,
+            learning_rate=0.1,
+            max_dual=3.0,
+            estimate=terms.Predicted(through=0.3),
         ),
     ),
     early_stop=controllers.KlStop(1e-4, absolute=2.0, share=None),

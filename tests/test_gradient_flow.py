@@ -56,7 +56,7 @@ POLICY = {
 iteration = jax.jit(learner.iteration)
 
 
-def first(critic, network):
+def first(critic, network, objective=OFF):
     config = Config(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
@@ -66,7 +66,7 @@ def first(critic, network):
         network=network,
         critic=critic,
         num_critics=2,
-        terms=OFF,
+        terms=objective,
         optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         total_timesteps=32_000,
     )
@@ -145,11 +145,34 @@ def test_the_constraint_reaches_the_actor(begun):
     """
     run, alone = begun
     params, metrics = after(remember(run, 6, jnp.ones(())), {})
-    assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_violation"] > 0
+    assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_gap"] > 0
     assert_all_differ(params["actor"], alone["actor"])
     assert_same(params["critic"], alone["critic"])
     idle, _ = after(remember(run, 6, jnp.zeros(())), {"terms.6.max_dual": 1.0})
     assert_same(idle, alone)
+
+
+@pytest.mark.parametrize(
+    ("through", "dual", "limit", "actor", "critic"),
+    [
+        (0.0, 1.0, 1e3, True, False),
+        (1.0, 1.0, 1e3, True, True),
+        (1.0, 1.0, -1e3, True, False),
+        (1.0, 0.0, 1e3, False, False),
+    ],
+    ids=["the policy alone", "critics too", "met", "without a multiplier"],
+)
+def test_a_constraint_on_what_is_predicted(through, dual, limit, actor, critic):
+    """PROP-13.12, R-D3, R-E1: critics learn from a violation only, if asked."""
+    foreseen = terms.CVaRConstraint(0.3, limit=1e3, estimate=terms.Predicted())
+    run = first(critics.Quantile(4), MLP, (terms.Surrogate(), foreseen))
+    alone, _ = after(run, {})
+    numbers = {"terms.1.limit": limit, "terms.1.estimate.through": through}
+    params, metrics = after(remember(run, 1, jnp.float32(dual)), numbers)
+    assert (metrics["train/cvar_gap"] > 0) == (limit > 0)
+    for part, reached in (("actor", actor), ("critic", critic)):
+        compare = assert_all_differ if reached else assert_same
+        compare(params[part], alone[part])
 
 
 def test_the_value_loss_reaches_both_critics(begun):

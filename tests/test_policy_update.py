@@ -87,12 +87,14 @@ class ByHand:
         self.beyond, _ = self.tail(0.3)
         self.beyond_dual, self.cvar = self.tail(0.2)
 
-    def tail(self, alpha):
+    def tail(self, alpha, winsor=0.0):
         """What the worst share adds to advantages, and its mean."""
         valid = self.examples.weight > 0
-        worst = np.sort(self.examples.reward[valid])
+        ends = np.quantile(self.examples.reward[valid], [winsor, 1 - winsor])
+        paid = np.clip(self.examples.reward, *ends)
+        worst = np.sort(paid[valid])
         worst = worst[: int(np.ceil(alpha * worst.size))]
-        short = np.minimum(self.examples.reward - worst[-1], 0) / alpha
+        short = np.minimum(paid - worst[-1], 0) / alpha
         return np.where(valid, short, 0) / self.unit, worst.mean()
 
     def log_prob(self, params):
@@ -211,6 +213,23 @@ def test_the_penalty_leaves_its_bound_as_its_rule_says(begun):
     assert (want[:5, 0] == 0.3001).all() and want[5, 0] < 0.3001  # Held, then off.
     got = [(state.coefficient, state.integral) for state in memories]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_a_winsorised_tail_by_hand(begun):
+    """PROP-13.9: outcomes are pulled in at both ends before the worst are looked at."""
+    pulled = with_number(begun, "terms.5.winsor", 0.15)
+    run, metrics, steps = update(with_number(pulled, "terms.4.winsor", 0.2))
+    hand = ByHand(begun, steps, 0.0, 0.05, 0.3, 0.0)
+    _, plain = hand.tail(0.2)
+    _, cvar = hand.tail(0.2, winsor=0.15)
+    np.testing.assert_allclose(metrics["train/cvar_empirical"], cvar, rtol=1e-5)
+    assert plain < cvar - 0.1
+    hand.beyond, _ = hand.tail(0.3, winsor=0.2)
+    trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)
+    assert_close(run.learner.params["actor"], trail[-1]["actor"], atol=2e-4)
+    straight, _, _ = update(begun)
+    apart = straight.learner.params["actor"]["head"]["kernel"]
+    assert np.abs(apart - trail[-1]["actor"]["head"]["kernel"]).max() > 1e-3
 
 
 def test_a_rising_entropy_coefficient_reaches_its_end(begun):

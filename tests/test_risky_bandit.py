@@ -1,11 +1,13 @@
 """Agents that are careful, and one that is not, where risk does not pay in the end."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import networks, optimizers, terms
+from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RiskyBandit
@@ -20,26 +22,28 @@ MEMBERS = {
 }
 
 
+CONSTRAINT = terms.CVaRConstraint(limit=0.0, learning_rate=0.005, max_dual=0.0)
+
+
+def experiment(*objective, **changes):
+    fields = {
+        "env": RiskyBandit(),
+        "num_envs": 64,
+        "num_steps": 8,
+        "num_epochs": 2,
+        "num_minibatches": 2,
+        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        "terms": (terms.Surrogate(), terms.Value(), *objective),
+        "optimizer": optimizers.Adam(learning_rate=1e-2),
+        "total_timesteps": 512 * UPDATES,
+    }
+    return Config(**fields | changes)
+
+
 @pytest.fixture(scope="module")
 def trained():
     """Members of one program, and their metrics `[updates]`, by name."""
-    objective = (
-        terms.Surrogate(),
-        terms.Value(),
-        terms.CVaR(coef=0.0),
-        terms.CVaRConstraint(limit=0.0, learning_rate=0.005, max_dual=0.0),
-    )
-    config = Config(
-        env=RiskyBandit(),
-        num_envs=64,
-        num_steps=8,
-        num_epochs=2,
-        num_minibatches=2,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        terms=objective,
-        optimizer=optimizers.Adam(learning_rate=1e-2),
-        total_timesteps=512 * UPDATES,
-    )
+    config = experiment(terms.CVaR(coef=0.0), CONSTRAINT)
     members = [as_arrays(config)] * len(MEMBERS)
     for index, numbers in enumerate(MEMBERS.values()):
         for path, number in numbers.items():
@@ -84,6 +88,20 @@ def test_the_constraint_makes_the_policy_safe(trained):
     assert abs(dual[40:80].mean() - dual[80:].mean()) < 0.3 * dual.max()
     assert cvar[:3].mean() < -3
     assert -1.5 < cvar[40:].mean() < 0.5
+
+
+def test_a_constraint_on_what_is_predicted_makes_the_policy_safe():
+    """PROP-13.14, PROP-13.15, R-E1: critics foresee the tail, the policy avoids it."""
+    foresee = dataclasses.replace(CONSTRAINT, max_dual=1.0, estimate=terms.Predicted())
+    config = experiment(foresee, critic=critics.Quantile(20))
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    members, metrics = population.advance(
+        members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
+    )
+    assert risky(members, 0) < 0.2
+    dual, estimate = (metrics[f"train/cvar_{x}"] for x in ("lambda", "estimate"))
+    assert estimate.min() < -1 and dual[-1] < dual.max() / 2
+    assert estimate[-20:].mean() > 0
 
 
 def test_a_penalty_makes_the_policy_safe(trained):

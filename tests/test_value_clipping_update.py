@@ -32,6 +32,9 @@ KINDS = {
     ),
 }
 COEF, RATE, WIDE, NARROW = 0.7, 2.0, 1e6, 0.02
+FORESEEN = terms.CVaRConstraint(
+    0.4, limit=5.0, learning_rate=0.1, max_dual=9.0, estimate=terms.Predicted()
+)
 
 
 def clipping(critic, eps):
@@ -39,9 +42,8 @@ def clipping(critic, eps):
     value = terms.Value(coef=COEF, clip_eps=eps)
     silent = terms.PredictedCVaR(coef=0.0, alpha=0.4)
     sgd = optimizers.Sgd(learning_rate=RATE, max_grad_norm=None)
-    return experiment(
-        critic=critic, num_critics=2, terms=(value, silent), optimizer=sgd
-    )
+    objective = (value, silent, FORESEEN) if critic.distributional else (value, silent)
+    return experiment(critic=critic, num_critics=2, terms=objective, optimizer=sgd)
 
 
 class ByHand:
@@ -135,7 +137,8 @@ def test_clipped_updates_by_hand(critic):
 
     Each critic stays close to its own old prediction, targets are never clipped, the
     worse loss counts per critic and example, and a wide range is none at all. What
-    predictions are used for besides is not clipped.
+    predictions are used for besides is not clipped. A constraint on what is predicted
+    follows its mean over all examples and steps of the update.
     """
     run = first(clipping(critic, WIDE))
     moved = {}
@@ -160,6 +163,9 @@ def test_clipped_updates_by_hand(critic):
         if not isinstance(critic, critics.Scalar):
             cvar = np.mean([hand.cvar(params) for params in trail[:3]])
             np.testing.assert_allclose(metrics["train/cvar_predicted"], cvar, atol=1e-4)
+            np.testing.assert_allclose(metrics["train/cvar_estimate"], cvar, atol=1e-4)
+            dual = 0.1 * (5.0 - cvar) / metrics["train/advantages_std_raw"]
+            np.testing.assert_allclose(after.learner.memories[2], dual, rtol=1e-4)
     apart = np.abs(moved[WIDE]["kernel"] - moved[NARROW]["kernel"])
     assert (apart.max(axis=(1, 2)) > 1e-3).all(), "a critic was never clipped"
 

@@ -161,6 +161,10 @@ class EmpiricalTail(NamedTuple):
     """The value at risk: the best of them."""
     size: Array
     """How many they are; the mean is noise below `MIN_TAIL`."""
+    low: Array
+    """What lower samples of all were pulled in to,"""
+    high: Array
+    """and higher ones."""
 
 
 def empirical_cvar(
@@ -209,9 +213,8 @@ def empirical_cvar(
     size = jnp.minimum(jnp.maximum(jnp.ceil(exact), 1.0), count)
     tail = jnp.arange(ordered.size) < size
     mean = jnp.sum(jnp.where(tail, ordered, 0.0)) / jnp.maximum(size, 1.0)
-    return EmpiricalTail(
-        mean, ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)], size
-    )
+    var = ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)]
+    return EmpiricalTail(mean, var, size, low, high)
 
 
 def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -> Array:

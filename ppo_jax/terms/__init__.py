@@ -9,7 +9,16 @@ from ppo_jax.terms.policy import (
     KlPenalty,
     Surrogate,
 )
-from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rewards
+from ppo_jax.terms.risk import (
+    CVaR,
+    CVaRConstraint,
+    Empirical,
+    Estimate,
+    Predicted,
+    PredictedCVaR,
+    Returns,
+    Rewards,
+)
 from ppo_jax.terms.robust import RobustKL
 from ppo_jax.terms.term import Attacked, Context, Forward, Rollout, Term
 from ppo_jax.terms.value import Value
@@ -22,11 +31,14 @@ __all__ = [
     "CVaRConstraint",
     "Context",
     "Demonstrations",
+    "Empirical",
     "Entropy",
+    "Estimate",
     "Forward",
     "Imitation",
     "Kl",
     "KlPenalty",
+    "Predicted",
     "PredictedCVaR",
     "Returns",
     "Rewards",

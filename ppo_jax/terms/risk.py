@@ -1,9 +1,12 @@
 """Terms that care for the worst outcomes."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ppo_jax import losses
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term
@@ -14,6 +17,9 @@ from ppo_jax.types import Array, Metrics, PyTree
 class Quantity:
     """What the risk is a risk of: one number per step of a rollout."""
 
+    predicted: ClassVar[bool] = False
+    """Whether it is what critics predict."""
+
     def __call__(self, rollout: Rollout) -> Array:
         """Samples `[T, B]`, in units of rewards."""
         raise NotImplementedError
@@ -22,6 +28,8 @@ class Quantity:
 @component
 class Returns(Quantity):
     """The λ-return from each step on."""
+
+    predicted = True
 
     def __call__(self, rollout: Rollout) -> Array:
         return rollout.target
@@ -46,11 +54,13 @@ class _Tail(Term):
     alpha: float = 0.05
     quantity: Quantity = Returns()
     clip_eps: float = 0.2
+    winsor: float = 0.0
 
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range."""
         require_range(self, "alpha", "a number in (0, 1]", lambda x: 0 < x <= 1)
         require_range(self, "clip_eps", "a number > 0", lambda eps: eps > 0)
+        require_range(self, "winsor", "a number in [0, ½)", lambda x: 0 <= x < 0.5)
 
     def coefficient(self, memory: PyTree) -> Array:
         """How much the tail weighs against the mean, `[]`."""
@@ -59,7 +69,8 @@ class _Tail(Term):
     def prepare(self, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
         outcome = self.quantity(rollout)
         valid = rollout.weight > 0
-        tail = losses.empirical_cvar(outcome, self.alpha, valid)
+        tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
+        outcome = jnp.clip(outcome, tail.low, tail.high)
         beyond = losses.tail_advantage(outcome, tail.var, self.alpha) / rollout.unit
         return jnp.where(valid, beyond, 0.0), {
             "train/cvar_empirical": tail.cvar,
@@ -85,6 +96,7 @@ class CVaR(_Tail):
         alpha: Share α of worst outcomes, in (0, 1].
         quantity: What outcomes are, `Returns()` or `Rewards()`.
         clip_eps: Clip range of the surrogate.
+        winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
         coef: Weight ≥ 0 of the CVaR against the mean.
 
     Raises:
@@ -107,22 +119,112 @@ class CVaR(_Tail):
 
 
 @component
+class Estimate:
+    """The CVaR that a constraint is about, held against its limit."""
+
+    reads_critic: ClassVar[bool] = False
+    """Whether it is what critics predict."""
+
+    def prepare(
+        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+    ) -> tuple[PyTree, Metrics]:
+        """What it says of a whole rollout, and what its examples need, `[T, B]`.
+
+        Args:
+            tail: What is known of the tail of outcomes.
+            limit: Least CVaR that is accepted.
+            rollout: The rollout.
+        """
+        raise NotImplementedError
+
+    def __call__(
+        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
+    ) -> tuple[Array, Metrics]:
+        """A loss of its own, before the multiplier, and metrics per example `[L, b]`.
+
+        Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
+        `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
+        """
+        raise NotImplementedError
+
+
+@component
+class Empirical(Estimate):
+    """The mean of the worst outcomes of the rollout."""
+
+    def prepare(
+        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+    ) -> tuple[PyTree, Metrics]:
+        cvar, some = tail["train/cvar_empirical"], tail["train/cvar_tail_size"] > 0
+        gap = jnp.where(some, (limit - cvar) / rollout.unit, 0.0)
+        return (), {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
+
+    def __call__(
+        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
+    ) -> tuple[Array, Metrics]:
+        return jnp.zeros_like(out.log_ratio), {}
+
+
+@component
+class Predicted(Estimate):
+    """What the critic with the least mean predicts, averaged over the whole update.
+
+    It is the mean of what each state has to fear, which is more than the CVaR over all
+    of them where states differ, and less noisy. Like the tail it moves the policy, by
+    the multiplier.
+
+    Attributes:
+        through: Weight ≥ 0 of max(0, limit − CVaR) / unit per example, times the
+            multiplier, in the loss of the critics: they learn to fear less, not the
+            policy. Systems that were trained so are reproduced with 1.
+
+    Raises:
+        ValueError: At construction, for a negative number.
+    """
+
+    through: float = 0.0
+
+    reads_critic = True
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative number."""
+        require_range(self, "through", "a number ≥ 0", lambda x: x >= 0)
+
+    def prepare(
+        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+    ) -> tuple[PyTree, Metrics]:
+        return jnp.broadcast_to(rollout.unit, rollout.weight.shape), {}
+
+    def __call__(
+        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
+    ) -> tuple[Array, Metrics]:
+        cvar = context.scale.decode(pessimistic_cvar(out.value, alpha))
+        gap = (limit - cvar) / context.prepared
+        metrics = {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
+        return self.through * jnp.maximum(gap, 0.0), metrics
+
+
+@component
 class CVaRConstraint(_Tail):
     """The mean is maximised subject to CVaR_α[R] ≥ limit, by a Lagrange multiplier.
 
-    λ rises while the CVaR of a rollout is below the limit, and falls while it is above:
-    λ ← clip(λ + η (limit − CVaR) / unit, 0, λ_max), with the unit of advantages.
+    λ rises while the CVaR of an update is below the limit, and falls while it is above:
+    λ ← clip(λ + η (limit − CVaR) / unit, 0, λ_max), with the unit of advantages. It is
+    the weight of the tail against the mean.
 
     Attributes:
         alpha: Share α of worst outcomes, in (0, 1].
         quantity: What outcomes are, `Returns()` or `Rewards()`.
         clip_eps: Clip range of the surrogate.
+        winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
         limit: Least CVaR that is accepted, in units of the quantity.
         learning_rate: Step size η ≥ 0 of the multiplier.
         max_dual: Largest multiplier λ_max ≥ 0.
+        estimate: Which CVaR is held against the limit, `Empirical()` or `Predicted()`.
 
     Raises:
-        ValueError: At construction, for a number out of its range.
+        ValueError: At construction, for a number out of its range, or for a prediction
+            of what no critic predicts.
 
     References:
         Chow et al., `Risk-Constrained Reinforcement Learning with Percentile Risk
@@ -132,12 +234,30 @@ class CVaRConstraint(_Tail):
     limit: float = 0.0
     learning_rate: float = 0.01
     max_dual: float = 1.0
+    estimate: Estimate = Empirical()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
+        """Raises a `ValueError` for a number out of its range, or what is unknown."""
         super().validate()
         for field in ("learning_rate", "max_dual"):
             require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+        require(
+            self.quantity.predicted or not self.estimate.reads_critic,
+            *("CVaRConstraint.quantity", self.quantity),
+            f"Returns(), which critics predict, with {self.estimate}",
+        )
+
+    def check(self, config: Any) -> None:
+        predicts = config.critic.distributional or not self.estimate.reads_critic
+        expected = f"a Quantile or Categorical critic, for the CVaR of {self.estimate}"
+        require(predicts, "Config.critic", config.critic, expected)
+        alike = [
+            term
+            for term in config.terms
+            if isinstance(term, CVaRConstraint) and term.estimate.reads_critic
+        ]
+        expected = "at most one CVaRConstraint whose estimate is Predicted()"
+        require(len(alike) <= 1, "Config.terms", config.terms, expected)
 
     def init(self) -> Array:
         return jnp.zeros(())
@@ -146,15 +266,21 @@ class CVaRConstraint(_Tail):
         return memory
 
     def prepare(self, memory: Array, rollout: Rollout) -> tuple[PyTree, Metrics]:
-        prepared, metrics = super().prepare(memory, rollout)
-        cvar = metrics["train/cvar_empirical"]
-        some = metrics["train/cvar_tail_size"] > 0
-        gap = jnp.where(some, (self.limit - cvar) / rollout.unit, 0.0)
-        return prepared, metrics | {
-            "train/cvar_lambda": memory,
-            "train/cvar_gap": gap,
-            "train/cvar_violation": losses.shortfall(cvar, self.limit),
-        }
+        beyond, tail = super().prepare(memory, rollout)
+        examples, said = self.estimate.prepare(tail, self.limit, rollout)
+        limit = jnp.asarray(self.limit, jnp.float32)
+        said |= {"train/cvar_lambda": memory, "train/cvar_limit": limit}
+        return (beyond, examples), tail | said
+
+    def __call__(
+        self, out: Forward, batch: Batch, context: Context
+    ) -> tuple[Array, Metrics]:
+        beyond, examples = context.prepared
+        loss, metrics = super().__call__(out, batch, context._replace(prepared=beyond))
+        own, said = self.estimate(
+            out, context._replace(prepared=examples), self.alpha, self.limit
+        )
+        return loss + context.memory * own, metrics | said
 
     def update(self, memory: Array, metrics: Metrics) -> Array:
         gap = metrics["train/cvar_gap"]

@@ -1,7 +1,7 @@
 """What a term of the objective is, what it sees, and what it may remember."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -88,6 +88,14 @@ class Term:
     adapts remembers arrays from update to update, which are checkpointed and copied
     with the learner.
     """
+
+    def check(self, config: Any) -> None:
+        """Checks that it fits an experiment; called when one is constructed.
+
+        Raises:
+            ValueError: If it does not; the message names a field of the experiment.
+        """
+        del config
 
     @property
     def reads_old_policy(self) -> bool:

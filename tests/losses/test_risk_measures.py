@@ -275,12 +275,13 @@ def test_empirical_cvar_by_hand():
     """PROP-13.9: it scales, one sample is its own tail, and none gives zeros."""
     rewards = jnp.array([-0.02, 0.01, -0.02, 0.01])
     tail = empirical_cvar(rewards, 0.5)
-    np.testing.assert_allclose(tail, [-0.02, -0.02, 2.0], rtol=1e-6)
+    np.testing.assert_allclose(tail, [-0.02, -0.02, 2.0, -0.02, 0.01], rtol=1e-6)
     scaled = empirical_cvar(100 * rewards, 0.5)
-    np.testing.assert_allclose(scaled, [-2.0, -2.0, 2.0], rtol=1e-6)
-    np.testing.assert_array_equal(empirical_cvar(jnp.array([3.0]), 0.01), [3, 3, 1])
+    np.testing.assert_allclose(scaled, [-2.0, -2.0, 2.0, -2.0, 1.0], rtol=1e-6)
+    alone = empirical_cvar(jnp.array([3.0]), 0.01)
+    np.testing.assert_array_equal(alone, [3, 3, 1, 3, 3])
     none = empirical_cvar(rewards.at[0].set(jnp.nan), 0.5, jnp.zeros(4, bool))
-    np.testing.assert_array_equal(none, [0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(none, np.zeros(5))
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.15, 0.3, 0.7, 1.0])
@@ -294,7 +295,7 @@ def test_empirical_cvar_is_the_mean_of_the_lowest_samples(alpha, variant):
     got = variant(lambda x, v: empirical_cvar(x, alpha, v))(
         jnp.asarray(garbage, jnp.float32), jnp.asarray(valid)
     )
-    want = [ordered[:size].mean(), ordered[size - 1], size]
+    want = [ordered[:size].mean(), ordered[size - 1], size, ordered[0], ordered[-1]]
     np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
@@ -318,7 +319,7 @@ def test_winsorising_pulls_in_both_ends(winsor):
     pulled = np.sort(np.clip(samples[valid], low, high))
     for alpha, size in ((0.1, 23), (1.0, 225)):
         got = empirical_cvar(jnp.asarray(samples), alpha, jnp.asarray(valid), winsor)
-        want = [pulled[:size].mean(), pulled[size - 1], size]
+        want = [pulled[:size].mean(), pulled[size - 1], size, low, high]
         np.testing.assert_allclose(got, want, rtol=1e-4)
     plain = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid))
     pulled_tail = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid), winsor)
