@@ -1,8 +1,8 @@
 """`python -m ppo_jax.selfcheck EXPERIMENT`: does a replay equal what was lived?
 
-Time limits are cut short and chunks are shortened, so that resets in mid-rollout,
-truncations and chunks shorter than the rollout really occur; without them it refuses
-to report.
+Time limits are cut short, chunks are shortened and, in a rollout of their own,
+environments break, so that resets in mid-rollout, truncations, chunks shorter than the
+rollout and quarantined steps really occur; without them it refuses to report.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ import numpy as np
 from ppo_jax import learner, losses, rollout
 from ppo_jax.component import program
 from ppo_jax.config import Config
+from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.wrappers import TimeLimit
 from ppo_jax.experiment import ExperimentError, load
 from ppo_jax.objective import forward
@@ -56,20 +57,21 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def check(config: Config) -> list[Finding]:
-    """Replays one rollout, and perturbs it.
+    """Replays one rollout, perturbs it, and replays it once more with faults.
 
     Raises:
-        Unseen: If no reset in mid-rollout, no truncation or no L < T occurred.
+        Unseen: If no reset in mid-rollout, truncation, fault or L < T occurred.
     """
     config = program(_hurried(config))
-    run = jax.jit(learner.init)(config, jax.random.key(config.seed))
-    run, steps, log_ratio = _live_and_replay(run)
-    _require_seen(config, steps)
-    ratio = np.exp(np.asarray(log_ratio))
+    new = jax.jit(learner.init)(config, jax.random.key(config.seed))
+    run, steps, log_ratio = _live_and_replay(new)
+    _, struck, with_faults = _live_and_replay(_struck(new))
+    _require_seen(config, steps, struck)
     kl = float(losses.approx_kl(log_ratio).mean())
     apart, apart_in_time = _leaks(run, steps)
     return [
-        Finding("largest |ratio − 1| of the replay", *_small(np.abs(ratio - 1).max())),
+        Finding("largest |ratio − 1| of the replay", *_unmoved(log_ratio)),
+        Finding("largest |ratio − 1| of a replay with faults", *_unmoved(with_faults)),
         Finding("KL of the replay", *_small(kl)),
         Finding("effect of one environment on the others", *_zero(apart)),
         Finding("effect of an episode on the next", *_zero(apart_in_time)),
@@ -77,14 +79,27 @@ def check(config: Config) -> list[Finding]:
 
 
 def _hurried(config: Config) -> Config:
-    """The experiment with short episodes and chunks shorter than the rollout."""
+    """The experiment with short episodes, chunks shorter than the rollout, and faults.
+
+    Which environments break, and when, is left to their state.
+    """
     limit = max(2, config.num_steps // 3)
     chunk = config.chunk
     if chunk == config.num_steps:
         divisors = (n for n in range(2, chunk + 1) if chunk % n == 0)
         chunk //= next(divisors, 1)
     env = TimeLimit(env=config.env, limit=limit)
+    env = Faulty(env=env, reward=float("nan"), rate=0.0)
     return dataclasses.replace(config, env=env, chunk_length=chunk)
+
+
+def _struck(run: Run) -> Run:
+    """The run, whose environments break once in the second rollout, one by one."""
+    num_steps, num_envs = run.learner.config.num_steps, run.learner.config.num_envs
+    start = num_steps + jnp.arange(num_envs) * num_steps // num_envs
+    env_state = run.actor.env_state._replace(start=start)
+    actor = dataclasses.replace(run.actor, env_state=env_state)
+    return dataclasses.replace(run, actor=actor)
 
 
 @jax.jit
@@ -102,11 +117,12 @@ def _live_and_replay(run: Run) -> Any:
     return dataclasses.replace(run, actor=actor), steps, log_ratio
 
 
-def _require_seen(config: Config, steps: Any) -> None:
+def _require_seen(config: Config, steps: Any, struck: Any) -> None:
     seen = {
         "a reset in mid-rollout": bool(steps.reset[1:].any()),
         "a truncation": bool((steps.last & ~steps.terminated).any()),
         "a chunk shorter than the rollout": config.chunk < config.num_steps,
+        "a fault in mid-episode": bool((~struck.valid & ~struck.last).any()),
     }
     missing = [what for what, occurred in seen.items() if not occurred]
     if missing:
@@ -139,6 +155,10 @@ def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
     after = jnp.arange(num_steps)[:, None] >= last_start[None]
     change = jnp.abs(perturb(ended_later) - base).max(axis=(-1, -2))
     return others, jnp.max(jnp.where(after & ~ended_later, change, 0.0))
+
+
+def _unmoved(log_ratio: Any) -> tuple[float, bool]:
+    return _small(np.abs(np.exp(np.asarray(log_ratio)) - 1).max())
 
 
 def _small(value: float) -> tuple[float, bool]:

@@ -1,17 +1,18 @@
 """What is not finite harms nobody else, and is counted."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import networks, tree
+from ppo_jax import networks, optimizers, tree
 from ppo_jax.config import Config
 from ppo_jax.envs.api import NEVER
 from ppo_jax.envs.faults import Faulty
-from ppo_jax.envs.probes import HiddenSteps, TimeLimitChain
+from ppo_jax.envs.probes import Accumulator, HiddenSteps, TimeLimitChain
 from ppo_jax.pbt import population
 from ppo_jax.schedules import Progress
 
@@ -70,6 +71,61 @@ def test_one_broken_environment_harms_no_other_member(what):
     quarantined = np.asarray(metrics["error/quarantined_steps"]).sum(axis=0)
     assert quarantined[1] > 0 and quarantined[0] == quarantined[2] == 0
     assert metrics["train/n_minibatches_done"].min() == 4
+
+
+MEMORIES = {"lstm": networks.Lstm(size=8), "gru": networks.Gru(size=8, layers=2)}
+# Episodes of 5 steps in rollouts of 12 with chunks of 4; the third begins with step 24.
+PLACES = {
+    "middle of a chunk": 26,
+    "end of a chunk": 31,
+    "before the end of an episode": 28,
+    "end of an episode": 29,
+    "start of an episode": 30,
+    "end of the rollout": 35,
+}
+
+
+@functools.cache
+def remembering(memory, what, step=NEVER):
+    """Four updates of one step; an environment of the third of five members breaks.
+
+    A single step sees the parameters that acted, so its log-ratios are those of a
+    replay. Learning is fast: what is remembered soon matters for what is done.
+    """
+    config = experiment(
+        Faulty(env=Accumulator(limit=5), rate=0.0, **{what: NAN}),
+        num_steps=12,
+        chunk_length=4,
+        num_epochs=1,
+        num_minibatches=1,
+        network=networks.ActorCritic(
+            torso=networks.Mlp(hidden=(8,)), memory=MEMORIES[memory]
+        ),
+        optimizer=optimizers.Adam(learning_rate=0.05),
+    )
+    pop, metrics = advance(break_one(members(config, 5), 2, env=1, step=step), 4)
+    runs = pop.runs.replace(key=jax.random.key_data(pop.runs.key))
+    return jax.device_get((runs, {k: v.T for k, v in metrics.items()}))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("what", ["reward", "obs", "state"])
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_memory_begins_anew_after_a_fault(memory, what, place):
+    """R-A20, PROP-1.1: acting and learning agree; nobody else notices."""
+    runs, metrics = remembering(memory, what, PLACES[place])
+    quarantined = metrics["error/quarantined_steps"]
+    assert quarantined[2, 2] > 0 and quarantined.sum() == quarantined[2, 2]
+    np.testing.assert_allclose(metrics["train/log_ratio_max_abs"], 0.0, atol=1e-6)
+    jax.tree.map(
+        lambda ill, healthy: np.testing.assert_array_equal(
+            np.delete(ill, 2, axis=0), np.delete(healthy, 2, axis=0)
+        ),
+        *((runs, metrics), remembering(memory, what)),
+    )
+    mine = jax.tree.map(lambda x: x[2], runs.learner)
+    assert tree.all_finite((mine.params, mine.opt_state, mine.obs_moments))
+    assert (metrics["train/n_minibatches_done"] == 1).all()
 
 
 def test_a_non_finite_policy_makes_every_step_a_no_op():

@@ -1,7 +1,10 @@
 """The replay check passes on this build and fails on a wrong one."""
 
+from pathlib import Path
+
 import jax
 import pytest
+from runs import command
 
 from ppo_jax import networks, rollout, selfcheck
 from ppo_jax.config import Config
@@ -36,7 +39,7 @@ def test_this_build_replays_what_it_lived(fresh):
     Ratio 1, and nothing leaks.
     """
     findings = selfcheck.check(experiment())
-    assert len(findings) == 4
+    assert len(findings) == 5
     assert all(finding.ok for finding in findings), findings
 
 
@@ -60,6 +63,40 @@ def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
     assert not findings[0].ok
 
 
-def test_it_refuses_to_report_on_what_did_not_occur(fresh):
-    with pytest.raises(selfcheck.Unseen, match="reset in mid-rollout"):
-        selfcheck.check(experiment(num_steps=2, num_envs=1, num_minibatches=1))
+FORGETFUL = """
+from ppo_jax import rollout
+
+step = rollout._step
+
+def without_reset(*args):
+    (actor, slots), (transition, slot) = step(*args)
+    return (actor.replace(reset=transition.last), slots), (transition, slot)
+
+rollout._step = without_reset
+"""
+
+
+@pytest.mark.parametrize(
+    ("build", "status", "verdict"), [("", 0, "ok    "), (FORGETFUL, 1, "FAIL  ")]
+)
+def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdict):
+    """PROP-1.1, R-A20: as a user runs it, by the replay with faults and no other."""
+    experiments = Path(__file__).parent.parent / "experiments"
+    path = tmp_path / "experiment.py"
+    path.write_text((experiments / "memory.py").read_text() + build)
+    done = command("selfcheck", path, "--num-envs", 16, "--num-steps", 32)
+    assert done.returncode == status, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    faults = "largest |ratio − 1| of a replay with faults"
+    assert [line for line in lines if line.startswith(verdict + faults)]
+    assert [line[:4] for line in lines].count("ok  ") == 5 - status
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "missing"), [(2, "a reset in mid-rollout"), (7, "a fault in mid-ep")]
+)
+def test_it_refuses_to_report_on_what_did_not_occur(fresh, num_steps, missing):
+    with pytest.raises(selfcheck.Unseen, match=missing):
+        selfcheck.check(experiment(num_steps=num_steps, num_envs=1, num_minibatches=1))
