@@ -35,7 +35,7 @@ from ppo_jax.transforms.vgs import (
     scale_by_variance,
     vgs_metrics,
 )
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.types import Array, Key, Metrics, PyTree
 
 LOUD_SIGMA = 1e-4
 """Fixed noise above it drowns gradients that were scaled down."""
@@ -137,12 +137,33 @@ class Optimizer:
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
         """The chain that turns gradients into updates, but for −learning rate."""
+        return optax.chain(*self._links())
+
+    def update(
+        self, gradients: PyTree, opt_state: PyTree, params: PyTree, key: Key
+    ) -> tuple[PyTree, PyTree, Array]:
+        """A step of the chain, and the length of what its last link was given.
+
+        Returns:
+            Updates, but for −learning rate; the chain's state after them; and the
+            global norm `[]` of the gradients once they were scaled and clipped.
+        """
+        given, updates, states = gradients, gradients, []
+        for link, old in zip(self._links(), opt_state, strict=True):
+            given = updates
+            updates, new = link.update(given, old, params, key=key)
+            states.append(new)
+        return updates, tuple(states), optax.tree.norm(given)
+
+    def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
+        """Scaling and clip, if there are any, and the direction."""
         links: list[optax.GradientTransformation] = []
         if self.vgs is not None:
             links.append(self.vgs.transformation())
         if self.max_grad_norm is not None:
             links.append(optax.clip_by_global_norm(self.max_grad_norm))
-        return optax.with_extra_args_support(optax.chain(*links, self.direction()))
+        links.append(self.direction())
+        return tuple(optax.with_extra_args_support(link) for link in links)
 
     def step_size(self, done: Array) -> Array:
         """The learning rate in force, with that share of the updates done."""
@@ -155,19 +176,6 @@ class Optimizer:
             "train/learning_rate": self.step_size(done),
             "train/learning_rate_held": held,
         }
-
-    def bounded_norm(self, norm: Array, opt_state: PyTree) -> Array:
-        """The global norm of gradients once they are scaled and clipped.
-
-        Args:
-            norm: That of the raw gradients.
-            opt_state: The chain's state after them.
-        """
-        if self.vgs is not None:
-            norm = norm * _find(opt_state, ScaleByVarianceState).factor
-        if self.max_grad_norm is None:
-            return norm
-        return jnp.minimum(norm, self.max_grad_norm)
 
     def metrics(self, opt_state: PyTree) -> Metrics:
         """What the chain's states tell, metrics `[]`; the same names every time."""

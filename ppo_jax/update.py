@@ -116,12 +116,10 @@ def _minibatch_step(
     finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"])
     finite = finite_loss & finite_grad & (nan + inf == 0)
     taken = allowed & finite & (weight > 0)
-    updates, opt_state = config.optimizer.transformation().update(
-        grads, trainee.opt_state, trainee.params, key=key
+    updates, opt_state, norm = config.optimizer.update(
+        grads, trainee.opt_state, trainee.params, key
     )
-    norms["train/grad_norm_post_clip"] = config.optimizer.bounded_norm(
-        norms["train/grad_norm_pre_clip"], opt_state
-    )
+    norms["train/grad_norm_post_clip"] = norm
     step_size = config.optimizer.step_size(progress.done)
     updates = jax.tree.map(lambda u: -step_size * u, updates)
     stop = config.early_stop.observe(trainee.stop, metrics)

@@ -622,7 +622,7 @@ def test_norms_of_gradients_are_those_of_the_step(memory, shared):
     assert_carries(said, carry)
     bounded, said, _ = one_update(0.125, network)
     np.testing.assert_allclose(norm(bounded), 0.125, rtol=1e-3)
-    assert said["train/grad_norm_post_clip"] == 0.125
+    np.testing.assert_allclose(said["train/grad_norm_post_clip"], 0.125, rtol=1e-6)
 
 
 def test_parameters_of_no_group_are_the_others():
@@ -651,17 +651,6 @@ def test_both_halves_of_an_lstm_are_its_carry():
     assert said["lstm/actor_layer0_norm"] == 3.0
     assert said["lstm/actor_layer0_mean"] == 1.0
     assert diagnostics.carry_metrics(()) == {}
-
-
-def test_variance_scaling_and_the_clip_bound_the_norm():
-    """PROP-16.2: scaled first, then clipped."""
-    optimizer = optimizers.Sgd(max_grad_norm=2.0, vgs=optimizers.VGS())
-    params = {"w": jnp.ones(3)}
-    state = optimizer.transformation().init(params)
-    halved = jax.tree.map(lambda x: x, state)
-    halved = (halved[0]._replace(factor=jnp.float32(0.5)), *halved[1:])
-    assert optimizer.bounded_norm(jnp.float32(3.0), halved) == 1.5
-    assert optimizer.bounded_norm(jnp.float32(6.0), halved) == 2.0
 
 
 def test_the_largest_log_ratio_of_an_update(monkeypatch):
