@@ -135,21 +135,28 @@ class Ending(TimeLimitChain):
         return timestep._replace(terminated=timestep.truncated), after
 
 
+def if_it_ended(gamma, gae_lambda, limit):
+    """The value that confirms itself where a time limit is an end, and is not seen.
+
+    The mean of the advantages Aₜ = δₜ + γλ Aₜ₊₁ is 0, with δ = 1 − (1 − γ) V at every
+    step but the last, where it is 1 − V.
+    """
+    weights = np.cumsum((gamma * gae_lambda) ** np.arange(limit))
+    return weights.sum() / ((1 - gamma) * weights[:-1].sum() + weights[-1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("env", "worth"), [(TimeLimitChain, 10.0), (Ending, 10 * (1 - 0.9**5))]
+    ("env", "worth"), [(TimeLimitChain, 10.0), (Ending, if_it_ended(0.9, 0.95, 5))]
 )
 def test_a_chain_is_worth_what_follows_its_time_limit(env, worth):
     """R-D8, R-D14: V = ± 1 / (1 − γ) through truncations; nothing leaks past them."""
-    config = experiment(env(limit=5, negative=0.5), gamma=0.9)
-    run, _ = train(config, updates=300)
+    chain = env(limit=5, negative=0.5)
+    run, _ = train(experiment(chain, num_steps=10, gamma=0.9), updates=300)
     network = run.learner.config.build()
     obs, reset = jnp.array([[[1.0], [-1.0]]]), jnp.zeros((1, 2), bool)
     value = network.apply(run.learner.params, (), obs, reset).value.mean()[0, :, 0]
-    if env is TimeLimitChain:
-        np.testing.assert_allclose(value, [worth, -worth], rtol=0.03)
-    else:
-        assert np.abs(value).max() < worth
+    np.testing.assert_allclose(value, [worth, -worth], rtol=1e-3)
 
 
 def test_identical_rewards_move_no_policy():

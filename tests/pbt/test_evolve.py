@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tabular import lived
 
 from ppo_jax import controllers, networks, optimizers, rollout, terms, tree
 from ppo_jax.checkpoint import Checkpointer
@@ -32,10 +33,11 @@ from ppo_jax.space import LogUniform, Space, Uniform
 from ppo_jax.state import Population
 
 RATE = "optimizer.learning_rate"
+ENTROPY = "terms.2.schedule.initial"
 SPACE = {
     RATE: LogUniform(1e-5, 1e-2),
     "terms.0.clip_eps": Uniform(0.05, 0.3),
-    "terms.2.schedule.initial": LogUniform(1e-4, 1e-1),
+    ENTROPY: LogUniform(1e-4, 1e-1),
 }
 PARENT, COPIED = np.array([0, 3, 2, 3, 0]), np.array([0, 1, 0, 0, 1], bool)
 
@@ -254,27 +256,50 @@ def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
         np.testing.assert_array_equal(recorded, held[path])
         np.testing.assert_array_equal(recorded[~COPIED], before[path][~COPIED])
         assert (recorded[COPIED] != before[path][PARENT][COPIED]).any()
-    _, metrics = advance(after, updates=1)
-    np.testing.assert_array_equal(
-        metrics["train/learning_rate"][0], generation.numbers[RATE]
-    )
+    later, metrics = advance(after, updates=1)
+    for name, path in (("learning_rate", RATE), ("ent_coef", ENTROPY)):
+        told = metrics[f"train/{name}"][0]
+        np.testing.assert_array_equal(told, generation.numbers[path])
     # A mean over examples, which rounds.
     np.testing.assert_allclose(
         metrics["train/clip_range"][0],
         generation.numbers["terms.0.clip_eps"],
         rtol=1e-6,
     )
+    # What is told is what is done: with its old coefficient a copy goes elsewhere.
+    other = population.with_numbers(after, {ENTROPY: before[ENTROPY]})
+    other, _ = advance(other, updates=1)
+    for member in range(5):
+        pair = [one(x.runs.learner.params, member) for x in (later, other)]
+        (assert_different if COPIED[member] else assert_same)(*pair)
 
 
-def test_normalisers_go_on_after_a_copy():
-    """P11: from the statistics of the parent, and the drift is told."""
-    after, _ = following(Copy())
-    count = after.runs.learner.obs_moments.count
+def merged(moments, obs):
+    """Count, mean and variance of what was seen and new observations, in float64."""
+    count, mean, var = (
+        float(np.squeeze(x)) for x in (moments.count, moments.mean, moments.var)
+    )
+    obs = np.asarray(obs, np.float64).ravel()
+    total = count + obs.size
+    centre = (count * mean + obs.sum()) / total
+    square = (count * (var + mean**2) + (obs**2).sum()) / total
+    return total, centre, square - centre**2
+
+
+@strategies
+def test_normalisers_go_on_after_a_copy(strategy):
+    """P11: the parent's statistics and the member's next rollout; drift is told."""
+    after, _ = following(strategy)
     later, metrics = advance(after, updates=1)
-    np.testing.assert_allclose(later.runs.learner.obs_moments.count, count + 32)
+    for member, parent in enumerate(PARENT):
+        _, _, steps = lived(one(after.runs, member), jnp.zeros(()))
+        known = one(trained().runs.learner.obs_moments, parent)
+        moments = one(later.runs.learner.obs_moments, member)
+        found = (moments.count, moments.mean[0], moments.var[0])
+        np.testing.assert_allclose(found, merged(known, steps.raw_obs), rtol=1e-5)
     for name in ("mean", "std"):
         drift = metrics[f"debug/vecnormalize_{name}_drift"][0]
-        assert drift.shape == (5,) and jnp.isfinite(drift).all()
+        assert drift.shape == (5,) and (drift > 0).all()
 
 
 def test_an_evolved_population_is_restored_as_it_was(tmp_path):
