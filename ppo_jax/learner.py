@@ -10,7 +10,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import diagnostics, moments, networks, return_scale, returns, rollout, tree
+from ppo_jax import (
+    counting,
+    diagnostics,
+    moments,
+    networks,
+    return_scale,
+    returns,
+    rollout,
+    tree,
+)
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.return_scale import ReturnScale
@@ -251,9 +260,9 @@ def _count(
 ) -> Counters:
     failed = (outcome.taken == 0) & (outcome.failed > 0)
     return Counters(
-        updates=counters.updates + 1,
-        skipped_steps=counters.skipped_steps + outcome.failed,
-        quarantined=counters.quarantined + jnp.sum(~steps.valid),
-        failure_streak=jnp.where(failed, counters.failure_streak + 1, 0),
-        episodes=counters.episodes + episodes,
+        updates=counting.add(counters.updates),
+        skipped_steps=counting.add(counters.skipped_steps, outcome.failed),
+        quarantined=counting.add(counters.quarantined, jnp.sum(~steps.valid)),
+        failure_streak=jnp.where(failed, counting.add(counters.failure_streak), 0),
+        episodes=counting.add(counters.episodes, episodes),
     )

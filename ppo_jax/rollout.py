@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import moments, tree
+from ppo_jax import counting, moments, tree
 from ppo_jax.component import require
 from ppo_jax.critics import pessimistic
 from ppo_jax.distributions import Distribution
@@ -138,7 +138,7 @@ def _step(
         group=timestep.group,
         cost=timestep.cost,
         episode_return=actor.episode_return + timestep.reward,
-        episode_length=actor.episode_length + 1,
+        episode_length=counting.add(actor.episode_length),
     )
     actor = Actor(
         env_state=env_state,

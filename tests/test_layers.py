@@ -13,6 +13,7 @@ LAYERS = (
     ("reductions", "tables", "types"),
     (
         "component",
+        "counting",
         "deferred",
         "files",
         "job",

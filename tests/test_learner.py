@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import critics, learner, networks, rollout
+from ppo_jax import controllers, critics, learner, networks, rollout, terms
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.objective import forward
+from ppo_jax.optimizers import VGS, AdaptiveUPGD
 from ppo_jax.pbt import population
 from ppo_jax.schedules import Progress
 
@@ -126,6 +127,58 @@ def test_microbatches_add_up():
         whole.runs.learner.params,
         parts.runs.learner.params,
     )
+
+
+MOST = 2**31 - 1
+
+
+def nearly_full(state):
+    """A state all of whose counts are one below the largest number."""
+    return jax.tree.map(
+        lambda x: jnp.full_like(x, MOST - 1) if x.dtype == jnp.int32 else x, state
+    )
+
+
+def after_full_counts(config, learns=True):
+    """A member that began with nearly full counts, three updates later."""
+    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
+    params = jax.tree.map(lambda x: x if learns else jnp.nan * x, run.learner.params)
+    full = nearly_full((run.learner.memories, run.learner.opt_state))
+    run = run.replace(
+        learner=run.learner.replace(params=params, memories=full[0], opt_state=full[1]),
+        counters=nearly_full(run.counters),
+    )
+    run = jax.tree.map(lambda x: x[0], run)
+    iteration = jax.jit(learner.iteration)
+    for _ in range(3):
+        run, metrics = iteration(run, jnp.zeros(()))
+    return run, metrics
+
+
+def test_counts_stop_at_the_largest_number():
+    """R-A8: of a run, of what terms remember and of optimisers; learning goes on."""
+    schedule = controllers.EntropySchedule(plateau=controllers.Plateau(window=4))
+    run, metrics = after_full_counts(
+        small(
+            terms=(terms.Surrogate(), terms.Value(), terms.AdaptiveEntropy(schedule)),
+            optimizer=AdaptiveUPGD(vgs=VGS(warmup_steps=2)),
+        )
+    )
+    assert run.counters.updates == run.counters.episodes == MOST
+    _, value, entropy = run.learner.memories
+    assert value.updates == entropy.updates == MOST
+    assert metrics["vgs/step_count"] == metrics["vgs/skipped_leaves"] + 1 == MOST
+    learned = run.learner
+    counts = jax.tree.leaves((run.counters, learned.memories, learned.opt_state))
+    assert all(x >= 0 for x in counts if x.dtype == jnp.int32)
+    assert metrics["train/n_minibatches_done"] == 4
+
+
+def test_counts_of_what_fails_stop_at_the_largest_number():
+    """R-A8: a run without a finite parameter."""
+    run, metrics = after_full_counts(small(), learns=False)
+    assert jax.tree.leaves(run.counters) == [MOST] * 5
+    assert metrics["error/failure_streak"] == MOST
 
 
 def test_truncation_is_bootstrapped():

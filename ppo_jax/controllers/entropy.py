@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax import counting, tree
 from ppo_jax.component import component, require, require_range
 from ppo_jax.schedules import rise
 from ppo_jax.types import Array, Metrics, PyTree
@@ -115,13 +115,13 @@ class EntropySchedule:
             explained_variance: Of the update's returns `[]`; the streak of bad updates
                 stays as it was where this is not finite.
         """
-        window, updates = state.window, state.updates + 1
+        window, updates = state.window, counting.add(state.updates)
         started_at = state.started_at
         if self.plateau is not None:
             window = jnp.append(window[1:], entropy)
             starts = (started_at < 0) & self.plateau.reached(window, updates)
             started_at = jnp.where(starts, updates, started_at)
-        streak = jnp.where(explained_variance < 0, state.bad_streak + 1, 0)
+        streak = jnp.where(explained_variance < 0, counting.add(state.bad_streak), 0)
         known = jnp.isfinite(explained_variance)
         streak = jnp.where(known, streak, state.bad_streak)
         new = EntropyState(window, updates, started_at, streak)

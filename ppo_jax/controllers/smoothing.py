@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ppo_jax import counting
 from ppo_jax.component import component, require, require_range
 from ppo_jax.types import Array
 
@@ -54,7 +55,7 @@ class MovingAverage(Smoothing):
         return _Window(jnp.zeros(self.window), jnp.zeros((), jnp.int32))
 
     def update(self, state: _Window, x: Array) -> _Window:
-        return _Window(jnp.append(state.last[1:], x), state.count + 1)
+        return _Window(jnp.append(state.last[1:], x), counting.add(state.count))
 
     def value(self, state: _Window) -> Array:
         return state.last.sum() / jnp.clip(state.count, 1, self.window)
@@ -86,7 +87,8 @@ class Ema(Smoothing):
 
     def update(self, state: _Average, x: Array) -> _Average:
         moved = (1 - self.rate) * state.value + self.rate * x
-        return _Average(jnp.where(state.count == 0, x, moved), state.count + 1)
+        value = jnp.where(state.count == 0, x, moved)
+        return _Average(value, counting.add(state.count))
 
     def value(self, state: _Average) -> Array:
         return state.value

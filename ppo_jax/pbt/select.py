@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ppo_jax import counting
 from ppo_jax.component import component, require_range
 from ppo_jax.types import Array, Key
 
@@ -199,7 +200,7 @@ class Readiness:
         """
         count = ready.sum()
         enough = count >= jnp.floor(ready.shape[0] * self.share + 1e-4)
-        waited = jnp.where(enough, 0, waited + 1)
+        waited = jnp.where(enough, 0, counting.add(waited))
         fallback = (waited >= self.max_wait) & (count >= self.min_ready)
         waited = jnp.where(fallback, 0, waited)
         return Round(enough | fallback, fallback, waited)

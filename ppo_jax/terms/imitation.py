@@ -153,7 +153,7 @@ class Imitation(Term):
         require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
 
     def init(self) -> Array:
-        """Updates so far, by which draws differ."""
+        """Updates so far, by which draws differ: not a count, it may wrap."""
         return jnp.zeros((), jnp.int32)
 
     def prepare(self, memory: Array, rollout: Rollout) -> tuple[PyTree, Metrics]:

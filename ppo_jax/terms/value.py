@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from ppo_jax import counting
 from ppo_jax.component import component, require, require_range
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
@@ -87,7 +88,8 @@ class Value(Term):
 
     def update(self, memory: _Memory, metrics: Metrics) -> _Memory:
         explained = metrics["train/explained_variance"]
-        return _Memory(memory.updates + 1, memory.explained_variance.update(explained))
+        updates = counting.add(memory.updates)
+        return _Memory(updates, memory.explained_variance.update(explained))
 
 
 def _of_each_critic(loss: Array) -> Metrics:

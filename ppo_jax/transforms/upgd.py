@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
+from ppo_jax import counting
 from ppo_jax.component import require_number
 from ppo_jax.transforms.noise import (
     NoiseScale,
@@ -214,7 +215,7 @@ def gate_by_utility(
         dtypes = jax.tree.map(lambda g: g.dtype, updates)
         gradients = optax.tree.cast(updates, jnp.float32)
         params = optax.tree.cast(params, jnp.float32)
-        count = jnp.asarray(optax.safe_increment(state.count))
+        count = counting.add(state.count)
         utility = jax.tree.map(
             lambda u, g, w: beta * u + (1 - beta) * (-g * w),
             *(state.utility, gradients, params),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax import counting, tree
 from ppo_jax.component import require_number
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -301,8 +301,8 @@ def _observe(
     )
     skipped = jax.tree.map(lambda _, leaf: 1 - leaf[0], updates, observed)
     return state._replace(
-        count=optax.safe_increment(state.count),
-        skipped=state.skipped + sum(jax.tree.leaves(skipped)),
+        count=counting.add(state.count),
+        skipped=counting.add(state.skipped, sum(jax.tree.leaves(skipped))),
         weight=weight,
         mean=mean,
         variance=variance,

@@ -168,6 +168,14 @@ def test_stopping_equals_running_only_the_first_steps():
     np.testing.assert_allclose(got, params, rtol=1e-6)
 
 
+def test_a_moving_average_outlives_its_count():
+    """R-A8: the mean of 2, 3 and 7."""
+    average = MovingAverage(window=3)
+    state = average.init()._replace(last=jnp.array([1.0, 2.0, 3.0]))
+    state = average.update(state._replace(count=jnp.int32(2**31 - 1)), 7.0)
+    assert average.value(state) == 4.0 and state.count == 2**31 - 1
+
+
 def test_moving_average_by_hand():
     average, state, got = MovingAverage(window=3), MovingAverage(window=3).init(), []
     assert average.value(state) == 0

@@ -421,6 +421,15 @@ def test_a_member_is_ready_once_it_has_ended_episodes():
     assert generation.ready.all()
 
 
+def test_a_member_stays_ready_however_many_episodes_it_has_ended():
+    """P4, R-A8."""
+    members = with_episodes(plain_members(), [2**31 - 1] * MEMBERS)
+    later, metrics = advance(members)
+    assert (metrics["episodes/count"].sum(axis=0) > 0).all()
+    _, generation = evolve(PLAIN.pbt, later)
+    assert generation.ready.all()
+
+
 def broken(members, member):
     """One member's weights are not finite."""
     learner = members.runs.learner
