@@ -151,7 +151,7 @@ def after_full_counts(config, learns=True):
     run = jax.tree.map(lambda x: x[0], run)
     iteration = jax.jit(learner.iteration)
     for _ in range(3):
-        run, metrics = iteration(run, jnp.zeros(()))
+        run, metrics = iteration(run, Progress.at(0.0))
     return run, metrics
 
 

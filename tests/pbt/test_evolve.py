@@ -292,7 +292,7 @@ def test_normalisers_go_on_after_a_copy(strategy):
     after, _ = following(strategy)
     later, metrics = advance(after, updates=1)
     for member, parent in enumerate(PARENT):
-        _, _, steps = lived(one(after.runs, member), jnp.zeros(()))
+        _, _, steps = lived(one(after.runs, member), Progress.at(0.0))
         known = one(trained().runs.learner.obs_moments, parent)
         moments = one(later.runs.learner.obs_moments, member)
         found = (moments.count, moments.mean[0], moments.var[0])
