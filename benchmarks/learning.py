@@ -1,81 +1,107 @@
 """Do twin quantile critics with value clipping learn as fast as a scalar critic?
 
     python benchmarks/learning.py
+    python benchmarks/learning.py --table
 
-trains both on CartPole and on Pendulum, all seeds of each in one program, evaluates
-them at intervals, and prints after how many environment steps the mean return of an
-evaluation first reaches the target: the median over seeds with a bootstrapped interval.
+The first trains both on CartPole and on Pendulum, all seeds of each in one program,
+evaluates them at intervals, and keeps after how many environment steps the mean return
+of an evaluation first reached the target. Both print the table of what is kept: the
+median over seeds with a bootstrapped interval, and every seed.
 """
 
 import argparse
 import dataclasses
+import json
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import records
 
 from ppo_jax import Config, terms, training
 from ppo_jax.critics import PerQuantile, Quantile
 from ppo_jax.pbt import population
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Progress
+from ppo_jax.sweeps import aggregate
 
-EXPERIMENTS = Path(__file__).parent.parent / "experiments"
-TARGETS = {"cartpole": 475.0, "pendulum": -200.0}
-EVALUATIONS, EPISODES = 50, 32
-CLIP_EPS = 0.7
-"""In units of the return scale, which both kinds of critic have."""
+HERE = Path(__file__).parent
+TARGETS = {"CartPole": 475.0, "Pendulum": -200.0}
+EVALUATIONS = 50
+SETTINGS = {"steps": 500_000, "episodes": 32, "quantiles": 32, "clip_eps": 0.7}
+"""Of a run, an evaluation and a critic; `clip_eps` is in units of the return scale,
+which both kinds of critic have."""
 
 
 def main() -> None:
-    """Trains both kinds of critic on both tasks and prints the table."""
+    """Trains both kinds of critic on both tasks, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--table", action="store_true", help="train nothing")
+    parser.add_argument("--results", type=Path, default=HERE / "results/learning.json")
     options = parser.parse_args()
-    print("| task | target | critic | steps to it, median | 95 % | reached |")
-    print("|---|---|---|---|---|---|", flush=True)
+    if not options.table:
+        records.write(options.results, SETTINGS, list(measure(options.seeds)))
+    print("\n".join(table(records.read(options.results))))
+
+
+def measure(seeds: int) -> Iterator[dict[str, Any]]:
+    """Steps of every seed to the target, by task and critic; None: never."""
     for task, target in TARGETS.items():
-        config = runpy.run_path(str(EXPERIMENTS / f"{task}.py"))["config"]
+        path = HERE.parent / "experiments" / f"{task.lower()}.py"
         scalar = dataclasses.replace(
-            config, total_timesteps=500_000, return_scale=ReturnNormalization()
+            runpy.run_path(str(path))["config"],
+            total_timesteps=SETTINGS["steps"],
+            return_scale=ReturnNormalization(),
         )
-        for name, config in (("scalar", scalar), ("twin quantile", twins(scalar))):
-            steps = steps_to(target, config, options.seeds)
-            low, high = interval(steps)
-            print(
-                f"| {task} | {target:g} | {name} | {shown(median(steps))} "
-                f"| {shown(low)} to {shown(high)} "
-                f"| {np.isfinite(steps).sum()} of {steps.size} |",
-                flush=True,
-            )
+        for critic, config in (("scalar", scalar), ("twin quantile", twins(scalar))):
+            row = {
+                "task": task,
+                "target": target,
+                "critic": critic,
+                "steps_between": between(config) * config.steps_per_update,
+                "steps": [
+                    int(steps) if np.isfinite(steps) else None
+                    for steps in steps_to(target, config, seeds)
+                ],
+            }
+            print(json.dumps(row), flush=True)
+            yield row
 
 
 def twins(config: Config) -> Config:
     """The same experiment with twin quantile critics and value clipping."""
     objective = (
-        dataclasses.replace(term, clip_eps=CLIP_EPS)
+        dataclasses.replace(term, clip_eps=SETTINGS["clip_eps"])
         if isinstance(term, terms.Value)
         else term
         for term in config.terms
     )
-    critic = Quantile(32, clip=PerQuantile())
+    critic = Quantile(SETTINGS["quantiles"], clip=PerQuantile())
     return dataclasses.replace(
         config, critic=critic, num_critics=2, terms=tuple(objective)
     )
 
 
+def between(config: Config) -> int:
+    """Updates between two evaluations."""
+    return max(config.num_updates // EVALUATIONS, 1)
+
+
 def steps_to(target: float, config: Config, seeds: int) -> np.ndarray:
     """Environment steps until an evaluation reaches the target, `[seeds]`; or ∞."""
     members = population.init(config, jax.random.split(jax.random.key(0), seeds))
-    length = max(config.num_updates // EVALUATIONS, 1)
+    length = between(config)
     reached = np.full(seeds, np.inf)
     for done in range(0, config.num_updates, length):
         progress = Progress.of(done + np.arange(length), config.num_updates)
         count = min(length, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
-        returns, _ = training.evaluate(members, config, done, EPISODES)
+        returns, _ = training.evaluate(members, config, done, SETTINGS["episodes"])
         steps = (done + count) * config.steps_per_update
         there = returns.mean(axis=1) >= target
         reached = np.where(there, np.minimum(reached, steps), reached)
@@ -84,21 +110,38 @@ def steps_to(target: float, config: Config, seeds: int) -> np.ndarray:
     return reached
 
 
-def interval(steps: np.ndarray) -> tuple[float, float]:
-    """Bootstrapped 95 % interval of the median; ends may be ∞."""
-    draws = np.random.default_rng(0).choice(steps, (10_000, steps.size))
-    medians = np.sort(median(draws))
-    return medians[250], medians[-251]
+def table(record: dict[str, Any]) -> Iterator[str]:
+    """Lines of a markdown table, below one that says how it was measured."""
+    yield records.caption(record)
+    yield ""
+    yield (
+        "| task | target | critic | steps, median | 95 % | steps between evaluations "
+        "| evaluations, by seed |"
+    )
+    yield "|---|--:|---|--:|---|--:|---|"
+    for row in record["rows"]:
+        steps = np.array([np.inf if x is None else x for x in row["steps"]])
+        low, high = aggregate.interval(lambda x: median(x[..., 0]), steps[:, None])
+        evaluations = " ".join(shown(x) for x in steps / row["steps_between"])
+        yield (
+            f"| {row['task']} | {shown(row['target'])} | {row['critic']} "
+            f"| {shown(median(steps))} | {shown(low)} to {shown(high)} "
+            f"| {shown(row['steps_between'])} | {evaluations} |"
+        )
 
 
 def median(steps: np.ndarray) -> np.ndarray:
-    """The upper one of an even number, which ∞ does no harm to, `[...]`."""
-    return np.sort(steps, axis=-1)[..., steps.shape[-1] // 2]
+    """Of an even number, half-way between the middle two: ∞ if one is, `[...]`."""
+    return np.median(steps, axis=-1)
 
 
-def shown(steps: float) -> str:
-    """A number of steps, if there is one."""
-    return f"{steps:,.0f}" if np.isfinite(steps) else "never"
+def shown(number: float) -> str:
+    """A number for readers.
+
+    >>> [shown(x) for x in (18432.0, -200.0, 2.5, np.inf)]
+    ['18,432', '−200', '2.5', '∞']
+    """
+    return f"{number:,.10g}".replace("-", "−").replace("inf", "∞")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""What benchmarks found, as it was measured: `results/*.json`, one file for each.
+
+A table in a document is made from such a file alone, under a line that says how and on
+what it was measured; `tests/test_results.py` says that they agree.
+"""
+
+import json
+import os
+import platform
+import textwrap
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ppo_jax import files
+
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "gymnax", "numpy")
+
+
+def write(path: Path, settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Keeps what was measured, and on what."""
+    record = {"settings": settings, "machine": machine(), "rows": rows}
+    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, text)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What `write` kept."""
+    return json.loads(path.read_text())
+
+
+def machine() -> dict[str, Any]:
+    """What numbers depend on besides the settings."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def caption(record: dict[str, Any]) -> str:
+    """What stands above the table: all settings, and the machine."""
+    parts = (record["settings"], record["machine"])
+    said = (", ".join(f"{k} {v}" for k, v in part.items()) for part in parts)
+    return textwrap.fill("; ".join(said), 88)

@@ -1,0 +1,133 @@
+"""`docs/results.md` says what benchmarks kept, and they keep what they found."""
+
+import copy
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+KEPT = {path.stem: path for path in sorted(BENCHMARKS.glob("results/*.json"))}
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """What the script of a name defines."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return lambda name: runpy.run_path(str(BENCHMARKS / f"{name}.py"))
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """What a script prints if it is called with options."""
+
+    def call(names, *options):
+        monkeypatch.setattr(sys, "argv", ["script", *map(str, options)])
+        names["main"]()
+        return capsys.readouterr().out
+
+    return call
+
+
+def altered(tree):
+    """All copies of a record that differ from it in a single leaf."""
+    if isinstance(tree, dict | list):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            for leaf in altered(tree[key]):
+                other = copy.copy(tree)
+                other[key] = leaf
+                yield other
+    elif isinstance(tree, str):
+        yield f"{tree}0"
+    else:
+        yield 1 if tree is None else tree + 1
+
+
+def test_altered_records():
+    assert list(altered({"a": [2, None], "b": "x"})) == [
+        {"a": [3, None], "b": "x"},
+        {"a": [2, 1], "b": "x"},
+        {"a": [2, None], "b": "x0"},
+    ]
+
+
+def test_there_are_results():
+    assert "learning" in KEPT
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_document_says_what_was_kept(name, script, printed):
+    table = printed(script(name), "--table")
+    assert f"\n\n{table}\n" in (ROOT / "docs" / "results.md").read_text()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_table_shows_everything_that_was_kept(name, script):
+    """Whatever is changed in the file, another document would be due."""
+    table = script(name)["table"]
+    record = json.loads(KEPT[name].read_text())
+    others = ["\n".join(table(other)) for other in altered(record)]
+    assert len(others) > 30
+    assert "\n".join(table(record)) not in others
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([30, 10, 20], 20),
+        ([40, 10, 30, 20], 25),
+        ([np.inf, 10, 20], 20),
+        ([np.inf, 10, np.inf], np.inf),
+        ([np.inf, 10, 30, 20], 25),
+        ([np.inf, 10, np.inf, 20], np.inf),
+        ([np.inf, np.inf], np.inf),
+    ],
+)
+def test_medians_by_hand(steps, expected, script):
+    """A seed that never arrives is above all others."""
+    median = script("learning")["median"]
+    assert median(np.array(steps)) == expected
+    np.testing.assert_array_equal(median(np.array([steps, steps])), [expected] * 2)
+
+
+def test_a_table_by_hand(script):
+    """Of three draws of three seeds two are the least with probability 7 / 27."""
+    row = {
+        "task": "Walk",
+        "target": -2.5,
+        "critic": "scalar",
+        "steps_between": 1000,
+        "steps": [4000, None, 2000],
+    }
+    record = {"settings": {"episodes": 3}, "machine": {"cores": 2}, "rows": [row]}
+    assert list(script("learning")["table"](record))[-1] == (
+        "| Walk | −2.5 | scalar | 4,000 | 2,000 to ∞ | 1,000 | 4 ∞ 2 |"
+    )
+
+
+@pytest.fixture
+def short(script, monkeypatch):
+    """The script on CartPole alone, with two updates and two evaluations."""
+    names = script("learning")
+    monkeypatch.delitem(names["TARGETS"], "Pendulum")
+    monkeypatch.setitem(names["SETTINGS"], "steps", 2048)
+    monkeypatch.setitem(names["SETTINGS"], "episodes", 2)
+    return names
+
+
+@pytest.mark.parametrize(("target", "steps"), [(501.0, None), (0.0, 1024)])
+def test_what_is_found_is_kept(target, steps, short, printed, monkeypatch, tmp_path):
+    """A target that nobody can reach, and one that everybody has."""
+    monkeypatch.setitem(short["TARGETS"], "CartPole", target)
+    kept = tmp_path / "new" / "learning.json"
+    found = printed(short, "--seeds", 2, "--results", kept)
+    record = json.loads(kept.read_text())
+    assert [row["critic"] for row in record["rows"]] == ["scalar", "twin quantile"]
+    assert [row["steps"] for row in record["rows"]] == [[steps, steps]] * 2
+    assert record["settings"]["steps"] == 2048
+    assert record["machine"]["cores"] >= 1
+    assert found.endswith(printed(short, "--table", "--results", kept))
