@@ -5,14 +5,13 @@ what it was measured; `tests/test_results.py` says that they agree.
 """
 
 import json
-import os
 import platform
 import textwrap
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import files
+from ppo_jax import files, job
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "gymnax", "numpy")
 
@@ -33,7 +32,7 @@ def read(path: Path) -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """What numbers depend on besides the settings."""
     return {
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": job.cores(),
         "processor": platform.machine(),
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},

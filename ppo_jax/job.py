@@ -40,13 +40,13 @@ def prepare() -> None:
     runs a program, and waits for what the program hands to the same pool. By default
     the pool has as many threads as there are cores: all of them may wait for ever.
     """
-    cores = _cores()
+    available = cores()
     settings: Any = jax.config
     devices = max(_forced_devices(), settings.jax_num_cpu_devices)
     if devices < 1:
-        devices = cores
+        devices = available
         settings.update("jax_num_cpu_devices", devices)
-    os.environ.setdefault("NPROC", str(cores + devices))
+    os.environ.setdefault("NPROC", str(available + devices))
 
 
 def join(
@@ -155,7 +155,7 @@ def _leave(status: int, message: str, hint: str) -> None:
     os._exit(status)
 
 
-def _cores() -> int:
+def cores() -> int:
     """Those that this process may run on, where the system says so."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
