@@ -13,6 +13,7 @@ ones. Expect what `docs/results.md` says.
 import argparse
 import json
 import runpy
+import sys
 from pathlib import Path
 
 import jax
@@ -117,15 +118,22 @@ def table(found):
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def main():
-    """Trains and attacks; prints the table and leaves it in a folder."""
-    parser = argparse.ArgumentParser(description="agents with and without SA-PPO")
+def parse_arguments(argv):
+    """The options of this script, and the experiment with what the others override."""
+    parser = argparse.ArgumentParser(
+        description="agents with and without SA-PPO", allow_abbrev=False
+    )
     parser.add_argument("experiment", type=Path)
     parser.add_argument("--eps", type=float, nargs="+", required=True)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("runs/sa_gain"))
-    options, overrides = parser.parse_known_args()
-    config = experiment.load(options.experiment, overrides, "sa_gain.py")
+    options, overrides = parser.parse_known_args(argv)
+    return options, experiment.load(options.experiment, overrides, "sa_gain.py")
+
+
+def main():
+    """Trains and attacks; prints the table and leaves it in a folder."""
+    options, config = parse_arguments(sys.argv[1:])
     learners, untrained = train(config, options.seeds)
     lines, verdicts = [], {}
     for eps in options.eps:

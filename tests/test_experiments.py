@@ -136,6 +136,14 @@ def test_what_training_under_attack_is_worth(kind):
     assert found.shape == (2, 3)
 
 
+def test_one_seed_is_not_a_number_of_seeds():
+    """`--seed` is a field of the experiment, whose agents are others."""
+    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
+    argv = [str(FOLDER / "sa_cartpole.py"), "--seed", "7", "--eps", "1.25"]
+    options, config = script["parse_arguments"](argv)
+    assert (options.seeds, config.seed) == (8, 7)
+
+
 def test_verdicts_by_hand():
     script = runpy.run_path(str(FOLDER / "sa_gain.py"))
     found = {
