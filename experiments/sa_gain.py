@@ -139,9 +139,10 @@ def main():
     for eps in options.eps:
         found, chance = attacked(learners, untrained, eps)
         verdicts[eps] = verdict(found, chance)
-        lines += [f"\nε = {eps:g}\n", *table(found), ""]
-        lines += [f"- {what}: {x:.3g}" for what, x in verdicts[eps].items()]
-        print("\n".join(lines[-len(found) - 12 :]), flush=True)
+        block = [f"\nε = {eps:g}\n", *table(found), ""]
+        block += [f"- {what}: {x:.3g}" for what, x in verdicts[eps].items()]
+        print("\n".join(block), flush=True)
+        lines += block
     options.out.mkdir(parents=True, exist_ok=True)
     name = options.experiment.stem
     (options.out / f"{name}.md").write_text("\n".join(lines) + "\n")

@@ -79,9 +79,9 @@ def hashed_normal(key: Key, shape: tuple[int, ...]) -> Array:
     The key seeds a 32-bit finaliser: some twenty integer operations per number, where
     `jax.random.normal` encrypts a counter and inverts the error function. On a
     processor that is the difference between noise that costs several of Adam's steps
-    and noise that is nearly free. The distribution function differs from the normal one
-    by at most 0.005, the kurtosis is 2.85, and no number is beyond ±4.9. Made for
-    perturbing weights: do not draw keys, secrets or tails from it.
+    and noise that costs one of them or less. The distribution function differs from
+    the normal one by at most 0.005, the kurtosis is 2.85, and no number is beyond ±4.9.
+    Made for perturbing weights: do not draw keys, secrets or tails from it.
 
     References:
         Wellons, `Hash function prospector
