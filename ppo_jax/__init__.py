@@ -19,7 +19,7 @@ from ppo_jax import (
 from ppo_jax.config import Config
 from ppo_jax.pbt import PBT
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.space import Choice, LogUniform, Uniform
+from ppo_jax.space import Choice, LogUniform, NearOne, Uniform
 
 __version__ = "0.1.0"
 
@@ -28,6 +28,7 @@ __all__ = [
     "Choice",
     "Config",
     "LogUniform",
+    "NearOne",
     "ReturnNormalization",
     "Uniform",
     "adversaries",

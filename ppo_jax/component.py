@@ -8,17 +8,20 @@ structure, for which a program is compiled.
 
 import copy
 import dataclasses
-import difflib
+import functools
 import types
 import typing
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
-import typeguard
+from jax.lax import convert_element_type
 
-from ppo_jax.types import Array, PyTree
+from ppo_jax.coercion import coerced, fits
+from ppo_jax.suggestion import unknown
+from ppo_jax.types import PyTree
 
 T = TypeVar("T")
 
@@ -44,13 +47,17 @@ def component(cls: type[T]) -> type[T]:
     """Makes a class a frozen dataclass and a pytree whose floats are its data.
 
     Arguments are checked when a component is constructed, and not when JAX rebuilds
-    one from traced leaves. A class checks its ranges in `validate`. A subclass of a
-    component is decorated too.
+    one from traced leaves. A class checks its ranges in `validate`, and says in
+    `advise`, line by line, what is possible but odd. A subclass of a component is
+    decorated too.
 
     Raises:
-        TypeError: At construction, if a value does not have its field's type, or if
-            the class is an undecorated subclass of a component; at decoration, if the
-            class has a `__post_init__`.
+        TypeError: At construction, if there is no such field, if a value does not have
+            its field's type, or if the class is an undecorated subclass of a component;
+            at decoration, if the class has a `__post_init__`.
+
+    Warns:
+        UserWarning: At construction, of what the class advises against.
 
     >>> @component
     ... class Clip:
@@ -67,15 +74,11 @@ def component(cls: type[T]) -> type[T]:
     kind: Any = cls
     kind.__post_init__ = _check
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
-    kind.__component_hints__ = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
-    only_host = {field.name for field in dataclasses.fields(kind) if _is_host(field)}
-    data = [
-        name
-        for name in names
-        if name not in only_host and _is_data(kind.__component_hints__[name])
-    ]
-    static = [name for name in names if name not in data]
+    kind.__init__ = _constructor(kind.__init__)
+    hints = kind.__component_hints__ = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    data = [f.name for f in fields if not _is_host(f) and _is_data(hints[f.name])]
+    static = [field.name for field in fields if field.name not in data]
 
     def flatten_with_keys(node):
         keys = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
@@ -140,6 +143,25 @@ def numbers(tree: PyTree) -> dict[str, Any]:
     return {_join(path): leaf for path, leaf in leaves}
 
 
+def children(node: Any) -> dict[str, Any]:
+    """The fields of a component, or the items of a tuple that has any, by name."""
+    if is_component(node):
+        fields = dataclasses.fields(node)
+        return {field.name: getattr(node, field.name) for field in fields}
+    if isinstance(node, tuple) and any(map(is_component, node)):
+        return {str(i): item for i, item in enumerate(node)}
+    return {}
+
+
+def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values and all fields of components among them, by path, outer ones first."""
+    found = {}
+    for name, value in values.items():
+        found[prefix + name] = value
+        found |= descendants(children(value), f"{prefix}{name}.")
+    return found
+
+
 def replace_at(tree: T, path: str, value: Any) -> T:
     """The same component with another number at `path`; its range is not checked.
 
@@ -148,9 +170,7 @@ def replace_at(tree: T, path: str, value: Any) -> T:
     """
     known = numbers(tree)
     if path not in known:
-        close = difflib.get_close_matches(path, known, n=1, cutoff=0.0)
-        hint = f"; the closest is {close[0]!r}" if close else ""
-        raise KeyError(f"no number is called {path!r}{hint}")
+        raise KeyError(unknown("number", path, known))
     return jax.tree_util.tree_map_with_path(
         lambda key, leaf: value if _join(key) == path else leaf, tree
     )
@@ -180,7 +200,8 @@ def as_arrays(tree: T) -> T:
 
     Weak types would be a second signature, and so a second compilation.
     """
-    return jax.tree.map(_strong_float32, tree)
+    strong = jnp.dtype("float32")
+    return jax.tree.map(lambda x: convert_element_type(jnp.asarray(x), strong), tree)
 
 
 def program(tree: T) -> T:
@@ -212,10 +233,6 @@ def program(tree: T) -> T:
     return jax.tree.map(blank, tree, is_leaf=is_component)
 
 
-def _strong_float32(x: Any) -> Array:
-    return jax.lax.convert_element_type(jnp.asarray(x), jnp.dtype("float32"))
-
-
 def _join(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
@@ -233,48 +250,48 @@ def _is_data(hint: Any) -> bool:
     return False
 
 
-def _check(self: Any) -> None:
-    """Checks types field by field, then the ranges that the class knows."""
-    if not is_component(self):
+def _constructor(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that says which field is close to one that there is not."""
+
+    @functools.wraps(init)
+    def construct(self: Any, *args: Any, **given: Any) -> None:
         name = type(self).__name__
-        raise TypeError(f"{name}: a subclass of a component needs @component as well")
+        if not is_component(self):
+            said = "a subclass of a component needs @component as well"
+            raise TypeError(f"{name}: {said}")
+        known = {
+            field.name: given.get(field.name, field.default)
+            for field in dataclasses.fields(self)
+        }
+        for field in given.keys() - known.keys():
+            said = unknown("field", field, descendants(known))
+            raise TypeError(f"{name}: {said}")
+        init(self, *args, **given)
+
+    return construct
+
+
+def _check(self: Any) -> None:
+    """Checks types field by field, then what the class knows of ranges and oddities."""
     for field in dataclasses.fields(self):
         convert = field.metadata.get("converter", lambda value: value)
         value = convert(getattr(self, field.name))
         hint = self.__component_hints__[field.name]
-        object.__setattr__(self, field.name, _coerce(self, field.name, hint, value))
+        object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
     if validate := getattr(self, "validate", None):
         validate()
+    for said in getattr(self, "advise", tuple)():
+        # Whoever constructs it: behind `construct` and the dataclass's own __init__.
+        warnings.warn(said, stacklevel=4)
 
 
-def _coerce(owner: Any, name: str, hint: Any, value: Any) -> Any:
-    """The value if it has the annotated type; whole numbers become floats."""
-    stand_in = value
-    if _is_data(hint):
-        value = jax.tree.map(_as_float, value)
-        stand_in = jax.tree.map(_stand_in, value)
-    try:
-        typeguard.check_type(
-            stand_in,
-            hint,
-            collection_check_strategy=typeguard.CollectionCheckStrategy.ALL_ITEMS,
-        )
-    except typeguard.TypeCheckError:
+def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
+    """The value of a field, once it has the annotated type."""
+    value = coerced(hint, given)
+    if not fits(hint, value):
         expected = hint.__name__ if isinstance(hint, type) else str(hint)
         raise TypeError(
             f"{type(owner).__name__}.{name}: expected {expected}, "
-            f"got {value!r} ({type(value).__name__})"
-        ) from None
+            f"got {given!r} ({type(given).__name__})"
+        )
     return value
-
-
-def _as_float(leaf: Any) -> Any:
-    whole = isinstance(leaf, int) and not isinstance(leaf, bool)
-    return float(leaf) if whole else leaf
-
-
-def _stand_in(leaf: Any) -> Any:
-    """What a leaf is checked as: an array is a number, a truth value is not."""
-    if hasattr(leaf, "dtype"):
-        return 0.0
-    return ... if isinstance(leaf, bool) else leaf

@@ -1,7 +1,9 @@
 """The experiment: one component that says everything."""
 
+import collections
 import dataclasses
 import warnings
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -10,24 +12,22 @@ from ppo_jax import networks
 from ppo_jax.adversaries import Adversary, Regularizer
 from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import (
-    checked,
     component,
     converted,
     host,
-    replace_at,
     require,
     require_number,
     require_range,
 )
 from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
-from ppo_jax.envs.api import Env, make
-from ppo_jax.networks import ActorCritic, Network
+from ppo_jax.envs.api import Env
+from ppo_jax.envs.gymnax import make
+from ppo_jax.networks import ActorCritic, Cnn, Network
 from ppo_jax.opponents import Opponent
 from ppo_jax.optimizers import Adam, Optimizer
 from ppo_jax.pbt.config import PBT
 from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.space import Space
 from ppo_jax.standardization import OverAll, Standardization
 from ppo_jax.terms import Entropy, Imitation, RobustKL, Surrogate, Term, Value
 from ppo_jax.types import PyTree
@@ -85,8 +85,9 @@ class Config:
         TypeError: At construction, for a value of another type.
 
     Warns:
-        UserWarning: At construction, for a population with one learning rate for all,
-            and for an opponent or adversary of observations that are not normalised.
+        UserWarning: At construction, for terms of which none says what the policy
+            should do, or two are of a kind, a population with one learning rate for
+            all, and an opponent or adversary of observations that are not normalised.
     """
 
     env: Env = converted(make)
@@ -123,6 +124,8 @@ class Config:
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""
+        if self.pbt is not None:
+            self.pbt.require_names(self)
         for name in (
             *("num_envs", "num_steps", "num_epochs", "num_minibatches"),
             *("num_microbatches", "num_critics", "eval_phases", "eval_episodes"),
@@ -137,11 +140,14 @@ class Config:
         require_range(self, "gamma", "a number in (0, 1]", lambda x: 0 < x <= 1)
         require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
+        require(bool(self.terms), "Config.terms", self.terms, "a term to learn from")
         self._validate_shapes()
+        if isinstance(self.network.torso, Cnn):
+            self.network.torso.require_fit(self._obs_spec())
         self._validate_critic()
         self._validate_demonstrations()
         self._validate_adversary()
-        self._validate_raw_observations()
+        self._validate_perturbed()
         require(
             0 <= self.holdout_envs < self.num_envs,
             *("Config.holdout_envs", self.holdout_envs),
@@ -150,7 +156,28 @@ class Config:
         for term in self.terms:
             term.check(self)
         if self.pbt is not None:
-            self._validate_space(self.pbt.space)
+            with warnings.catch_warnings(action="ignore"):
+                single = dataclasses.replace(self, pbt=None)
+            self.pbt.require_ends(single)
+
+    def advise(self) -> Iterator[str]:
+        """Says what of the experiment is possible but odd."""
+        kinds = collections.Counter(type(term).__name__ for term in self.terms)
+        if not any(term.guides for term in self.terms):
+            only = ", ".join(kinds)
+            yield f"Config.terms: none says what the policy should do, only {only}"
+        for kind, count in kinds.items():
+            if count > 1:
+                yield f"Config.terms: {count} of {kind} add up; metrics are the last's"
+        for name in ("opponent", "adversary"):
+            if getattr(self, name) is not None and self.obs_clip is None:
+                yield (
+                    f"Config.{name}: observations are not normalised (obs_clip is "
+                    "None), so that its eps is in their own units"
+                )
+        if self.pbt and "optimizer.learning_rate" not in self.pbt.space.paths:
+            said = "without optimizer.learning_rate all members keep the same one"
+            yield f"Config.pbt.space: {said}, {self.optimizer.learning_rate}"
 
     def _validate_shapes(self) -> None:
         chunk = self.chunk
@@ -222,36 +249,14 @@ class Config:
             lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
         )
 
-    def _validate_raw_observations(self) -> None:
-        """Checks what is to be perturbed, if anything is, and warns of its units."""
+    def _validate_perturbed(self) -> None:
+        """Checks that there is something to be perturbed, if anything is to be."""
         for name in ("opponent", "adversary"):
-            if getattr(self, name) is None or self.obs_clip is not None:
-                continue
-            leaves = jax.tree.leaves(self._obs_spec())
-            floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
-            expected = f"observations with floats, or an obs_clip, for the {name}"
-            require(any(floats), "Config.env", self.env, expected)
-            warnings.warn(
-                f"Config.{name}: observations are not normalised (obs_clip is None), "
-                "so that its eps is in their own units",
-                stacklevel=5,  # Whoever constructs the config.
-            )
-
-    def _validate_space(self, space: Space) -> None:
-        """Checks that there are such numbers, and that the ends are possible ones."""
-        single = dataclasses.replace(self, pbt=None)
-        for path, range_ in space.ranges:
-            for end in range_.ends:
-                try:
-                    checked(replace_at(single, path, end))
-                except (KeyError, ValueError) as error:
-                    raise ValueError(f"Config.pbt.space: {error.args[0]}") from None
-        if "optimizer.learning_rate" not in space.paths:
-            warnings.warn(
-                "Config.pbt.space: without optimizer.learning_rate all members keep "
-                f"the same one, {self.optimizer.learning_rate}",
-                stacklevel=5,  # Whoever constructs the config.
-            )
+            if getattr(self, name) is not None and self.obs_clip is None:
+                leaves = jax.tree.leaves(self._obs_spec())
+                floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
+                expected = f"observations with floats, or an obs_clip, for the {name}"
+                require(any(floats), "Config.env", self.env, expected)
 
     @property
     def chunk(self) -> int:

@@ -4,11 +4,13 @@ A run directory holds a copy of the file, the overrides and a description of eve
 field, so that it can be evaluated and resumed by itself.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
 import json
 import runpy
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -18,11 +20,12 @@ import tyro
 from tyro import constructors
 
 from ppo_jax import files
+from ppo_jax.coercion import coerced
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
 from ppo_jax.terms import Demonstrations
 
-_WITH_ARRAYS = constructors.ConstructorRegistry()
+_RULES = constructors.ConstructorRegistry()
 
 
 class ExperimentError(Exception):
@@ -67,14 +70,16 @@ def load_with_names(
         config = names.get("config")
         if not isinstance(config, Config):
             raise ExperimentError(f"{path}: expected a Config named `config`")
-        config = tyro.cli(
-            Config,
-            default=config,
-            args=overrides,
-            prog=f"{command} {path}",
-            config=(tyro.conf.AvoidSubcommands,),
-            registry=_WITH_ARRAYS,
-        )
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            config = tyro.cli(
+                Config,
+                default=config,
+                args=overrides,
+                prog=f"{command} {path}",
+                config=(tyro.conf.AvoidSubcommands,),
+                registry=_RULES,
+            )
     except (ValueError, TypeError) as error:
         raise ExperimentError(str(error)) from error
     package = importlib.import_module("ppo_jax")
@@ -209,7 +214,37 @@ def differences(old: dict, new: dict) -> dict[str, str]:
     }
 
 
-@_WITH_ARRAYS.primitive_rule
+def _say(message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line, without a place in code that is not the user's."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+@_RULES.primitive_rule
+def _integers(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Integers may be written as numbers without a fraction, such as 1e6."""
+    if info.type is not int:
+        return None
+
+    def read(args: list[str]) -> int:
+        for kind in (int, float):
+            with contextlib.suppress(ValueError):
+                value = coerced(int, kind(args[0]))
+                if isinstance(value, int):
+                    return value
+        raise ValueError(f"{args[0]!r} is no whole number")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=read,
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+@_RULES.primitive_rule
 def _arrays(
     info: constructors.PrimitiveTypeInfo,
 ) -> constructors.PrimitiveConstructorSpec | None:

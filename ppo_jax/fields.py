@@ -2,26 +2,23 @@
 
 import collections
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ppo_jax.component import is_component
+from ppo_jax.component import children, descendants
+from ppo_jax.suggestion import unknown
 
 T = TypeVar("T")
 
 
-def paths(tree: Any, prefix: str = "") -> list[str]:
+def paths(tree: Any) -> list[str]:
     """The paths of all fields of a component, outer ones first.
 
     >>> from ppo_jax.schedules import Linear, Warmup
     >>> paths(Warmup(then=Linear()))
     ['fraction', 'then', 'then.final']
     """
-    found = []
-    for name, value in _parts(tree).items():
-        found += [prefix + name, *paths(value, f"{prefix}{name}.")]
-    return found
+    return [*descendants(children(tree))]
 
 
 def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
@@ -41,11 +38,12 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
     >>> replace(Warmup(), {"fraction": 0.5, "then": Linear(), "then.final": 0.25})
     Warmup(fraction=0.5, then=Linear(final=0.25))
     """
-    known, inner = _parts(tree), collections.defaultdict(dict)
+    known, inner = children(tree), collections.defaultdict(dict)
     for path, value in values.items():
         head, _, rest = path.partition(".")
         if head not in known:
-            _unknown(tree, prefix, path)
+            there = [prefix + known for known in paths(tree)]
+            raise KeyError(unknown("field", prefix + path, there))
         inner[head][rest] = value
     changed = {}
     for head, below in inner.items():
@@ -54,19 +52,3 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
     if isinstance(tree, tuple):
         return tuple((known | changed).values())  # pyright: ignore
     return dataclasses.replace(tree, **changed)  # pyright: ignore
-
-
-def _parts(node: Any) -> dict[str, Any]:
-    """The fields of a component, or the items of a tuple that has any, by name."""
-    if is_component(node):
-        fields = dataclasses.fields(node)
-        return {field.name: getattr(node, field.name) for field in fields}
-    if isinstance(node, tuple) and any(map(is_component, node)):
-        return {str(i): item for i, item in enumerate(node)}
-    return {}
-
-
-def _unknown(tree: Any, prefix: str, path: str) -> None:
-    close = difflib.get_close_matches(path, paths(tree), n=1, cutoff=0.0)
-    hint = f"; the closest is {prefix + close[0]!r}" if close else ""
-    raise KeyError(f"no field is called {prefix + path!r}{hint}")

@@ -48,6 +48,9 @@ class Torso:
         """Raises a `ValueError` for a layer without units."""
         _require_sizes(f"{type(self).__name__}.hidden", self.hidden)
 
+    def require_fit(self, obs_spec: PyTree) -> None:
+        """Raises a `ValueError` for observations of which nothing would be seen."""
+
 
 @component
 class Mlp(Torso):
@@ -66,6 +69,19 @@ class Cnn(Torso):
         """Raises a `ValueError` for a layer without units."""
         _require_sizes("Cnn.channels", self.channels)
         _require_sizes("Cnn.hidden", self.hidden)
+
+    def require_fit(self, obs_spec: PyTree) -> None:
+        shapes = [x.shape for x in jax.tree.leaves(obs_spec)]
+        grids = [shape for shape in shapes if len(shape) == 3]
+        expected = "observations with grids [H, W, features]"
+        require(bool(grids), "Cnn", shapes, expected)
+        for height, width, _ in grids:
+            most = (min(height, width) - 1) // 2
+            expected = (
+                f"at most {most} layers for grids of {height}×{width}, each of which "
+                "takes 2 off height and width"
+            )
+            require(len(self.channels) <= most, "Cnn.channels", self.channels, expected)
 
 
 @component
@@ -141,6 +157,10 @@ class SigmoidHead(SquashedHead):
     """A Gaussian squashed by a sigmoid into the bounds of the actions."""
 
 
+TORSOS = (Mlp, Cnn)
+HEADS = (GaussianHead, TanhHead, SigmoidHead)
+
+
 @component
 class ActorCritic:
     """An architecture.
@@ -159,6 +179,14 @@ class ActorCritic:
     head: GaussianHead | SquashedHead = GaussianHead()
     critic_hidden: tuple[int, ...] = ()
     shared: bool = False
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for parts of one's own, which are not built."""
+        for name, kinds in (("torso", TORSOS), ("head", HEADS)):
+            part = getattr(self, name)
+            known = " or ".join(kind.__name__ for kind in kinds)
+            expected = f"{known} itself, because no other {name} can be built"
+            require(type(part) in kinds, f"ActorCritic.{name}", part, expected)
 
 
 class Output(NamedTuple):
@@ -195,7 +223,11 @@ def build(
         obs_spec: Shapes of one observation.
         critic: The kind of critic.
         num_critics: C, how many of them.
+
+    Raises:
+        ValueError: For observations of which the torso would see nothing.
     """
+    architecture.torso.require_fit(obs_spec)
     actor = _Actor(architecture, action_space)
     critics = _Critics(architecture, critic.num_outputs, num_critics)
 

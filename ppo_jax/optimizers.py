@@ -8,7 +8,7 @@ The bases of an optimiser name the links of its direction from the last to the f
 `UPGDW(Decayed, Gated, Adam)` decays what is gated of Adam's direction.
 """
 
-import warnings
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -267,7 +267,18 @@ class Gated(Optimizer):
         super().validate()
         require_range(self, "step_multiplier", "a number > 0", lambda x: x > 0)
         self.direction()
-        _warn_of_noise(self)
+
+    def advise(self) -> Iterator[str]:
+        """Says where VGS shrinks gradients in front of noise that does not shrink."""
+        sigma, vgs = self.sigma, self.vgs
+        scaled = vgs is not None and concrete(vgs.alpha) and vgs.alpha > 0
+        loud = sigma is not None and concrete(sigma) and sigma > LOUD_SIGMA
+        if scaled and loud and _noise_scale(self) is fixed:
+            name = type(self).__name__
+            yield (
+                f"{name}.noise_scale: fixed noise of sigma = {sigma} > {LOUD_SIGMA} "
+                "does not shrink when VGS scales gradients down; `relative` does"
+            )
 
     def utility_decay(self) -> float:
         """The decay of the utilities, in [0, 1)."""
@@ -344,20 +355,6 @@ def _noise_scale(optimizer: Gated) -> NoiseScale:
     if optimizer.noise_scale is not None:
         return optimizer.noise_scale
     return fixed if optimizer.vgs is None else relative
-
-
-def _warn_of_noise(optimizer: Gated) -> None:
-    """Warns if VGS shrinks gradients in front of noise that does not shrink."""
-    sigma, vgs = optimizer.sigma, optimizer.vgs
-    scaled = vgs is not None and concrete(vgs.alpha) and vgs.alpha > 0
-    loud = sigma is not None and concrete(sigma) and sigma > LOUD_SIGMA
-    if scaled and loud and _noise_scale(optimizer) is fixed:
-        name = type(optimizer).__name__
-        warnings.warn(
-            f"{name}.noise_scale: fixed noise of sigma = {sigma} > {LOUD_SIGMA} does "
-            "not shrink when VGS scales gradients down; `relative` does",
-            stacklevel=6,  # Whoever constructs the component.
-        )
 
 
 def _find(opt_state: PyTree, kind: type) -> PyTree:

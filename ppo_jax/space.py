@@ -12,10 +12,13 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import numbers, replace_at, require
+from ppo_jax.component import children, descendants, numbers, replace_at, require
+from ppo_jax.suggestion import unknown
 from ppo_jax.types import Array, Key
 
 T = TypeVar("T")
+SHARE = 0.2
+"""The most of a range that a number moves by at once, where no factor does."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,11 @@ class Range:
     def ends(self) -> tuple[float, float]:
         """The least and the largest number."""
         raise NotImplementedError
+
+    @property
+    def narrow(self) -> bool:
+        """Whether two steps by a factor cross the range, which has no middle then."""
+        return False
 
     def sample(self, key: Key) -> Array:
         """A number drawn from the range, float32 `[]`."""
@@ -72,8 +80,17 @@ class _Interval(Range):
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def perturb(self, value: Array, up: Array) -> Array:
-        return self._clipped(jnp.where(up, value * self.factor, value / self.factor))
+    @property
+    def narrow(self) -> bool:
+        return self.low * self.factor**2 > self.high
+
+    @property
+    def share(self) -> float:
+        """Share of the range that a number moves by where a factor means nothing."""
+        return min(self.factor - 1, SHARE)
+
+    def _multiplied(self, value: Array, factor: float, up: Array) -> Array:
+        return self._clipped(jnp.where(up, value * factor, value / factor))
 
     def _clipped(self, value: Array) -> Array:
         low, high = jnp.float32(self.low), jnp.float32(self.high)
@@ -87,7 +104,9 @@ class LogUniform(_Interval):
     Attributes:
         low: Least number, > 0.
         high: Largest number.
-        factor: A number is perturbed by multiplying or dividing by it.
+        factor: A number is perturbed by multiplying or dividing by it. In a range that
+            two such steps cross, it is by (high / low) to the power of factor − 1, at
+            most of a fifth.
 
     Raises:
         ValueError: At construction, for impossible numbers.
@@ -100,6 +119,10 @@ class LogUniform(_Interval):
     def __post_init__(self):
         super().__post_init__()
         require(self.low > 0, "LogUniform.low", self.low, "a number > 0")
+
+    def perturb(self, value: Array, up: Array) -> Array:
+        across = (self.high / self.low) ** self.share
+        return self._multiplied(value, across if self.narrow else self.factor, up)
 
     def sample(self, key: Key) -> Array:
         ends = math.log(self.low), math.log(self.high)
@@ -115,8 +138,8 @@ class Uniform(_Interval):
         low: Least number.
         high: Largest number.
         factor: A number is perturbed by multiplying or dividing by it. In a range that
-            is not above 0, where a ratio means nothing, it moves by (factor − 1) of the
-            range's width instead.
+            is not above 0, or that two such steps cross, it moves by (factor − 1) of
+            the range's width instead, at most by a fifth.
 
     Raises:
         ValueError: At construction, for impossible numbers.
@@ -130,10 +153,51 @@ class Uniform(_Interval):
         return self._clipped(drawn)
 
     def perturb(self, value: Array, up: Array) -> Array:
-        if self.low > 0:
-            return super().perturb(value, up)
-        step = (self.factor - 1) * (self.high - self.low)
+        if self.low > 0 and not self.narrow:
+            return self._multiplied(value, self.factor, up)
+        step = self.share * (self.high - self.low)
         return self._clipped(value + jnp.where(up, step, -step))
+
+
+@dataclasses.dataclass(frozen=True)
+class NearOne(_Interval):
+    """Numbers below 1 whose distance from it is log-uniform: γ, λ and decays.
+
+    What a discount or a decay does depends on 1 / (1 − x), the steps that it looks
+    ahead or remembers: 0.9, 0.99 and 0.999 are as far from each other.
+
+    Attributes:
+        low: Least number.
+        high: Largest number, < 1.
+        factor: A number is perturbed by dividing or multiplying its distance by it, as
+            `LogUniform` does.
+
+    Raises:
+        ValueError: At construction, for impossible numbers.
+
+    >>> range_ = NearOne(0.0, 0.9375, factor=2.0)
+    >>> [float(range_.perturb(jnp.array(0.75), up)) for up in (False, True)]
+    [0.5, 0.875]
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.high < 1, "NearOne.high", self.high, "a number < 1")
+
+    @property
+    def distance(self) -> LogUniform:
+        """The range of 1 − x."""
+        return LogUniform(1 - self.high, 1 - self.low, factor=self.factor)
+
+    @property
+    def narrow(self) -> bool:
+        return self.distance.narrow
+
+    def sample(self, key: Key) -> Array:
+        return self._clipped(1 - self.distance.sample(key))
+
+    def perturb(self, value: Array, up: Array) -> Array:
+        return self._clipped(1 - self.distance.perturb(1 - value, jnp.logical_not(up)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,10 +266,17 @@ class Space:
 
         Raises:
             KeyError: If a component has no number at one of them; the message names
-                the closest.
+                the closest, or says why there is none.
         """
+        known, fields = numbers(tree), descendants(children(tree))
         for path in self.paths:
-            replace_at(tree, path, 0.0)
+            if path in known:
+                continue
+            if path not in fields:
+                raise KeyError(unknown("number", path, known))
+            absent = "absent: give it a number from which a search can begin"
+            structure = "structure, which cannot be searched; use `ppo_jax.sweep`"
+            raise KeyError(f"{path} is {absent if fields[path] is None else structure}")
 
     def sample(self, key: Key) -> dict[str, Array]:
         """A number for every path, each from a key of its own, float32 `[]`."""

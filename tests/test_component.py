@@ -12,6 +12,7 @@ import pytest
 
 from ppo_jax.component import (
     as_arrays,
+    checked,
     component,
     converted,
     host,
@@ -144,6 +145,10 @@ def test_a_post_init_is_refused():
     ("make", "message"),
     [
         (lambda: Part(passes=1.5), "Part.passes: expected int, got 1.5 (float)"),
+        (lambda: Part(passes=True), "Part.passes: expected int, got True (bool)"),
+        (lambda: Part(passes=math.inf), "Part.passes: expected int, got inf (float)"),
+        (lambda: Part(passes=np.ones(2)), "Part.passes: expected int, got array"),
+        (lambda: Whole("a", parts=[0.5]), "Whole.parts: expected tuple"),
         (lambda: Part(rate="1"), "Part.rate: expected float, got '1' (str)"),
         (lambda: Part(rate=True), "Part.rate: expected float, got True (bool)"),
         (lambda: Part(rate=None), "Part.rate: expected float, got None (NoneType)"),
@@ -154,7 +159,7 @@ def test_a_post_init_is_refused():
         (lambda: Whole("a", parts=(0.5,)), "Whole.parts: expected tuple"),
         (lambda: Whole("a", limits=3.0), "Whole.limits: expected tuple[float, ...]"),
         (lambda: Whole("a", limits=(1, "2")), "Whole.limits: expected tuple"),
-        (lambda: Whole("a", sizes=(1, 2.0)), "Whole.sizes: expected tuple[int, ...]"),
+        (lambda: Whole("a", sizes=(1, 2.5)), "Whole.sizes: expected tuple[int, ...]"),
     ],
 )
 def test_a_wrong_type_is_named(make, message):
@@ -162,13 +167,67 @@ def test_a_wrong_type_is_named(make, message):
         make()
 
 
-def test_whole_numbers_become_floats():
-    rate, clip, limits = (
-        Part(rate=1).rate,
-        Whole("a", clip=2).clip,
-        Whole("a", limits=(1, 2)).limits,
-    )
-    assert [type(x) for x in (rate, clip, *limits)] == [float] * 4
+@pytest.mark.parametrize(
+    ("made", "value"),
+    [
+        (lambda: Part(rate=1).rate, 1.0),
+        (lambda: Part(rate=np.float32(0.25)).rate, 0.25),
+        (lambda: Part(rate=jnp.array(3)).rate, 3.0),
+        (lambda: Part(passes=1e6).passes, 1_000_000),
+        (lambda: Part(passes=np.uint8(4)).passes, 4),
+        (lambda: Part(passes=np.float64(4)).passes, 4),
+        (lambda: Part(passes=jnp.array(4.0)).passes, 4),
+        (lambda: Whole("a", clip=2).clip, 2.0),
+        (lambda: Whole("a", limits=(1, 2)).limits, (1.0, 2.0)),
+        (lambda: Whole("a", limits=[np.int32(1), 2]).limits, (1.0, 2.0)),
+        (lambda: Whole("a", sizes=[64, 3.0]).sizes, (64, 3)),
+        (lambda: Whole("a", parts=[Part()]).parts, (Part(),)),
+        (lambda: Whole("a", seed=7.0).seed, 7),
+    ],
+)
+def test_what_loses_nothing_is_taken(made, value):
+    """As Python's own numbers and tuples, so that components stay values."""
+    assert repr(made()) == repr(value)
+
+
+def test_numbers_that_are_mapped_or_traced_stay_arrays():
+    many = np.array([1.0, 2.0])
+    assert Part(rate=many).rate is many
+    traced = jax.jit(lambda x: Part(rate=x).rate + Whole("a", limits=[x]).limits[0])
+    assert traced(1.5) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Part(rat=1), "Part: no field is called 'rat'; the closest is 'rate'"),
+        (lambda: Whole("a", rat=1), "'rat'; the closest is 'part.rate'"),
+        (lambda: Whole("a", parts=(), extr=1), "'extr'; there are: name, part, "),
+        (lambda: Whole("a", spare=Other(), ekstra=1), "the closest is 'spare.extra'"),
+        (lambda: Whole("a", LIMIT=1), "the closest is 'limits'"),
+    ],
+)
+def test_a_field_that_there_is_not_is_told_by_the_closest_path(make, said):
+    """At any depth, of what was given as of defaults; the outer ones first."""
+    with pytest.raises(TypeError, match=re.escape(said)):
+        make()
+
+
+@component
+class Odd(Part):
+    """Advises against four passes."""
+
+    def advise(self):
+        if self.passes == 4:
+            yield "Odd.passes: four are many"
+
+
+def test_advice_is_a_warning_to_whoever_constructs():
+    with pytest.warns(UserWarning, match=r"^Odd\.passes: four are many$") as caught:
+        odd = Odd()
+    assert [warning.filename for warning in caught] == [__file__]
+    assert checked(odd) is odd
+    assert Odd(passes=3).passes == 3
 
 
 def test_a_range_is_checked_on_numbers_that_are_known():

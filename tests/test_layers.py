@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # From low to high; a new file is placed here. Within `losses`, files may import each
 # other.
 LAYERS = (
-    ("reductions", "tables", "types"),
+    ("coercion", "reductions", "suggestion", "tables", "types"),
     (
         "component",
         "counting",
@@ -25,6 +25,7 @@ LAYERS = (
     (
         "alerts",
         "distributions",
+        "envs.api",
         "fields",
         "losses.categorical",
         "losses.constraint",
@@ -47,7 +48,7 @@ LAYERS = (
         "controllers.divergence",
         "controllers.smoothing",
         "critics",
-        "envs.api",
+        "envs.gymnax",
         "returns",
         "space",
         "state",
@@ -122,7 +123,7 @@ LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 HOMES = {
     "flax.linen": "networks",
-    "gymnax": "envs.api",
+    "gymnax": "envs.gymnax",
     "matplotlib": "figures",
     "orbax": "checkpoint",
     "rich": "console",

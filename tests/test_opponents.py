@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, moments, networks, optimizers, rollout, terms
+from ppo_jax import learner, moments, networks, optimizers, rollout
 from ppo_jax.attacks import Fgsm, Noise, Pgd
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
@@ -156,6 +156,6 @@ def test_raw_observations_are_said():
     with pytest.warns(
         UserWarning, match=r"Config\.opponent: observations are not norm"
     ):
-        Config(env=TimeLimitChain(limit=5), opponent=Opponent(), terms=(terms.Value(),))
+        Config(env=TimeLimitChain(limit=5), opponent=Opponent())
     with pytest.raises(ValueError, match=r"Opponent\.share: expected a number in"):
         Opponent(share=1.5)

@@ -110,6 +110,7 @@ def test_a_penalty_makes_the_policy_safe(trained):
     assert (trained["averse"]["train/cvar_lambda"] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:Config.terms")
 def test_each_constraint_follows_its_own_gap():
     """PROP-13.10: two in one objective, whose metrics have the same names."""
     met, violated = (terms.CVaRConstraint(limit=limit) for limit in (-1e3, 1e3))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ppo_jax.component import component
-from ppo_jax.space import Choice, LogUniform, Range, Space, Uniform
+from ppo_jax.space import Choice, LogUniform, NearOne, Range, Space, Uniform
 
 RANGES = [
     LogUniform(1e-5, 5e-4),
@@ -17,6 +17,9 @@ RANGES = [
     Uniform(-400.0, 100.0),
     Uniform(0.0, 1.0),
     Choice((4.0, 1.0, 2.0)),
+    Uniform(0.9, 0.999),
+    LogUniform(1.0, 1.1),
+    NearOne(0.9, 0.999),
 ]
 each_range = pytest.mark.parametrize("range_", RANGES, ids=repr)
 
@@ -62,6 +65,8 @@ def test_samples_follow_their_law():
     assert stats.kstest(drawn, law).pvalue > 0.01
     drawn = np.asarray(samples(RANGES[2], keys), np.float64)
     assert stats.kstest(drawn, stats.uniform(-400, 500).cdf).pvalue > 0.01
+    drawn = np.log10(1 - np.asarray(samples(NearOne(0.9, 0.999), keys), np.float64))
+    assert stats.kstest(drawn, stats.uniform(-3, 2).cdf).pvalue > 0.01
     drawn = np.asarray(samples(RANGES[4], keys))
     counts = [np.sum(drawn == value) for value in (4.0, 1.0, 2.0)]
     assert stats.chisquare(counts).pvalue > 0.01
@@ -88,6 +93,59 @@ def test_without_a_ratio_a_neighbour_is_a_step_away():
     np.testing.assert_allclose(moved, [[-100, -400, -50], [100, -290, 100]], rtol=1e-5)
     moved = neighbours(RANGES[3], jnp.array([0.0, 0.5]))
     np.testing.assert_allclose(moved, [[0.0, 0.3], [0.2, 0.7]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("range_", "values", "moved"),
+    [
+        (Uniform(0.9, 0.999), [0.9, 0.95], [[0.9, 0.9302], [0.9198, 0.9698]]),
+        (Uniform(0.8, 1.0), [1.0, 0.9], [[0.96, 0.86], [1.0, 0.94]]),
+        (Uniform(0.9, 0.999, factor=1.1), [0.95], [[0.9401], [0.9599]]),
+        (Uniform(1.0, 3.0, factor=2.0), [2.0], [[1.6], [2.4]]),
+        (Uniform(-1.0, 1.0, factor=9.0), [0.5], [[0.1], [0.9]]),
+        (LogUniform(1.0, 1.21), [1.1], [[1.1 / 1.21**0.2], [1.1 * 1.21**0.2]]),
+    ],
+    ids=repr,
+)
+def test_a_range_that_two_factors_cross_is_moved_in_by_its_width(range_, values, moved):
+    """By (factor − 1) of it, at most a fifth; on a log-scale by that power of it."""
+    got = neighbours(range_, jnp.array(values))
+    np.testing.assert_allclose(got, moved, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("range_", "narrow"),
+    [
+        (Uniform(0.9, 0.999), True),
+        (Uniform(0.8, 1.0), True),
+        (LogUniform(1e-3, 1.4e-3), True),
+        (NearOne(0.99, 0.992), True),
+        (NearOne(0.9, 0.999), False),
+        (Uniform(0.8, 0.999, factor=1.02), False),
+        (Uniform(1.0, 1.5), False),
+        (Uniform(-0.1, 0.1), False),
+        (Uniform(-2.0, -1.9), False),
+        (Choice((0.99, 0.999)), False),
+        # The recipe's own.
+        (LogUniform(1e-5, 5e-4), False),
+        (Uniform(1e-4, 1e-2), False),
+        (Uniform(0.05, 0.3, factor=1.1), False),
+        (Uniform(0.01, 0.15, factor=1.15), False),
+        (Uniform(0.2, 0.8, factor=1.1), False),
+        (Uniform(0.01, 0.5), False),
+    ],
+    ids=repr,
+)
+def test_a_range_is_narrow_if_two_factors_cross_it(range_, narrow):
+    assert range_.narrow == narrow
+
+
+def test_near_one_a_neighbour_is_a_factor_nearer_or_farther():
+    """1 − x is multiplied or divided."""
+    values = np.array([0.95, 0.99, 0.998])
+    down, up = neighbours(NearOne(0.9, 0.999), jnp.asarray(values, jnp.float32))
+    np.testing.assert_allclose(1 - down, (1 - values) * 1.2, rtol=1e-3)
+    np.testing.assert_allclose(1 - up, (1 - values) / 1.2, rtol=1e-3)
 
 
 def test_a_choice_moves_to_the_next_one_and_never_around():
@@ -120,6 +178,9 @@ def test_a_space_names_numbers_by_path():
     wrong = Space.of({"inner.rat": Uniform(0.0, 1.0)})
     with pytest.raises(KeyError, match=r"closest is 'inner\.rate'"):
         wrong.require_in(Outer())
+    structure = Space.of({"inner.size": Uniform(0.0, 1.0)})
+    with pytest.raises(KeyError, match=r"inner\.size is structure, .* `ppo_jax.sweep`"):
+        structure.require_in(Outer())
 
 
 def test_samples_of_a_space_are_independent():
@@ -150,6 +211,7 @@ def test_spaces_are_hashable_and_compared_by_value():
         lambda: Uniform(0.0, 1.0, resample=1.5),
         lambda: LogUniform(0.0, 1.0),
         lambda: LogUniform(-1.0, 1.0),
+        lambda: NearOne(0.9, 1.0),
         lambda: Choice((1.0,)),
         lambda: Choice((1.0, 1.0)),
         lambda: Choice((1.0, np.nan)),

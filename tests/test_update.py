@@ -746,6 +746,7 @@ def test_skipped_steps_do_not_hold_the_schedule_back():
     np.testing.assert_allclose(metrics["train/learning_rate"], 0.025, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Config.terms")
 def test_the_entropy_bonus_makes_the_policy_less_certain():
     """R-E10: an update by the bonus alone raises the entropy."""
     config = experiment(

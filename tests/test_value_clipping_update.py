@@ -31,6 +31,7 @@ KINDS = {
         **SUPPORT, clip=critics.MeanAndVariance(factor=1.05)
     ),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:Config.terms")  # Values alone.
 COEF, RATE, WIDE, NARROW = 0.7, 2.0, 1e6, 0.02
 FORESEEN = terms.CVaRConstraint(
     0.4, limit=5.0, learning_rate=0.1, max_dual=9.0, estimate=terms.Predicted()

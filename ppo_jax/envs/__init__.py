@@ -1,7 +1,7 @@
 """Environments behind one protocol, and `check` for a test of yours.
 
-`api` has the protocol, `wrappers` change an environment, `probes` are environments with
-known answers, and `faults` break one on purpose.
+`api` has the protocol, `gymnax` those of gymnax, `wrappers` change an environment,
+`probes` are environments with known answers, and `faults` break one on purpose.
 """
 
 from ppo_jax.envs.api import (
@@ -10,14 +10,13 @@ from ppo_jax.envs.api import (
     Box,
     Discrete,
     Env,
-    Gymnax,
     MultiDiscrete,
     Timestep,
-    make,
     outcome,
 )
 from ppo_jax.envs.check import check
 from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs.gymnax import Gymnax, make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
 
 __all__ = [

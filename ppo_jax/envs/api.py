@@ -1,22 +1,17 @@
-"""One protocol for environments, and gymnax ≥ 1.0 behind it.
+"""One protocol for environments.
 
 An environment is a component: its floats are numbers like any other, so a population
 can be spread over them. All functions take one environment; callers `jax.vmap`.
 """
 
-import difflib
-import functools
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax import tree
-from ppo_jax.component import component, require
-from ppo_jax.deferred import deferred
+from ppo_jax.component import component
 from ppo_jax.types import Array, Key, PyTree
 
 NEVER = 2**31 - 1
@@ -172,81 +167,6 @@ class Env:
         return timestep._replace(obs=obs, final_obs=timestep.obs), state
 
 
-@component
-class Gymnax(Env):
-    """An environment of gymnax ≥ 1.0; make yours known with `gymnax.register`.
-
-    Steps may say more in `info`: `weight`, `cost` and `group`, as in `Timestep`. An
-    environment with a method `action_mask(state, params)` has its actions masked.
-
-    Raises:
-        ValueError: At construction, for an id that gymnax does not know.
-    """
-
-    id: str = "CartPole-v1"
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for an unknown id."""
-        known = _gymnax().registered_envs
-        if self.id not in known:
-            close = difflib.get_close_matches(self.id, known, n=1, cutoff=0.0)
-            expected = f"an id that gymnax knows; the closest is {close[0]!r}"
-            require(False, "Gymnax.id", self.id, expected)
-
-    @property
-    def action_space(self) -> ActionSpace:
-        return _load(self.id).action_space
-
-    @property
-    def min_steps_to_truncation(self) -> int:
-        return _load(self.id).limit or 1
-
-    @property
-    def max_episode_steps(self) -> int | None:
-        return _load(self.id).limit
-
-    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
-        env, params, *_ = _load(self.id)
-        return strong(env.reset(key, params))
-
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
-        env, params, *_ = _load(self.id)
-        action = action.reshape(env.action_space(params).shape)
-        obs, state, reward, terminated, truncated, info = env.step(
-            key, state, action, params
-        )
-        said = {"reward": reward, "terminated": terminated, "truncated": truncated}
-        said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
-        scalars = {name: jnp.reshape(value, ()) for name, value in said.items()}
-        timestep = outcome(info["final_observation"], **scalars)
-        return timestep._replace(obs=strong(obs)), strong(state)
-
-    def action_mask(self, state: PyTree) -> Array | None:
-        env, params, *_ = _load(self.id)
-        masks = getattr(env, "action_mask", None)
-        return None if masks is None else jnp.asarray(masks(state, params), bool)
-
-
-def make(env: Env | str) -> Env:
-    """An environment from a gymnax id; an `Env` is returned as it is.
-
-    Raises:
-        ValueError: If gymnax does not know the id; the message names the closest one.
-        TypeError: If it is neither an id nor an `Env`.
-
-    >>> make("CartPole-v1").action_space
-    Discrete(n=2)
-    """
-    if isinstance(env, str):
-        return Gymnax(env)
-    if not isinstance(env, Env):
-        raise TypeError(
-            f"env: expected an Env or a gymnax id, got {env!r}; an environment of "
-            "gymnax gets an id with gymnax.register"
-        )
-    return env
-
-
 def strong(state: PyTree) -> PyTree:
     """Arrays without weak types, which would make a loop's carry change its type.
 
@@ -261,51 +181,3 @@ def strong(state: PyTree) -> PyTree:
         return jax.lax.convert_element_type(x, x.dtype)
 
     return jax.tree.map(convert, state)
-
-
-class _Loaded(NamedTuple):
-    env: Any
-    params: Any
-    action_space: ActionSpace
-    limit: int | None  # Steps to truncation, where gymnax counts them.
-
-
-@functools.cache
-def _gymnax() -> Any:
-    """Imports gymnax at first use, without what only its pictures need.
-
-    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time.
-    """
-    with deferred("seaborn", "matplotlib.pyplot"):
-        import gymnax
-
-    return gymnax
-
-
-@functools.cache
-def _load(env_id: str) -> _Loaded:
-    """Makes an environment once: gymnax compiles anew for every instance."""
-    gymnax = _gymnax()
-    base = gymnax.environments.environment.Environment
-    # The first call may be inside a trace, whose tracers must not be cached.
-    with jax.ensure_compile_time_eval():
-        env, params = gymnax.make(env_id)
-        space = _action_space(env_id, env.action_space(params))
-    counts = getattr(type(env), "is_truncated", None) is base.is_truncated
-    limit = math.ceil(params.max_steps_in_episode) if counts else None
-    return _Loaded(env, params, space, limit)
-
-
-def _action_space(env_id: str, space: Any) -> ActionSpace:
-    """Translates an action space of gymnax."""
-    if hasattr(space, "n"):
-        return Discrete(int(space.n))
-    if hasattr(space, "nvec"):
-        return MultiDiscrete(tuple(int(n) for n in space.nvec))
-    if not hasattr(space, "low"):
-        raise ValueError(f"{env_id}: expected one space for actions, got {space!r}")
-    low, high = (
-        tuple(np.broadcast_to(bound, space.shape).astype(float).ravel().tolist())
-        for bound in (space.low, space.high)
-    )
-    return Box(low, high)

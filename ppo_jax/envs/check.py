@@ -11,8 +11,9 @@ from typing import Any
 import jax
 
 from ppo_jax.component import is_component, require
-from ppo_jax.envs.api import ActionSpace, Box, Discrete, Env, MultiDiscrete, make
+from ppo_jax.envs.api import ActionSpace, Box, Discrete, Env, MultiDiscrete
 from ppo_jax.envs.behaviour import NUM_RESETS, play, read
+from ppo_jax.envs.gymnax import make
 from ppo_jax.envs.traces import brief, habits, opened, trace_methods, weak_types
 
 FACTS = ("action_space", "min_steps_to_truncation", "max_episode_steps")

@@ -1,13 +1,21 @@
 """Population-based training as one component."""
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from ppo_jax.component import component, concrete, converted, host, require
+from ppo_jax.component import (
+    checked,
+    component,
+    concrete,
+    converted,
+    host,
+    replace_at,
+    require,
+)
 from ppo_jax.pbt.exploit import Reinitialize, Strategy
 from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
 from ppo_jax.pbt.select import Readiness, Selector, Truncation
 from ppo_jax.space import Space
+from ppo_jax.suggestion import unknown
 
 
 @component
@@ -28,9 +36,8 @@ class Fitness:
             ValueError: If there is no such metric; the message names the closest.
         """
         if self.metric not in metrics:
-            close = difflib.get_close_matches(self.metric, metrics, n=1, cutoff=0.0)
-            known = f"a metric, for example {close[0]!r}" if close else "a metric"
-            require(False, f"{type(self).__name__}.metric", self.metric, known)
+            said = unknown("metric", self.metric, metrics)
+            raise ValueError(f"{type(self).__name__}.metric: {said}")
         return self.score(metrics[self.metric])
 
     def score(self, value: float) -> float:
@@ -75,6 +82,9 @@ class PBT:
         ValueError: At construction, for impossible numbers.
         TypeError: At construction, for a value of another type.
 
+    Warns:
+        UserWarning: At construction, for a range that is hardly wider than its factor.
+
     References:
         Jaderberg et al., `Population Based Training of Neural Networks
         <https://arxiv.org/abs/1711.09846>`_, 2017.
@@ -100,3 +110,28 @@ class PBT:
                 *("PBT.selector.ratio", self.selector.ratio),
                 f"at least 1 / size = 1 / {self.size}, so that somebody copies",
             )
+
+    def advise(self) -> Iterator[str]:
+        """Says where hardly anything but the ends of a range would be searched."""
+        for path, range_ in self.space.ranges:
+            if range_.narrow:
+                yield (
+                    f"PBT.space: {path}: two steps by its factor cross {range_}, so "
+                    "it moves by a share of that range; NearOne suits numbers near 1"
+                )
+
+    def require_names(self, config: object) -> None:
+        """Raises a `ValueError` if an experiment has no number that is searched."""
+        try:
+            self.space.require_in(config)
+        except KeyError as error:
+            raise ValueError(f"PBT.space: {error.args[0]}") from None
+
+    def require_ends(self, config: object) -> None:
+        """Raises a `ValueError` if an end of a range is impossible in an experiment."""
+        for path, range_ in self.space.ranges:
+            for end in range_.ends:
+                try:
+                    checked(replace_at(config, path, end))
+                except ValueError as error:
+                    raise ValueError(f"PBT.space: {error.args[0]}") from None

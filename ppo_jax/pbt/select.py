@@ -86,7 +86,7 @@ class Truncation(Selector):
     ([1, 1, 2, 3], [True, False, False, False])
     """
 
-    ratio: float = 0.2
+    ratio: float = 0.25
 
     def validate(self) -> None:
         """Raises a `ValueError` for a ratio outside of (0, 0.5]."""

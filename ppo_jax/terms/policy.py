@@ -68,6 +68,7 @@ class Entropy(Term):
     """
 
     coef: float = 0.01
+    guides = False
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context
@@ -81,6 +82,7 @@ class AdaptiveEntropy(Term):
     """A bonus for the entropy whose coefficient decays, waits, and rises in trouble."""
 
     schedule: EntropySchedule = EntropySchedule()
+    guides = False
 
     def init(self) -> EntropyState:
         return self.schedule.init()
@@ -115,6 +117,7 @@ class Kl(Term):
 
     coef: float = 0.0
     divergence: Divergence = ClosedForm()
+    guides = False
 
     def validate(self) -> None:
         """Raises a `ValueError` for a negative coefficient."""
@@ -142,6 +145,7 @@ class KlPenalty(Term):
 
     controller: KlPid = KlPid(target=0.02)
     divergence: Divergence = K3()
+    guides = False
 
     @property
     def reads_old_policy(self) -> bool:

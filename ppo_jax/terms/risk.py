@@ -305,6 +305,7 @@ class PredictedCVaR(Term):
 
     coef: float = 0.5
     alpha: float = 0.05
+    guides = False
 
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range."""

@@ -26,6 +26,7 @@ class RobustKL(Term):
     """
 
     coef: float = 0.1
+    guides = False
 
     def validate(self) -> None:
         """Raises a `ValueError` for a negative coefficient."""

@@ -1,7 +1,7 @@
 """What a term of the objective is, what it sees, and what it may remember."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 
@@ -88,6 +88,9 @@ class Term:
     adapts remembers arrays from update to update, which are checkpointed and copied
     with the learner.
     """
+
+    guides: ClassVar[bool] = True
+    """Whether it says what the policy should do, not only how, or what it is worth."""
 
     def check(self, config: Any) -> None:
         """Checks that it fits an experiment; called when one is constructed.

@@ -44,6 +44,7 @@ class Value(Term):
     clip_eps: float | None = None
     gate: ClipGate | None = None
     poor: PoorValueScale | None = None
+    guides = False
 
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range, or a gate of nothing."""

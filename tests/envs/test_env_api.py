@@ -14,6 +14,7 @@ from gymnax.wrappers.purerl import GymnaxWrapper
 from ppo_jax import envs
 from ppo_jax.component import component
 from ppo_jax.envs import api, probes
+from ppo_jax.envs import gymnax as behind
 
 HANDFUL = (
     "CartPole-v1",
@@ -39,6 +40,12 @@ def record(env, action, steps, key):
     obs, state = env.reset(key_reset)
     run = jax.jit(lambda state, keys: jax.lax.scan(step, state, keys)[1])
     return obs, run(state, jax.random.split(key_steps, steps))
+
+
+def forget():
+    """Drops the environments that were made."""
+    behind._make.cache_clear()
+    behind._load.cache_clear()
 
 
 @pytest.mark.parametrize("env_id", HANDFUL)
@@ -67,7 +74,7 @@ def test_every_other_environment_of_gymnax_keeps_the_protocol(env_id):
 )
 def test_action_spaces_are_static_even_inside_a_program(env_id, space):
     env = envs.make(env_id)
-    api._load.cache_clear()  # So that it is made in the middle of a trace.
+    forget()  # So that it is made in the middle of a trace.
     seen = []
     jax.eval_shape(lambda: seen.append(env.action_space))
     assert seen == [space] == [env.action_space]
@@ -113,7 +120,7 @@ def test_deep_sea_terminates_and_truncates_at_once(key):
 
 def test_an_environment_made_inside_a_program_can_be_used_outside(key):
     env = envs.make("DeepSea-bsuite")
-    api._load.cache_clear()
+    forget()
     inside, _ = jax.jit(env.reset)(key)
     outside, _ = env.reset(key)
     assert (inside == outside).all()

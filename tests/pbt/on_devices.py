@@ -15,7 +15,7 @@ from ppo_jax import (
     PBT,
     Config,
     LogUniform,
-    Uniform,
+    NearOne,
     controllers,
     networks,
     terms,
@@ -38,7 +38,7 @@ CONFIG = Config(
     terms=(terms.Surrogate(), terms.Value()),
     early_stop=controllers.KlStop(target=0.02),
     total_timesteps=3200,
-    pbt=PBT({RATE: LogUniform(1e-4, 1e-2), "gamma": Uniform(0.9, 0.99)}, size=SIZE),
+    pbt=PBT({RATE: LogUniform(1e-4, 1e-2), "gamma": NearOne(0.9, 0.99)}, size=SIZE),
 )
 
 

@@ -29,7 +29,7 @@ from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.select import Selection, Selector
 from ppo_jax.return_scale import ReturnNormalization
 from ppo_jax.schedules import Progress
-from ppo_jax.space import LogUniform, Space, Uniform
+from ppo_jax.space import LogUniform, NearOne, Space, Uniform
 from ppo_jax.state import Population
 
 RATE = "optimizer.learning_rate"
@@ -531,6 +531,62 @@ def test_survivors_may_explore():
     assert_same(one(before.params, kept), one(after.runs.learner.params, kept))
 
 
+NEAR_ONE = {"gamma": Uniform(0.9, 0.999), "gae_lambda": NearOne(0.8, 0.999)}
+RECIPE = {
+    RATE: LogUniform(1e-5, 5e-4),
+    "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+}
+
+
+@functools.cache
+def explored():
+    """Numbers `[G, P]` before and after generations in which all members move."""
+    with pytest.warns(UserWarning, match="gamma: two steps by its factor cross"):
+        pbt = PBT(
+            NEAR_ONE | RECIPE,
+            size=16,
+            movers=Everyone(),
+            readiness=Readiness(min_episodes=0.0),
+        )
+    members, before, after = initial(small(pbt=pbt)), [], []
+    for seed in range(40):
+        members = rated(members, np.random.default_rng(seed).permutation(16))
+        numbers = pbt.space.read(members.runs.learner.config)
+        members, generation = evolve(pbt, members, seed)
+        assert generation.explored.all()
+        before.append(tree.take(numbers, generation.parent))
+        after.append(generation.numbers)
+    return [jax.tree.map(lambda *x: np.stack(x), *each) for each in (before, after)]
+
+
+@pytest.mark.parametrize("path", NEAR_ONE)
+def test_numbers_near_one_are_searched_between_their_ends(path):
+    """Many of them, in all parts of the range on its own scale, and none stays."""
+    range_, found = NEAR_ONE[path], explored()[1][path]
+    low, high = np.float32(range_.ends)
+    assert ((found >= low) & (found <= high)).all()
+    assert len(np.unique(found)) > 100
+    at_end = (found == low) | (found == high)
+    assert at_end.mean() < 0.3
+    assert not at_end[-8:].all(axis=0).any()
+    scale = np.log if path == "gae_lambda" else np.asarray
+    parts = scale(1 - found.astype(np.float64))
+    ends = scale(1 - np.array(range_.ends))
+    share = np.histogram(parts, 5, (ends.min(), ends.max()))[0] / parts.size
+    assert share.min() > 0.05
+
+
+@pytest.mark.parametrize("path", RECIPE)
+def test_the_recipe_s_numbers_move_by_their_factors(path):
+    """v · f or v / f, clipped; the others were drawn anew, a quarter or a fifth."""
+    range_, (before, after) = RECIPE[path], (each[path] for each in explored())
+    moves = [before * range_.factor, before / range_.factor]
+    near = [np.isclose(after, np.clip(move, *range_.ends), 1e-5) for move in moves]
+    assert abs(1 - np.mean(near[0] | near[1]) - range_.resample) < 0.05
+    inside = (before > range_.low * 1.2) & (before < range_.high / 1.2)
+    assert abs(np.mean(near[0][inside]) - np.mean(near[1][inside])) < 0.1
+
+
 @strategies
 def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
     """P9: also the learning rate, of which a warning tells at construction."""
@@ -562,12 +618,12 @@ def test_a_searched_learning_rate_does_not_warn():
             "closest is 'optimizer.learning_rate'",
         ),
         (
-            lambda: small(pbt=PBT({"gamma": Uniform(0.9, 1.1)})),
+            lambda: small(pbt=PBT({"gamma": Uniform(0.5, 1.1)})),
             r"gamma: expected a number in \(0, 1\], got 1.1",
         ),
         (lambda: PBT({}, size=1), "PBT.size"),
         (lambda: PBT({}, interval=0), "PBT.interval"),
-        (lambda: PBT({}, size=4), r"PBT.selector.ratio: .* 1 / 4"),
+        (lambda: PBT({}, size=3), r"PBT.selector.ratio: .* 1 / 3"),
         (lambda: Readiness(min_episodes=-1.0), "min_episodes"),
     ],
 )

@@ -1,0 +1,227 @@
+"""Environments of gymnax ≥ 1.0."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.error import URLError
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.component import children, component, concrete, require
+from ppo_jax.deferred import deferred
+from ppo_jax.envs.api import (
+    ActionSpace,
+    Box,
+    Discrete,
+    Env,
+    MultiDiscrete,
+    Timestep,
+    outcome,
+    strong,
+)
+from ppo_jax.suggestion import unknown
+from ppo_jax.types import Array, Key, PyTree
+
+LIMIT = "max_steps_in_episode"
+"""The parameter that truncates an episode."""
+
+
+@component
+class Parameters:
+    """Parameters of an environment that are set; None: as gymnax has them.
+
+    Every environment has a class of its own, whose floats are numbers.
+    """
+
+    def __repr__(self) -> str:
+        return repr(_given(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _parameters, (type(self).__name__, _given(self))
+
+
+@component
+class Gymnax(Env):
+    """An environment of gymnax ≥ 1.0; make yours known with `gymnax.register`.
+
+    Steps may say more in `info`: `weight`, `cost` and `group`, as in `Timestep`. An
+    environment with a method `action_mask(state, params)` has its actions masked.
+
+    Attributes:
+        id: What gymnax calls it.
+        params: Those of its parameters that are set, by name.
+
+    Raises:
+        ValueError: At construction, for an id that gymnax does not know, an environment
+            that has to be downloaded and cannot, or another space of actions.
+        TypeError: At construction, for a parameter that there is not.
+
+    >>> Gymnax("CartPole-v1", params={"gravity": 5, "max_steps_in_episode": 9})
+    Gymnax(id='CartPole-v1', params={'max_steps_in_episode': 9, 'gravity': 5.0})
+    """
+
+    id: str = "CartPole-v1"
+    params: Parameters | Mapping[str, Any] = Parameters()
+
+    def validate(self) -> None:
+        """Raises an error for an unknown id or parameter; completes parameters."""
+        known = _gymnax().registered_envs
+        if self.id not in known:
+            said = unknown("environment of gymnax", self.id, known)
+            raise ValueError(f"Gymnax.id: {said}; any other is an Env of your own")
+        given = _given(self.params)
+        object.__setattr__(self, "params", _parameters(self.id, given))
+        if given and all(map(concrete, given.values())):
+            env, params, actions, *_ = self._load()
+            same = _action_space(self.id, env, params) == actions
+            expected = f"numbers that leave the actions {actions}"
+            require(same, "Gymnax.params", given, expected)
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self._load().action_space
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self._load().limit or 1
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return self._load().limit
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        env, params, *_ = self._load()
+        return strong(env.reset(key, params))
+
+    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+        env, params, _, shape, _ = self._load()
+        obs, state, reward, terminated, truncated, info = env.step(
+            key, state, action.reshape(shape), params
+        )
+        said = {"reward": reward, "terminated": terminated, "truncated": truncated}
+        said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
+        scalars = {name: jnp.reshape(value, ()) for name, value in said.items()}
+        timestep = outcome(info["final_observation"], **scalars)
+        return timestep._replace(obs=strong(obs)), strong(state)
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        env, params, *_ = self._load()
+        masks = getattr(env, "action_mask", None)
+        return None if masks is None else jnp.asarray(masks(state, params), bool)
+
+    def _load(self) -> "_Loaded":
+        """The environment, with structure that is compiled for, and with numbers."""
+        given = _given(self.params)
+        structure = {name: x for name, x in given.items() if isinstance(x, int)}
+        loaded = _load(self.id, tuple(structure.items()))
+        return loaded._replace(params=dataclasses.replace(loaded.params, **given))
+
+
+def make(env: Env | str) -> Env:
+    """An environment from a gymnax id; an `Env` is returned as it is.
+
+    Raises:
+        ValueError: If gymnax does not know the id; the message names the closest one.
+        TypeError: If it is neither an id nor an `Env`.
+
+    >>> make("CartPole-v1").action_space
+    Discrete(n=2)
+    """
+    if isinstance(env, str):
+        return Gymnax(env)
+    if not isinstance(env, Env):
+        raise TypeError(
+            f"env: expected an Env or a gymnax id, got {env!r}; an environment of "
+            "gymnax gets an id with gymnax.register"
+        )
+    return env
+
+
+def _given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that are set, by name."""
+    named = params if isinstance(params, Mapping) else children(params)
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
+    """Parameters of an environment, those that are not given None."""
+    return _kind(env_id)(**given)
+
+
+@functools.cache
+def _kind(env_id: str) -> type[Parameters]:
+    """The class of an environment's parameters; arrays cannot be set."""
+    params = _load(env_id, ()).params
+    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
+    types = {name: type(value) for name, value in values.items()}
+    types |= {LIMIT: int} if LIMIT in types else {}
+    hints = {
+        name: kind | None for name, kind in types.items() if kind in (bool, int, float)
+    }
+    shown = {"__annotations__": hints, "__repr__": Parameters.__repr__}
+    return component(type(env_id, (Parameters,), dict.fromkeys(hints) | shown))
+
+
+class _Loaded(NamedTuple):
+    env: Any
+    params: Any
+    action_space: ActionSpace
+    action_shape: tuple[int, ...]
+    limit: int | None  # Steps to truncation, where gymnax counts them.
+
+
+@functools.cache
+def _gymnax() -> Any:
+    """Imports gymnax at first use, without what only its pictures need.
+
+    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time.
+    """
+    with deferred("seaborn", "matplotlib.pyplot"):
+        import gymnax
+
+    return gymnax
+
+
+@functools.cache
+def _make(env_id: str) -> tuple[Any, Any]:
+    """Makes an environment once: gymnax compiles anew for every instance."""
+    # The first call may be inside a trace, whose tracers must not be cached.
+    with jax.ensure_compile_time_eval():
+        try:
+            return _gymnax().make(env_id)
+        except (URLError, ConnectionError, TimeoutError) as error:
+            said = f"{env_id!r} needs the network to download what it is made of"
+            raise ValueError(f"Gymnax.id: {said}: {error}") from error
+
+
+@functools.cache
+def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
+    """What is the same for all numbers."""
+    env, params = _make(env_id)
+    params = dataclasses.replace(params, **dict(structure))
+    base = _gymnax().environments.environment.Environment
+    counts = getattr(type(env), "is_truncated", None) is base.is_truncated
+    limit = math.ceil(params.max_steps_in_episode) if counts else None
+    actions = _action_space(env_id, env, params)
+    return _Loaded(env, params, actions, env.action_space(params).shape, limit)
+
+
+def _action_space(env_id: str, env: Any, params: Any) -> ActionSpace:
+    """The action space of gymnax as one of ours."""
+    with jax.ensure_compile_time_eval():
+        space = env.action_space(params)
+    if hasattr(space, "n"):
+        return Discrete(int(space.n))
+    if hasattr(space, "nvec"):
+        return MultiDiscrete(tuple(int(n) for n in space.nvec))
+    if not hasattr(space, "low"):
+        raise ValueError(f"{env_id}: expected one space for actions, got {space!r}")
+    low, high = (
+        tuple(np.broadcast_to(bound, space.shape).astype(float).ravel().tolist())
+        for bound in (space.low, space.high)
+    )
+    return Box(low, high)

@@ -1,0 +1,47 @@
+"""What is said of a name that is not known."""
+
+import difflib
+import textwrap
+from collections.abc import Iterable
+
+LIKE = 0.6
+"""How alike two names are, from 0 to 1, that may be mistaken for each other."""
+WIDTH = 500
+"""The most letters that names take in a message."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Says that a name is unknown, and which one is close, or what names there are.
+
+    A path is as close as any of its ends is: `learning_rate` to
+    `optimizer.learning_rate`.
+
+    Args:
+        kind: Of what there is no such name.
+        name: The name.
+        known: Names or paths that there are.
+
+    >>> unknown("number", "learning_rat", ["gamma", "optimizer.learning_rate"])
+    "no number is called 'learning_rat'; the closest is 'optimizer.learning_rate'"
+    >>> unknown("number", "beta", ["lambda", "gamma"])
+    "no number is called 'beta'; there are: lambda, gamma"
+    """
+    outer_first = sorted(known, key=lambda path: path.count("."))
+    close = max(outer_first, key=lambda path: _likeness(name, path), default=None)
+    if close is None:
+        return f"no {kind} is called {name!r}"
+    if _likeness(name, close) >= LIKE:
+        return f"no {kind} is called {name!r}; the closest is {close!r}"
+    names = textwrap.shorten(", ".join(outer_first), WIDTH, placeholder=" …")
+    return f"no {kind} is called {name!r}; there are: {names}"
+
+
+def _likeness(name: str, path: str) -> float:
+    parts = path.casefold().split(".")
+    ends = (".".join(parts[i:]) for i in range(len(parts)))
+    matcher = difflib.SequenceMatcher(b=name.casefold())
+    ratios = []
+    for end in ends:
+        matcher.set_seq1(end)
+        ratios.append(matcher.ratio())
+    return max(ratios)
