@@ -18,6 +18,7 @@ from ppo_jax import losses, tree
 from ppo_jax.attacks import Attack, Pgd, first_share
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import pessimistic
+from ppo_jax.errors import missing
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -38,7 +39,7 @@ class Target:
             clean: What it says of the true ones.
             batch: The rows.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component
@@ -155,7 +156,7 @@ class Adversary:
             batch: The minibatch.
             perturbed: What `perturb` made of its first chunks.
         """
-        raise NotImplementedError
+        raise missing(self, "forward")
 
 
 @component

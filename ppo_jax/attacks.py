@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.component import component, require, require_range
+from ppo_jax.errors import missing
 from ppo_jax.norms import Delta, LInf, Norm
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.types import Array, Key, PyTree
@@ -101,7 +102,7 @@ class Attack:
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:
         """What to add, in the ball and the bounds."""
-        raise NotImplementedError
+        raise missing(self, "perturbation")
 
     def bounded(self, delta: Delta, problem: Problem) -> Delta:
         """The perturbation, cut so that observations keep to the bounds."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component
+from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
 
 Delta = list[Array]
@@ -21,19 +22,19 @@ class Norm:
 
     def size(self, delta: Delta, axes: int) -> Array:
         """Size of every sample's perturbation, float32 `[...]`."""
-        raise NotImplementedError
+        raise missing(self, "size")
 
     def steepest(self, gradient: Delta, axes: int) -> Delta:
         """Direction of size 1 that raises a linear function most; 0 where it is 0."""
-        raise NotImplementedError
+        raise missing(self, "steepest")
 
     def project(self, delta: Delta, eps: ArrayLike, axes: int) -> Delta:
         """The nearest perturbation whose samples are of size ≤ ε."""
-        raise NotImplementedError
+        raise missing(self, "project")
 
     def sample(self, key: Key, like: Delta, axes: int) -> Delta:
         """A random perturbation of size ≤ 1."""
-        raise NotImplementedError
+        raise missing(self, "sample")
 
 
 @component

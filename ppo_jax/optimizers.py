@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from ppo_jax.component import component, concrete, require_range
+from ppo_jax.errors import missing
 from ppo_jax.schedules import Linear, Schedule
 from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
 from ppo_jax.transforms.upgd import (
@@ -282,7 +283,7 @@ class Gated(Optimizer):
 
     def utility_decay(self) -> float:
         """The decay of the utilities, in [0, 1)."""
-        raise NotImplementedError
+        raise missing(self, "utility_decay")
 
     def direction(self) -> optax.GradientTransformation:
         gate = gate_by_utility(

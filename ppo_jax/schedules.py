@@ -12,6 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component, concrete, require_range
+from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 
@@ -57,7 +58,7 @@ class Schedule:
             progress: `Progress.course`, of a learning rate `Progress.done`; may be
                 traced.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
     def held(self, progress: ArrayLike) -> Array:
         """Whether a floor keeps the factor from falling further, bool `[]`."""

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import children, descendants, numbers, replace_at, require
+from ppo_jax.errors import missing
 from ppo_jax.suggestion import unknown
 from ppo_jax.types import Array, Key
 
@@ -40,7 +41,7 @@ class Range:
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest number."""
-        raise NotImplementedError
+        raise missing(self, "ends")
 
     @property
     def narrow(self) -> bool:
@@ -49,7 +50,7 @@ class Range:
 
     def sample(self, key: Key) -> Array:
         """A number drawn from the range, float32 `[]`."""
-        raise NotImplementedError
+        raise missing(self, "sample")
 
     def perturb(self, value: Array, up: Array) -> Array:
         """A number near another one, float32 `[]`.
@@ -58,7 +59,7 @@ class Range:
             value: The other one `[]`.
             up: Which of the two neighbours, bool `[]`.
         """
-        raise NotImplementedError
+        raise missing(self, "perturb")
 
 
 @dataclasses.dataclass(frozen=True)

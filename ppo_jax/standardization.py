@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ppo_jax import returns
 from ppo_jax.component import component, require
+from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 
@@ -27,7 +28,7 @@ class Standardization:
             Advantages `[T, B]`, and where they do not vary among those that they were
             compared with, bool `[T, B]`.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component

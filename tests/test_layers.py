@@ -10,14 +10,16 @@ PACKAGE = Path(__file__).parent.parent / "ppo_jax"
 # From low to high; a new file is placed here. Within `losses`, files may import each
 # other.
 LAYERS = (
-    ("coercion", "reductions", "suggestion", "tables", "types"),
+    ("coercion", "errors", "reductions", "suggestion", "tables", "types"),
     (
+        "command",
         "component",
         "counting",
         "deferred",
         "files",
         "job",
         "metrics",
+        "script",
         "sharding",
         "sweeps.aggregate",
         "tree",

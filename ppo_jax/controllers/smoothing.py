@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ppo_jax import counting
 from ppo_jax.component import component, require, require_range
+from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 
@@ -15,15 +16,15 @@ class Smoothing:
 
     def init(self) -> Any:
         """The state before the first number."""
-        raise NotImplementedError
+        raise missing(self, "init")
 
     def update(self, state: Any, x: Array) -> Any:
         """The state after one more number `[]`."""
-        raise NotImplementedError
+        raise missing(self, "update")
 
     def value(self, state: Any) -> Array:
         """The average of what was seen, float32 `[]`; 0 before the first number."""
-        raise NotImplementedError
+        raise missing(self, "value")
 
 
 class _Window(NamedTuple):

@@ -11,6 +11,7 @@ from ppo_jax.component import (
     replace_at,
     require,
 )
+from ppo_jax.errors import missing
 from ppo_jax.pbt.exploit import Reinitialize, Strategy
 from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
 from ppo_jax.pbt.select import Readiness, Selector, Truncation
@@ -42,7 +43,7 @@ class Fitness:
 
     def score(self, value: float) -> float:
         """The fitness of a value of the metric."""
-        raise NotImplementedError
+        raise missing(self, "score")
 
 
 @component

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component
+from ppo_jax.errors import missing
 from ppo_jax.space import Range, Space
 from ppo_jax.types import Array, Key
 
@@ -14,7 +15,7 @@ class Explorer:
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
         """The next number, in the range, float32 `[]`."""
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component
@@ -56,7 +57,7 @@ class Movers:
             copied: Who copied another member, bool `[P]`.
             proceed: Whether there was a selection at all, bool `[]`.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from ppo_jax import counting
 from ppo_jax.component import component, require_range
+from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
 
 
@@ -62,7 +63,7 @@ class Selector:
             ready: Who may take part, bool `[P]`.
             keys: One per member `[P]`, so that the order of members means nothing.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from ppo_jax import losses
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import pessimistic_cvar
+from ppo_jax.errors import missing
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term
 from ppo_jax.types import Array, Metrics, PyTree
@@ -22,7 +23,7 @@ class Quantity:
 
     def __call__(self, rollout: Rollout) -> Array:
         """Samples `[T, B]`, in units of rewards."""
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component
@@ -64,7 +65,7 @@ class _Tail(Term):
 
     def coefficient(self, memory: PyTree) -> Array:
         """How much the tail weighs against the mean, `[]`."""
-        raise NotImplementedError
+        raise missing(self, "coefficient")
 
     def prepare(self, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
         outcome = self.quantity(rollout)

@@ -15,6 +15,7 @@ from ppo_jax.envs.api import (
     outcome,
     strong,
 )
+from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
 
@@ -49,7 +50,7 @@ class OneStep(Env):
 
     def pay(self, key: Key, state: PyTree, action: Array) -> Array:
         """The reward."""
-        raise NotImplementedError
+        raise missing(self, "pay")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         state = strong(self.draw(key))

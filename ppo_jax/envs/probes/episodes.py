@@ -15,6 +15,7 @@ from ppo_jax.envs.api import (
     outcome,
     strong,
 )
+from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
 
@@ -57,7 +58,7 @@ class TimeLimited(Env):
 
     def pay(self, drawn: Array, time: Array) -> dict[str, Array]:
         """The reward of the step after `time` steps, and more for `outcome`."""
-        raise NotImplementedError
+        raise missing(self, "pay")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         drawn, time = strong((self.draw(key), 0))
