@@ -14,7 +14,7 @@ from ppo_jax.envs.api import (
     Timestep,
     outcome,
 )
-from ppo_jax.envs.check import check
+from ppo_jax.envs.check import check, check_types
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnax import Gymnax, make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
@@ -33,6 +33,7 @@ __all__ = [
     "Timestep",
     "Wrapper",
     "check",
+    "check_types",
     "make",
     "outcome",
 ]

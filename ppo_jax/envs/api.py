@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.component import component
+from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
 NEVER = 2**31 - 1
@@ -121,7 +122,7 @@ class Env:
     @property
     def action_space(self) -> ActionSpace:
         """The actions that steps take; like the next two, the same for all numbers."""
-        raise NotImplementedError
+        raise missing(self, "action_space")
 
     @property
     def min_steps_to_truncation(self) -> int:
@@ -138,13 +139,13 @@ class Env:
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         """Starts an episode; returns its first observation and its state."""
-        raise NotImplementedError
+        raise missing(self, "reset")
 
     def transition(
         self, key: Key, state: PyTree, action: Array
     ) -> tuple[Timestep, PyTree]:
         """One step without a reset; `obs` is what it led to, whatever happened."""
-        raise NotImplementedError
+        raise missing(self, "transition")
 
     def action_mask(self, state: PyTree) -> Array | None:
         """Which actions are allowed in this state; None: all of them.

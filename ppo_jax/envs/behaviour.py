@@ -32,6 +32,8 @@ class Table(NamedTuple):
     """Any tree as named columns of numbers, a row per step and environment."""
 
     names: list[str]
+    leaves: list[str]
+    """What each of them is a part of."""
     values: np.ndarray
 
 
@@ -219,12 +221,13 @@ def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> list[str]:
     if not len(outside):
         return []
     row, column = outside[0]
-    others = len(np.unique(outside[:, 1])) - 1
-    more = f" (and {others} more like it)" if others else ""
+    leaves = [after.leaves[i] for i in np.unique(outside[:, 1])]
+    more = f" (and {len(leaves) - 1} more like it)" if len(leaves) > 1 else ""
+    names = tuple(dict.fromkeys(leaves))
     return [
         f"{after.names[column]}: got {values[row, column]:g} after an end{more}, "
         f"expected {low[column]:g} to {high[column]:g} as after resets; return what a "
-        "reset returns, or name what is kept on purpose in `carried`"
+        f"reset returns, or, if it is kept on purpose, check(env, carried={names})"
     ]
 
 
@@ -245,18 +248,20 @@ def _same_start(after: list[Table], begun: list[Table], ends: np.ndarray) -> lis
 
 def _table(name: str, tree: PyTree, rows: int) -> Table:
     """The leaves of a tree, whose leading axes become rows."""
-    names, columns = [], [np.zeros((rows, 0))]
+    names, leaves, columns = [], [], [np.zeros((rows, 0))]
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         column = np.asarray(leaf, np.float64).reshape(rows, -1)
         columns.append(column)
         label, width = name + jax.tree_util.keystr(path), column.shape[1]
         names += [label] if width == 1 else [f"{label}[{i}]" for i in range(width)]
-    return Table(names, np.concatenate(columns, axis=1))
+        leaves += [label] * width
+    return Table(names, leaves, np.concatenate(columns, axis=1))
 
 
 def _without(carried: tuple[str, ...], table: Table) -> Table:
     keep = [i for i, name in enumerate(table.names) if not name.startswith(carried)]
-    return Table([table.names[i] for i in keep], table.values[:, keep])
+    names, leaves = ([each[i] for i in keep] for each in table[:2])
+    return Table(names, leaves, table.values[:, keep])
 
 
 def plain(x: Array) -> Array:

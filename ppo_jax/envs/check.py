@@ -6,6 +6,7 @@ towards something else.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -14,14 +15,25 @@ from ppo_jax.component import is_component, require
 from ppo_jax.envs.api import ActionSpace, Box, Discrete, Env, MultiDiscrete
 from ppo_jax.envs.behaviour import NUM_RESETS, play, read
 from ppo_jax.envs.gymnax import make
-from ppo_jax.envs.traces import brief, habits, opened, trace_methods, weak_types
+from ppo_jax.envs.traces import (
+    Untraceable,
+    attempted,
+    habits,
+    misfits,
+    opened,
+    trace_methods,
+    weak_types,
+)
+from ppo_jax.errors import Misfit, brief, own_lines
 
+MIN_STEPS, MAX_STEPS = 256, 10_000
+"""Of play, where nobody says how many."""
 FACTS = ("action_space", "min_steps_to_truncation", "max_episode_steps")
 
 
 def check(
     env: Env | str,
-    steps: int = 256,
+    steps: int | None = None,
     num_envs: int = 4,
     seed: int = 0,
     carried: tuple[str, ...] = (),
@@ -49,23 +61,25 @@ def check(
 
     Args:
         env: An `Env`, or the id of one.
-        steps: Steps to play; more than an episode has, or resets go unchecked, which
-            gives a warning.
+        steps: Steps to play; as many as an episode can have, or resets go unchecked,
+            which gives a warning. None: as many as the environment says that an episode
+            can have, if that is 256 to 10,000.
         num_envs: Environments side by side.
         seed: Seed of the random actions and of everything in the environment.
-        carried: Parts of the state that outlive episodes on purpose, under the names
-            that findings have, for example `("state.total_bad_episodes",)`.
+        carried: Parts of the state that outlive episodes on purpose, such as a count
+            of them, under the names that findings have: bsuite's deep sea passes with
+            `("state.total_bad_episodes", "state.denoised_return")`.
 
     Raises:
-        ValueError: If anything was found; the message lists all of it. Or if there is
-            nothing to play.
+        Misfit: If anything was found; the message lists all of it.
+        ValueError: If there is nothing to play.
         TypeError: If `env` is neither an `Env` nor an id.
 
     >>> from ppo_jax.envs.probes import RiskyBandit
     >>> check(RiskyBandit(), steps=8)
     """
     env = make(env)
-    require(steps >= 1, "steps", steps, "at least 1")
+    require(steps is None or steps >= 1, "steps", steps, "at least 1")
     require(1 <= num_envs <= NUM_RESETS, "num_envs", num_envs, f"1 to {NUM_RESETS}")
     findings = _settings(env)
     if not findings:
@@ -76,22 +90,46 @@ def check(
         if fits:
             findings += [text for trace in traces for text in weak_types(trace)]
             findings += _played(env, steps, num_envs, seed, carried)
+    _refuse(env, findings)
+
+
+def check_types(env: Env) -> None:
+    """What `check` finds by tracing once: settings, types, shapes and structures.
+
+    Less than a second is enough for it, so training begins with it.
+
+    Raises:
+        Misfit: If anything was found; the message lists all of it.
+
+    >>> from ppo_jax.envs.probes import RiskyBandit
+    >>> check_types(RiskyBandit())
+    """
+    _refuse(env, _settings(env) or misfits(env) + _not_static(env))
+
+
+def _refuse(env: Env, findings: list[str]) -> None:
+    """Raises an error that lists the findings, if there are any."""
     if findings:
         count = f"{len(findings)} problem{'s' * (len(findings) > 1)}"
-        raise ValueError("\n- ".join([f"{env!r:.80}: {count}", *findings]))
+        raise Misfit("\n- ".join([f"{env!r:.80}: {count}", *findings]))
 
 
 def _settings(env: Env) -> list[str]:
     """Facts about episodes and actions are there and in range."""
-    try:
-        space, least, most = _facts(env)
-    except Exception as error:
-        return [f"{', '.join(FACTS)}: got {brief(error)}, expected all of them"]
+    findings = []
+    for name in FACTS:
+        try:
+            attempted(name, functools.partial(getattr, env, name))
+        except Untraceable as error:
+            findings.append(str(error))
+    if findings:
+        return findings
+    space, least, most = _facts(env)
     limits = {
         "min_steps_to_truncation": least,
         "max_episode_steps": 1 if most is None else most,
     }
-    findings = [
+    findings += [
         f"{name}: got {value!r}, expected an int from 1 up"
         for name, value in limits.items()
         if not isinstance(value, int) or value < 1
@@ -123,11 +161,16 @@ def _not_static(env: Env) -> list[str]:
     return findings
 
 
-def _played(env: Env, steps: int, num_envs: int, seed: int, carried: Any) -> list[str]:
+def _played(
+    env: Env, steps: int | None, num_envs: int, seed: int, carried: tuple[str, ...]
+) -> list[str]:
+    if steps is None:
+        steps = min(max(MIN_STEPS, env.max_episode_steps or 0), MAX_STEPS)
     try:
         played, again = play(env, steps, num_envs, seed)
     except Exception as error:
-        return [f"step: got {brief(error)}, expected code that jax.vmap can map"]
+        said = f"step: got {brief(error)}, expected code that jax.vmap can map"
+        return [said + own_lines(error)]
     return read(env, played, again, carried)
 
 

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.interpreters import partial_eval
 
 from ppo_jax.component import as_arrays
 from ppo_jax.envs.api import Box, Discrete, Env, MultiDiscrete, Timestep
+from ppo_jax.errors import UserError, brief, is_of_jax, kind, own_lines
 from ppo_jax.types import Array, PyTree
+
+T = TypeVar("T")
 
 SCALARS = {
     "reward": jnp.float32,
@@ -32,30 +36,87 @@ class Trace(NamedTuple):
 
 
 class Untraceable(Exception):
-    """A method that JAX cannot trace; the message is a finding."""
+    """What an environment cannot answer, or JAX not trace; the message is a finding."""
 
 
 def trace_methods(env: Env) -> tuple[list[Trace], list[str]]:
-    """Traces the methods; what they return must fit together."""
-    traces, findings = [], []
+    """Traces the methods twice; what they return must fit together."""
+    traces = []
 
     def trace(name, *args):
         traces.append(_trace(env, name, *args))
         return traces[-1].out
 
+    return traces, _listed(env, trace)
+
+
+def misfits(env: Env) -> list[str]:
+    """What the methods return that does not fit together; the quickest way to know."""
+    numbers, rebuild = opened(env)
+
+    def shapes(name, *args):
+        def call(numbers, *args):
+            return getattr(rebuild(numbers), name)(*args)
+
+        return attempted(name, lambda: jax.eval_shape(call, numbers, *args))
+
+    return _listed(env, shapes)
+
+
+def attempted(name: str, attempt: Callable[[], T]) -> T:
+    """What comes of asking an environment for something.
+
+    Raises:
+        Untraceable: If it fails; the message shows the lines that led there.
+    """
+    try:
+        return attempt()
+    except UserError as error:
+        raise Untraceable(f"{error}{own_lines(error)}") from error
+    except Exception as error:
+        expected = "no error"
+        if is_of_jax(error):
+            expected = (
+                "code that JAX can trace; numbers are arrays here: choose with "
+                "jnp.where, not with if"
+            )
+        said = f"{name}: got {brief(error)}, expected {expected}{own_lines(error)}"
+        raise Untraceable(said) from error
+
+
+def draws(env: Env) -> bool:
+    """Whether a key changes anything: how an episode begins, or where a step leads."""
+    key = jax.random.key(0)
+    _, state = jax.eval_shape(env.reset, key)
+    programs = (
+        jax.make_jaxpr(env.reset)(key),
+        jax.make_jaxpr(env.step)(key, state, _action(env)),
+    )
+    return any(_uses_first(program.jaxpr) for program in programs)
+
+
+def _uses_first(jaxpr: Any) -> bool:
+    """Whether a result depends on the first argument."""
+    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return used[0]
+
+
+def _listed(env: Env, trace: Callable[..., PyTree]) -> list[str]:
+    """All mismatches, up to the first method that cannot be traced."""
+    findings = []
     try:
         for finding in _mismatches(env, trace):
             findings.append(finding)
     except Untraceable as error:
         findings.append(str(error))
-    return traces, findings
+    return findings
 
 
 def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
     key = jax.random.key(0)
     first = trace("reset", key)
     if not (isinstance(first, tuple) and len(first) == 2):
-        yield f"reset: got {type(first).__name__}, expected (obs, state)"
+        yield f"reset: got {kind(first)}, expected (obs, state)"
         return
     obs, state = jax.tree.map(_strong_shape, first)
     names = ("transition", "step")
@@ -85,7 +146,7 @@ def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:
     """What is not as `reset` and `Timestep` have it."""
     pair = isinstance(out, tuple) and len(out) == 2
     if not (pair and isinstance(out[0], Timestep)):
-        yield f"{name}: got {type(out).__name__}, expected (Timestep, state)"
+        yield f"{name}: got {kind(out)}, expected (Timestep, state)"
         return
     timestep, after = out
     yield from _unlike(f"{name}: obs", timestep.obs, obs)
@@ -108,8 +169,8 @@ def _unlike(name: str, given: PyTree, expected: PyTree) -> Iterator[str]:
     for (path, leaf), like in zip(leaves, jax.tree.leaves(expected), strict=True):
         if (leaf.shape, leaf.dtype) != (like.shape, like.dtype):
             yield (
-                f"{name}{jax.tree_util.keystr(path)}: got {_type(leaf)}, expected "
-                f"{_type(like)}; convert it with jnp.asarray(x, dtype), reshape it"
+                f"{name}{jax.tree_util.keystr(path)}: got {kind(leaf)}, expected "
+                f"{kind(like)}; convert it with jnp.asarray(x, dtype), reshape it"
             )
 
 
@@ -158,13 +219,7 @@ def _trace(env: Env, name: str, *args: PyTree) -> Trace:
 
         return jax.make_jaxpr(call, return_shape=True)(numbers, *args)
 
-    try:
-        (first, shapes), (second, _) = program(), program()
-    except Exception as error:
-        raise Untraceable(
-            f"{name}: got {brief(error)}, expected code that JAX can trace; numbers "
-            "are arrays here: choose with jnp.where, not with if"
-        ) from error
+    (first, shapes), (second, _) = (attempted(name, program) for _ in range(2))
     out = jax.tree.unflatten(jax.tree.structure(shapes), first.out_avals)
     return Trace(name, out, (first, second))
 
@@ -194,10 +249,6 @@ def _strong_shape(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
 
 
-def _type(leaf: Any) -> str:
-    return f"{leaf.dtype}{list(leaf.shape)}"
-
-
 def _alike(a: Array, b: Array) -> bool:
     """Equal, NaN being itself; also for keys."""
     return bool(jnp.all((a == b) | ((a != a) & (b != b))))
@@ -212,9 +263,3 @@ def opened(env: Env) -> tuple[list[Array], Callable[[list[Array]], Env]]:
     """Its numbers as training has them, and the way back; jit never hashes the rest."""
     numbers, structure = jax.tree.flatten(as_arrays(env))
     return numbers, structure.unflatten
-
-
-def brief(error: Exception) -> str:
-    """An exception in one line."""
-    first, *_ = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {first}"

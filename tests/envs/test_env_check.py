@@ -1,6 +1,8 @@
 """`check` passes what is right and names what is wrong, one defect at a time."""
 
+import ast
 import dataclasses
+import re
 from typing import Any, NamedTuple
 
 import jax
@@ -206,7 +208,7 @@ def test_a_first_observation_that_is_not_finite_is_found():
         (moved(tuple), "state: got the structure"),
         (
             having(step=lambda *_: None),
-            "step: got NoneType, expected (Timestep, state)",
+            "step: got None, expected (Timestep, state)",
         ),
         (having(reset=lambda *_: jnp.ones(1)), "expected (obs, state)"),
         (
@@ -245,7 +247,8 @@ def test_an_empty_environment_is_told_what_it_lacks():
     class Empty(envs.Env):
         pass
 
-    assert "NotImplementedError" in findings(Empty())
+    said = "Empty.action_space: missing; every Env needs one of its own"
+    assert said in findings(Empty())
     still = component(
         type(
             "Still",
@@ -380,11 +383,52 @@ def test_what_is_carried_on_purpose_may_be_named():
     envs.check(Endless(), steps=32, carried=("state",))
 
 
-def test_deep_sea_carries_statistics_on_purpose():
-    found = findings("DeepSea-bsuite", steps=16)
-    assert "state.total_bad_episodes" in found
-    names = ("state.total_bad_episodes", "state.denoised_return")
-    envs.check("DeepSea-bsuite", steps=16, carried=names)
+def test_deep_sea_passes_as_the_message_shows():
+    """It carries statistics on purpose."""
+    found = findings("DeepSea-bsuite", steps=None)
+    (shown,) = re.findall(r"check\(env, carried=(\(.*\))\)", found)
+    names = ast.literal_eval(shown)
+    envs.check("DeepSea-bsuite", carried=names)
+    assert all(name in str(envs.check.__doc__) for name in names)
+
+
+@pytest.mark.parametrize("name", ["reset", "transition"])
+def test_an_exception_is_shown_with_its_line(name):
+    def fails(self, *_):
+        return 1 / 0
+
+    assert findings(having(**{name: fails})).endswith(
+        f"- {name}: got ZeroDivisionError: division by zero, expected no error\n"
+        f'  File "{__file__}", line {fails.__code__.co_firstlineno + 1}, in '
+        f"{fails.__qualname__}\n    return 1 / 0"
+    )
+
+
+def test_it_plays_to_the_limit_that_the_environment_states():
+    """R-A23: a clock that no reset restarts shows after 300 steps, not before."""
+
+    @component
+    class Long(Walk):
+        @property
+        def min_steps_to_truncation(self):
+            return 300
+
+        @property
+        def max_episode_steps(self):
+            return 300
+
+        def step(self, key, state, action):
+            before = state.time
+            timestep, state = self.transition(key, state, action)
+            over = before >= 299
+            obs, new = self.reset(key)
+            obs = jnp.where(over, obs, timestep.obs)
+            at = jnp.where(over, new.at, state.at)
+            timestep = timestep._replace(obs=obs, truncated=over)
+            return timestep, Place(at, before + 1)
+
+    with pytest.raises(ValueError, match=r"state\.time: got 300 after an end"):
+        envs.check(Long())
 
 
 def test_too_short_a_play_is_said_to_be_so():
