@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import losses
 from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.errors import missing, require_shape
 from ppo_jax.losses import Law
 from ppo_jax.return_scale import ReturnScale, preserve_outputs
 from ppo_jax.types import Array, Metrics, PyTree
@@ -43,15 +44,15 @@ class ValueDist:
 
     def mean(self) -> Array:
         """Mean of every critic's prediction, `[..., C]`."""
-        return self._said(self.critic.mean)
+        return self._said("mean", self.critic.mean)
 
     def cvar(self, alpha: ArrayLike) -> Array:
         """Mean of the worst share `alpha` of every critic's prediction, `[..., C]`."""
-        return self._said(lambda outputs: self.critic.cvar(outputs, alpha))
+        return self._said("cvar", lambda outputs: self.critic.cvar(outputs, alpha))
 
     def loss(self, target: Array) -> Array:
         """Loss of every critic against sampled returns `[...]`, `[..., C]`."""
-        return self._said(lambda outputs: self.critic.loss(outputs, target))
+        return self._said("loss", lambda outputs: self.critic.loss(outputs, target))
 
     def clip(self, old: Self, eps: ArrayLike) -> "ValueDist":
         """The prediction kept within ±`eps` of an old one, each critic's of its own.
@@ -80,9 +81,14 @@ class ValueDist:
             for i in range(count)
         ]
 
-    def _said(self, of: Callable[[PyTree], Array]) -> Array:
+    def _said(self, name: str, of: Callable[[PyTree], Array]) -> Array:
         """A number of each critic, `[..., C]`."""
-        return jnp.stack([of(outputs) for outputs in self._each()], axis=-1)
+        each, method = self._each(), f"{type(self.critic).__name__}.{name}"
+        found = [of(outputs) for outputs in each]
+        shape = jax.tree.leaves(each)[0].shape[:-1]
+        for value in found:
+            require_shape(method, value, shape, "a number per prediction")
+        return jnp.stack(found, axis=-1)
 
 
 def pessimistic(value: ValueDist) -> Array:
@@ -112,7 +118,7 @@ class Clip:
 
     def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
         """The outcomes of `new` moved to within ±`eps` of `old`, `[..., N]`."""
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component
@@ -170,11 +176,11 @@ class Critic:
     @property
     def num_outputs(self) -> int:
         """N, the numbers that one critic puts out for a state."""
-        raise NotImplementedError
+        raise missing(self, "num_outputs")
 
     def law(self, outputs: PyTree) -> Law:
         """The law that outputs stand for, `[..., N]`."""
-        raise NotImplementedError
+        raise missing(self, "law")
 
     def mean(self, outputs: PyTree) -> Array:
         """Expected return, `[..., N]` to `[...]`."""
@@ -186,7 +192,7 @@ class Critic:
 
     def loss(self, outputs: PyTree, target: Array) -> Array:
         """Loss per example, `[..., N]` and `[...]` to `[...]`."""
-        raise NotImplementedError
+        raise missing(self, "loss")
 
     def target_metrics(self, target: Array) -> Metrics:
         """What is to be known of targets `[...]` with this kind, per example."""
@@ -249,7 +255,7 @@ class Tail:
 
     def __call__(self, quantiles: Array, alpha: ArrayLike) -> Array:
         """CVaR_α of quantiles in any order, `[..., N]` to `[...]`."""
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component

@@ -26,6 +26,7 @@ from ppo_jax.return_scale import ReturnScale
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Counters, Learner, Run, Transition
 from ppo_jax.terms import Rollout
+from ppo_jax.terms.term import prepared_by, remembered_by
 from ppo_jax.types import Array, Carry, Key, Metrics, PyTree
 from ppo_jax.update import Outcome, update
 
@@ -119,7 +120,7 @@ def _batch(
     seen = Rollout(steps.reward, target, weight, unit)
     prepared, said = [], []
     for term, memory in zip(config.terms, learner.memories, strict=True):
-        examples, own = term.prepare(memory, seen)
+        examples, own = prepared_by(term, memory, seen)
         prepared.append(examples)
         said.append(own)
         metrics |= own
@@ -215,7 +216,7 @@ def _adapt(
     """
     config, old = learner.config, learner
     memories = tuple(
-        term.update(memory, metrics | own)
+        remembered_by(term, memory, metrics | own)
         for term, memory, own in zip(config.terms, learner.memories, said, strict=True)
     )
     stop = config.early_stop.update(learner.stop_memory, metrics, config.num_epochs)

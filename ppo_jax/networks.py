@@ -14,18 +14,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import recurrence, tree
+from ppo_jax import distributions, recurrence, tree
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import Critic, ValueDist
-from ppo_jax.distributions import (
-    Categorical,
-    DiagGaussian,
-    Distribution,
-    MultiCategorical,
-    SigmoidGaussian,
-    TanhGaussian,
-    mask_logits,
-)
 from ppo_jax.envs.api import ActionSpace, Box, Discrete
 from ppo_jax.recurrence import Cell, State
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
@@ -176,7 +167,7 @@ class ActorCritic:
 
     torso: Torso = Mlp()
     memory: Memory | None = None
-    head: GaussianHead | SquashedHead = GaussianHead()
+    head: GaussianHead | TanhHead | SigmoidHead = GaussianHead()
     critic_hidden: tuple[int, ...] = ()
     shared: bool = False
 
@@ -192,7 +183,7 @@ class ActorCritic:
 class Output(NamedTuple):
     """What a network says about observations `[T, B]`."""
 
-    policy: Distribution
+    policy: distributions.Distribution
     value: ValueDist
     carry: Carry
 
@@ -473,25 +464,26 @@ def _policy(
     space: ActionSpace,
     outputs: PyTree,
     mask: Array | None,
-) -> Distribution:
+) -> distributions.Distribution:
     """The distribution that an actor's outputs stand for."""
     x = outputs["head"]
     if isinstance(space, Box):
         return _gaussian(head, space, x, outputs["log_std"])
     if mask is not None:
-        x = mask_logits(x, mask)
+        x = distributions.mask_logits(x, mask)
     if isinstance(space, Discrete):
-        return Categorical(x)
+        return distributions.Categorical(x)
     ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
-    return MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
+    return distributions.MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
 
 
 def _gaussian(
     head: GaussianHead | SquashedHead, space: Box, loc: Array, rho: Array
-) -> Distribution:
+) -> distributions.Distribution:
     if isinstance(head, SquashedHead):
         scale = head.min_std + (head.max_std - head.min_std) * jax.nn.sigmoid(rho)
-        kind = TanhGaussian if isinstance(head, TanhHead) else SigmoidGaussian
+        tanh = isinstance(head, TanhHead)
+        kind = distributions.TanhGaussian if tanh else distributions.SigmoidGaussian
     else:
-        scale, kind = head.init_std * jnp.exp(rho), DiagGaussian
+        scale, kind = head.init_std * jnp.exp(rho), distributions.DiagGaussian
     return kind(loc, jnp.broadcast_to(scale, loc.shape), space.low, space.high)

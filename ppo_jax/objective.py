@@ -6,7 +6,6 @@ Sums and weights are kept apart, so that microbatches add up to the same objecti
 import functools
 from collections.abc import Callable
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -16,6 +15,7 @@ from ppo_jax.distributions import Distribution
 from ppo_jax.networks import Network
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward, Term
+from ppo_jax.terms.term import said_by
 from ppo_jax.types import Array, Metrics, Params, PyTree
 
 Look = Callable[[Replay], Forward]
@@ -62,8 +62,7 @@ def objective(
     for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
         policy = functools.partial(_policy, network, params, context.observe)
         context = context._replace(prepared=prepared, policy=policy)
-        loss, metrics = term(out, batch, context)
-        chex.assert_equal_shape([loss, *metrics.values(), batch.weight])
+        loss, metrics = said_by(term, out, batch, context)
         total += _weighted_sum(loss, batch.weight)
         said |= metrics
     sums = {

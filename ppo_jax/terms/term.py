@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
 from ppo_jax.distributions import Distribution
+from ppo_jax.errors import Misfit, kind, missing, require_shape
 from ppo_jax.moments import TINY
 from ppo_jax.return_scale import ReturnScale
 from ppo_jax.state import Batch
@@ -118,7 +120,7 @@ class Term:
         self, out: Forward, batch: Batch, context: Context
     ) -> tuple[Array, Metrics]:
         """Loss and metrics per example, `[L, b]`."""
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
     def update(self, memory: PyTree, metrics: Metrics) -> PyTree:
         """What it remembers after an update with these metrics, means `[]`.
@@ -127,3 +129,62 @@ class Term:
         """
         del metrics
         return memory
+
+
+def said_by(
+    term: Term, out: Forward, batch: Batch, context: Context
+) -> tuple[Array, Metrics]:
+    """What a term says of a minibatch.
+
+    Raises:
+        Misfit: If it is not a loss and metrics, a number per example each.
+    """
+    name = type(term).__name__
+    loss, metrics = _pair(name, term(out, batch, context), "(loss, dict of metrics)")
+    for what, value in {"loss": loss, **metrics}.items():
+        shape = batch.weight.shape
+        require_shape(f"{name}: {what}", value, shape, "a number per example")
+    return loss, metrics
+
+
+def prepared_by(term: Term, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    """What a term prepares of a rollout.
+
+    Raises:
+        Misfit: If it is not a row per step, and metrics that are one number each.
+    """
+    name, steps = f"{type(term).__name__}.prepare", rollout.weight.shape
+    said = term.prepare(memory, rollout)
+    rows, metrics = _pair(name, said, "(examples, dict of metrics)")
+    for leaf in jax.tree.leaves(rows):
+        if jnp.shape(leaf)[:2] != steps:
+            expected = f"arrays whose shape begins with {steps}, a row per step"
+            raise Misfit(f"{name}: expected {expected}, got {kind(leaf)}")
+    for what, value in metrics.items():
+        require_shape(f"{name}: {what}", value, (), "a number")
+    return rows, metrics
+
+
+def remembered_by(term: Term, memory: PyTree, metrics: Metrics) -> PyTree:
+    """What a term remembers after an update.
+
+    Raises:
+        Misfit: If it has another structure or other shapes than before.
+    """
+    after = term.update(memory, metrics)
+    if _form(after) != _form(memory):
+        old, new = (jax.tree.map(kind, tree) for tree in (memory, after))
+        name = type(term).__name__
+        raise Misfit(f"{name}.update: expected {old} as before, got {new}")
+    return after
+
+
+def _form(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
+    """The structure of a tree and the shapes in it."""
+    return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def _pair(name: str, said: Any, expected: str) -> tuple[Any, Metrics]:
+    if isinstance(said, tuple) and len(said) == 2 and isinstance(said[1], dict):
+        return said
+    raise Misfit(f"{name}: expected {expected}, got {kind(said)}")
