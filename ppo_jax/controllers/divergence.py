@@ -5,6 +5,7 @@ from typing import ClassVar
 from ppo_jax import losses
 from ppo_jax.component import component
 from ppo_jax.distributions import Distribution
+from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 
@@ -25,7 +26,7 @@ class Divergence:
             old: The policy that acted; `()` unless something reads it.
             new: The policy that learns.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component

@@ -136,7 +136,7 @@ class Estimate:
             limit: Least CVaR that is accepted.
             rollout: The rollout.
         """
-        raise NotImplementedError
+        raise missing(self, "prepare")
 
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
@@ -146,7 +146,7 @@ class Estimate:
         Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
         `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
         """
-        raise NotImplementedError
+        raise missing(self, "__call__")
 
 
 @component
