@@ -1,8 +1,6 @@
 """The experiment: one component that says everything."""
 
 import collections
-import dataclasses
-import warnings
 from collections.abc import Iterator
 
 import jax
@@ -156,9 +154,7 @@ class Config:
         for term in self.terms:
             term.check(self)
         if self.pbt is not None:
-            with warnings.catch_warnings(action="ignore"):
-                single = dataclasses.replace(self, pbt=None)
-            self.pbt.require_ends(single)
+            self.pbt.require_ends(self)
 
     def advise(self) -> Iterator[str]:
         """Says what of the experiment is possible but odd."""

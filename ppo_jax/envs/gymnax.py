@@ -155,7 +155,7 @@ def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
 @functools.cache
 def _kind(env_id: str) -> type[Parameters]:
     """The class of an environment's parameters; arrays cannot be set."""
-    params = _load(env_id, ()).params
+    _, params = _make(env_id)
     values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
     types = {name: type(value) for name, value in values.items()}
     types |= {LIMIT: int} if LIMIT in types else {}

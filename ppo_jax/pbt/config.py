@@ -1,6 +1,9 @@
 """Population-based training as one component."""
 
+import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ppo_jax.component import (
     checked,
@@ -128,11 +131,13 @@ class PBT:
         except KeyError as error:
             raise ValueError(f"PBT.space: {error.args[0]}") from None
 
-    def require_ends(self, config: object) -> None:
+    def require_ends(self, config: Any) -> None:
         """Raises a `ValueError` if an end of a range is impossible in an experiment."""
+        with warnings.catch_warnings(action="ignore"):  # It warns by itself.
+            single = dataclasses.replace(config, pbt=None)
         for path, range_ in self.space.ranges:
             for end in range_.ends:
                 try:
-                    checked(replace_at(config, path, end))
+                    checked(replace_at(single, path, end))
                 except ValueError as error:
                     raise ValueError(f"PBT.space: {error.args[0]}") from None
