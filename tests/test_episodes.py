@@ -1,0 +1,76 @@
+"""Playing whole episodes, in environments whose returns are known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax import networks
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.envs.api import Discrete, Env, outcome
+from ppo_jax.episodes import run_episodes
+from ppo_jax.pbt import population
+
+LONGEST = 6
+
+
+@component
+class Countdown(Env):
+    """Shows how many steps are left, and pays 1 for each; at most six are played.
+
+    With every step a coin is thrown, and paid as well.
+    """
+
+    coin: float = 0.0
+    shortest: int = 1
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    @property
+    def max_episode_steps(self):
+        return LONGEST
+
+    def reset(self, key):
+        left = jax.random.randint(key, (), self.shortest, self.shortest + LONGEST)
+        return left[None].astype(jnp.float32), left
+
+    def transition(self, key, state, action):
+        left = state - 1
+        paid = 1.0 + self.coin * jax.random.bernoulli(key)
+        obs = left[None].astype(jnp.float32)
+        return outcome(obs, reward=paid, terminated=left == 0), left
+
+
+def play(env, count=64):
+    config = Config(
+        env, num_steps=8, network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,)))
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    learner = jax.tree.map(lambda x: x[0], members.runs.learner)
+    returns, ended = jax.jit(lambda: run_episodes(learner, jax.random.key(1), count))()
+    return np.asarray(returns), np.asarray(ended)
+
+
+def test_only_the_first_episode_of_each_environment_counts():
+    """Environments start anew by themselves while longer episodes go on."""
+    returns, ended = play(Countdown())
+    assert ended.all()
+    assert set(returns) == {1, 2, 3, 4, 5, 6}
+
+
+def test_an_episode_is_played_to_the_limit_and_no_further():
+    """Seven steps and more are left of some: six of them are played."""
+    returns, ended = play(Countdown(shortest=6))
+    assert (returns == LONGEST).all()
+    assert ended.any() and not ended.all()
+
+
+def test_every_step_has_luck_of_its_own():
+    """Six fair coins: how many are heads is binomial."""
+    returns, _ = play(Countdown(coin=1.0, shortest=6), count=512)
+    heads = returns - LONGEST
+    expected = 512 * np.array([1, 6, 15, 20, 15, 6, 1]) / 64
+    seen = np.bincount(heads.astype(int), minlength=7)
+    assert (np.abs(seen - expected) < 5 * np.sqrt(expected)).all()
