@@ -101,7 +101,7 @@ def steps_to(target: float, config: Config, seeds: int) -> np.ndarray:
         progress = Progress.of(done + np.arange(length), config.num_updates)
         count = min(length, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
-        returns, _ = training.evaluate(members, config, done, SETTINGS["episodes"])
+        returns, _ = training.evaluate(members, config.seed, done, SETTINGS["episodes"])
         steps = (done + count) * config.steps_per_update
         there = returns.mean(axis=1) >= target
         reached = np.where(there, np.minimum(reached, steps), reached)

@@ -52,7 +52,7 @@ def train(config, evolves):
         count = min(config.pbt.interval, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
         returns, _ = training.evaluate(
-            members, config, done + count, config.eval_episodes
+            members, config.seed, done + count, config.eval_episodes
         )
         fitness = jnp.float32(returns.mean(axis=1))
         members = dataclasses.replace(members, fitness=fitness)
@@ -66,7 +66,7 @@ def search(config, episodes, evolves):
     """Returns of the best and of the median member, on fresh episodes."""
     began = time.perf_counter()
     members = train(config, evolves)
-    returns, _ = training.evaluate(members, config, SEEDS * SEEDS, episodes)
+    returns, _ = training.evaluate(members, config.seed, SEEDS * SEEDS, episodes)
     mean = returns.mean(axis=1)
     best = fittest(np.asarray(members.fitness))
     return {

@@ -17,6 +17,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax import job
+from ppo_jax.errors import UserError
 from ppo_jax.transforms import vgs
 from ppo_jax.types import PyTree
 
@@ -44,7 +45,7 @@ def _drop_echoes(
 sys.unraisablehook = _drop_echoes
 
 
-class CheckpointError(Exception):
+class CheckpointError(UserError):
     """There is no checkpoint that can be restored; the message says why."""
 
 
@@ -104,20 +105,23 @@ class Checkpointer:
         """Whether nothing was ever saved whole."""
         return not self._manager.all_steps()
 
-    def restore(self, template: PyTree, best: bool = False) -> tuple[int, Any, dict]:
-        """The newest whole checkpoint, or the best.
+    def restore(
+        self, template: PyTree, best: bool = False, asked: int | None = None
+    ) -> tuple[int, Any, dict]:
+        """The newest whole checkpoint, or the best, or the one that is asked for.
 
         Args:
             template: A population before its first update, for shapes and devices; what
                 begins anew is taken from it.
             best: Whether to prefer the fittest one.
+            asked: The update of the one to restore, and no other.
 
         Returns:
             Its update, its population and its metadata.
 
         Raises:
-            CheckpointError: If none can be read, or one has other leaves, or statistics
-                of a newer version.
+            CheckpointError: If none can be read, or there is none such, or one has
+                other leaves, or statistics of a newer version.
 
         Warns:
             UserWarning: If statistics of an older version begin anew.
@@ -126,6 +130,13 @@ class Checkpointer:
         if best:
             first = self._fitness.best(steps)
             steps = sorted(steps, key=lambda step: step != first)
+        if asked is not None:
+            if asked not in steps:
+                there = ", ".join(map(str, sorted(steps))) or "none"
+                raise CheckpointError(
+                    f"{self._path}: no checkpoint {asked}; there are: {there}"
+                )
+            steps = [asked]
         for step in steps:
             try:
                 return step, *self._read(step, template)

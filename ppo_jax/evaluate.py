@@ -1,4 +1,4 @@
-"""`python -m ppo_jax.evaluate RUN_DIR [--episodes N] [--member I] [--OPTION …]`."""
+"""`python -m ppo_jax.evaluate RUN_DIR [--episodes N] [--sample] [--OPTION …]`."""
 
 import argparse
 import json
@@ -6,25 +6,27 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import command
 
+
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Evaluates a run's newest checkpoint; returns the exit status.
+    """Evaluates a checkpoint of a run; returns the exit status.
 
-    0: done. 2: an option or the run directory is wrong.
+    As evaluations during the training it takes the most likely actions, and with as
+    many episodes it plays the same ones. 0: done. 2: an option or the run directory is
+    wrong.
     """
     options = _parser().parse_args(argv)
     if options.episodes < 1:
         _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
-    from ppo_jax.checkpoint import CheckpointError
-    from ppo_jax.experiment import ExperimentError
+    from ppo_jax import files
 
-    try:
-        figures = _evaluate(options)
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    except (ExperimentError, CheckpointError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    if options.json:
+        files.require_writable(options.json)
+    figures = _evaluate(options)
+    if options.json:
+        files.write(options.json, json.dumps(figures, indent=2) + "\n")
     return 0
 
 
@@ -32,46 +34,57 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ppo_jax.evaluate", description=__doc__)
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--episodes", type=int, default=128)
+    command.add_agent_options(parser)
     parser.add_argument(
-        "--deterministic",
-        action="store_true",
-        help="take the most likely action instead of a sample",
-    )
-    parser.add_argument("--best", action="store_true", help="the best checkpoint")
-    parser.add_argument(
-        "--member",
-        type=int,
-        help="which member of a population (default: the fittest at its last "
-        "evaluation)",
+        "--seed", type=int, help="of the episodes (default: that of the run)"
     )
     parser.add_argument("--json", type=Path, help="also write the figures to a file")
     return parser
 
 
-def _evaluate(options: Any) -> dict[str, float]:
+def _evaluate(options: Any) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
     from ppo_jax import episodes, job, runs, training
+    from ppo_jax.envs import traces
     from ppo_jax.pbt import population as populations
 
     job.prepare()
-    run = runs.restore(options.run_dir, "ppo_jax.evaluate", options.best)
-    config, population = run.config, run.population
-    member, size = runs.choose(run, options.member), population.fitness.size
+    run = runs.restore(
+        options.run_dir, "ppo_jax.evaluate", options.best, options.checkpoint
+    )
+    member, size = runs.choose(run, options.member), run.population.fitness.size
+    seed = run.config.seed if options.seed is None else options.seed
+    manner = "sampled" if options.sample else "most likely"
+    print(
+        f"checkpoint {run.update}, {run.steps:,} steps; {manner} actions, seed {seed}"
+    )
     if options.member is None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
-    population = populations.member(population, member)
     (returns,), (ended,) = training.evaluate(
-        population, config, run.update, options.episodes, options.deterministic
+        *(populations.member(run.population, member), seed, run.update),
+        *(options.episodes, not options.sample),
     )
     figures = episodes.summarize(returns)
     for name, value in figures.items():
         print(f"{name:>10}  {value:g}")
-    if not ended.all():
+    unfinished = int((~ended).sum())
+    if unfinished:
         print(
-            f"{(~ended).sum()} of {ended.size} episodes did not end within "
-            f"{episodes.limit(config.env):,} steps; their returns go as far as that"
+            f"{unfinished} of {ended.size} episodes did not end within "
+            f"{episodes.limit(run.config.env):,} steps; their returns go as far as that"
         )
-    return figures
+    random = options.sample or traces.draws(run.config.env)
+    if not random and ended.size > 1:
+        print(f"nothing is random here: all {ended.size} episodes are the same")
+    return figures | {
+        "unfinished": unfinished,
+        "random": random,
+        "deterministic": not options.sample,
+        "seed": seed,
+        "checkpoint": run.update,
+        "steps": run.steps,
+        "member": member,
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Experiments on disk: a Python file whose `config` is the default of a command line.
 
-A run directory holds a copy of the file, the overrides and a description of every
-field, so that it can be evaluated and resumed by itself.
+A run directory holds copies of the file and of the modules that it imports from its
+folder, the overrides and a description of every field, so that it can be evaluated and
+resumed by itself.
 """
 
 import contextlib
@@ -9,7 +10,6 @@ import dataclasses
 import importlib
 import inspect
 import json
-import runpy
 import sys
 import time
 import warnings
@@ -19,17 +19,15 @@ from typing import Any
 import tyro
 from tyro import constructors
 
-from ppo_jax import files
+from ppo_jax import files, script
 from ppo_jax.coercion import coerced
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
+from ppo_jax.errors import own_lines
+from ppo_jax.script import ExperimentError
 from ppo_jax.terms import Demonstrations
 
 _RULES = constructors.ConstructorRegistry()
-
-
-class ExperimentError(Exception):
-    """Something about an experiment that its author can mend; the message says what."""
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
@@ -60,16 +58,14 @@ def load_with_names(
         ExperimentError: If the file or a value in it is wrong.
         SystemExit: With status 2 for an unknown option or a value of a wrong type.
     """
-    if not path.is_file():
-        raise ExperimentError(f"{path}: no such experiment file")
+    with warnings.catch_warnings():
+        # What the file's config warns of, the one with the options says again.
+        warnings.simplefilter("ignore", UserWarning)
+        names = script.run(path)
+    config = names.get("config")
+    if not isinstance(config, Config):
+        raise ExperimentError(f"{path}: expected a Config named `config`")
     try:
-        with warnings.catch_warnings():
-            # What the file's config warns of, the one with the options says again.
-            warnings.simplefilter("ignore", UserWarning)
-            names = runpy.run_path(str(path))
-        config = names.get("config")
-        if not isinstance(config, Config):
-            raise ExperimentError(f"{path}: expected a Config named `config`")
         with warnings.catch_warnings():
             warnings.showwarning = _say
             config = tyro.cli(
@@ -81,7 +77,7 @@ def load_with_names(
                 registry=_RULES,
             )
     except (ValueError, TypeError) as error:
-        raise ExperimentError(str(error)) from error
+        raise ExperimentError(f"{error}{own_lines(error)}") from error
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
 
@@ -128,41 +124,57 @@ def create(
     stamp = time.strftime("%Y%m%d-%H%M%S")
     run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
     require_new(run_dir)
-    store(run_dir, path.read_text(), overrides, config)
+    store(run_dir, script.texts(path), overrides, config)
     return run_dir
 
 
 def require_new(run_dir: Path) -> None:
-    """Checks that a directory holds no run yet.
+    """Checks that a directory holds nothing yet that one could go on with.
 
     Raises:
         ExperimentError: If it does.
     """
-    if (run_dir / "config.json").exists():
+    saved = (*run_dir.glob("checkpoints/*"), *run_dir.glob("batches/*/checkpoints/*"))
+    if any(path.name.isdigit() for path in saved):
         raise ExperimentError(
             f"{run_dir}: holds a run already; give --resume to go on with it, or "
             "another --run-dir"
         )
 
 
-def store(run_dir: Path, text: str, overrides: list[str], config: Config) -> None:
+def store(
+    run_dir: Path, texts: dict[str, str], overrides: list[str], config: Config
+) -> None:
     """Writes what a run directory needs to stand alone.
 
     Args:
         run_dir: The directory.
-        text: Of the experiment's file.
+        texts: The experiment's file and its modules, by path.
         overrides: Options that it was loaded with.
         config: What came of them.
 
     Raises:
         ExperimentError: If it cannot be written.
     """
+    described = json.dumps(describe(config), indent=2)
+    keep(
+        run_dir,
+        texts
+        | {"overrides.json": json.dumps(overrides) + "\n"}
+        | {"config.json": described + "\n"},
+    )
+
+
+def keep(run_dir: Path, texts: dict[str, str]) -> None:
+    """Writes files of a run directory, by path.
+
+    Raises:
+        ExperimentError: If they cannot be written.
+    """
     try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-        files.write(run_dir / "experiment.py", text)
-        files.write(run_dir / "overrides.json", json.dumps(overrides) + "\n")
-        described = json.dumps(describe(config), indent=2)
-        files.write(run_dir / "config.json", described + "\n")
+        for name, text in texts.items():
+            (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
+            files.write(run_dir / name, text)
     except OSError as error:
         raise ExperimentError(
             f"{run_dir}: no run can be kept there: {error}"

@@ -1,8 +1,12 @@
 """Files that are there whole or not at all, also when the process is killed."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
+
+from ppo_jax.errors import UserError
 
 
 def write(path: Path, text: str) -> None:
@@ -14,9 +18,37 @@ def write(path: Path, text: str) -> None:
     >>> path.read_text(), len(list(path.parent.iterdir()))
     ('{}', 1)
     """
-    part = path.with_name(path.name + ".part")
+    part = _part(path)
     part.write_text(text)
     part.replace(path)
+
+
+def require_writable(path: Path) -> None:
+    """Checks at once that a file can be written later; leaves nothing behind.
+
+    Raises:
+        UserError: If it cannot; the message says why.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        _part(path).touch()
+        _part(path).unlink()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def require_folder(path: Path) -> None:
+    """Makes a folder if need be, and checks that files can be written there.
+
+    Raises:
+        UserError: If they cannot; the message says why.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be made: {error.strerror}") from error
+    require_writable(path / "any")
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -32,3 +64,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
     """
     lines = path.read_text().splitlines(True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _part(path: Path) -> Path:
+    """Where a file is until it is whole."""
+    return path.with_name(path.name + ".part")

@@ -17,6 +17,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from ppo_jax.errors import RunError, UserError, mendable
+
 T = TypeVar("T")
 
 CONNECT_SECONDS = 60
@@ -29,7 +31,7 @@ LOST = (jax.errors.JaxRuntimeError, ValueError)
 """What JAX raises where it waits for a process that has ended."""
 
 
-class JobError(Exception):
+class JobError(UserError):
     """The processes of a job did not come together, or one of them has ended."""
 
 
@@ -137,11 +139,18 @@ def together(hint: str) -> Iterator[None]:
 
     Args:
         hint: How to go on, said at the end.
+
+    Raises:
+        RunError: If the disk takes nothing more; from a single process.
     """
     try:
         yield
     except (OSError, *LOST) as error:
+        if mendable(error):  # All of them meet it.
+            raise
         if jax.process_count() == 1:
+            if isinstance(error, OSError):
+                raise RunError(f"{error}\n{hint}") from error
             raise
         cause = error.__cause__ or error
         if isinstance(cause, LOST):

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
+from ppo_jax import command
+
 EXPERIMENT = """\
 {text}
 
@@ -24,29 +25,18 @@ Schedule = list[tuple[int, dict[str, float]]]
 """Updates, and the numbers by path that are in force from then on."""
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status, which is as that of training."""
     options, overrides = _parser().parse_known_args(argv)
     from ppo_jax import job
-    from ppo_jax.checkpoint import CheckpointError
-    from ppo_jax.experiment import ExperimentError
 
     job.prepare()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
-    hint = f"{hint} --resume"
-    try:
-        if not options.resume:
-            _record(options.run_dir, options.member, run_dir, overrides)
-        ending = _train(run_dir, options.resume, hint)
-    except (CheckpointError, ExperimentError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error}\n{hint}", file=sys.stderr)
-        return 3
-    print(ending if ending != "interrupted" else hint)
-    return EXIT_STATUS[ending]
+    if not options.resume:
+        _record(options.run_dir, options.member, run_dir, overrides)
+    return _train(run_dir, options.resume, f"{hint} --resume")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,41 +56,42 @@ def _record(
     source: Path, asked: int | None, run_dir: Path, overrides: list[str]
 ) -> None:
     """Makes a run directory: the experiment of one agent, and its schedule."""
-    from ppo_jax import experiment, files, runs, training
+    from ppo_jax import experiment, files, runs, script, training
     from ppo_jax.pbt import lineage
 
     experiment.require_new(run_dir)
+    given = without(experiment.stored_overrides(source), "pbt") + overrides
+    files.require_folder(run_dir)
     run = runs.restore(source, "ppo_jax.replay")
     if not run.lineage:
         raise experiment.ExperimentError(f"{source}: is no run of a population")
     member = runs.choose(run, asked)
     print(f"the schedule of member {member} of {run.population.fitness.size}")
-    text = EXPERIMENT.format(
-        text=(source / "experiment.py").read_text(),
-        phase_updates=training.phase_length(run.config),
+    texts = script.texts(source / script.KEPT)
+    texts[script.KEPT] = EXPERIMENT.format(
+        text=texts[script.KEPT], phase_updates=training.phase_length(run.config)
     )
-    given = without(experiment.stored_overrides(source), "pbt") + overrides
-    run_dir.mkdir(parents=True, exist_ok=True)
-    files.write(run_dir / "experiment.py", text)
-    config = experiment.load(run_dir / "experiment.py", given, "ppo_jax.replay")
+    experiment.keep(run_dir, texts)
+    config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
     schedule = lineage.schedule(run.lineage, member)
-    files.write(run_dir / "schedule.json", json.dumps(schedule, indent=2) + "\n")
-    experiment.store(run_dir, text, given, config)
+    texts["schedule.json"] = json.dumps(schedule, indent=2) + "\n"
+    experiment.store(run_dir, texts, given, config)
 
 
-def _train(run_dir: Path, resume: bool, hint: str) -> str:
+def _train(run_dir: Path, resume: bool, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
-    from ppo_jax import experiment, training
+    from ppo_jax import experiment, script, training
     from ppo_jax.pbt import population as populations
 
     overrides = experiment.stored_overrides(run_dir)
-    config = experiment.load(run_dir / "experiment.py", overrides, "ppo_jax.replay")
+    config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
     schedule = experiment.stored(run_dir, "schedule.json")
 
     def steer(population: Any, done: int) -> Any:
         return populations.with_numbers(population, in_force(schedule, done))
 
-    return training.train(config, run_dir, resume, hint, steer=steer)
+    ending = training.train(config, run_dir, resume, hint, steer=steer)
+    return command.conclude(ending, hint, config, run_dir)
 
 
 def in_force(schedule: Schedule, update: int) -> dict[str, float]:

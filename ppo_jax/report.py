@@ -8,9 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from ppo_jax import figures, files
+from ppo_jax import command, figures, files
+from ppo_jax.errors import UserError
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Draws `report.png`; returns the exit status.
 
@@ -23,23 +25,20 @@ def main(argv: list[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     out = options.out or options.run_dir / "report.png"
+    metrics = files.rows(options.run_dir / "metrics.jsonl")
+    if not metrics:
+        raise UserError(f"{options.run_dir}: no run to be found there")
+    files.require_writable(out)
+    generations = files.rows(options.run_dir / "lineage.jsonl")
     try:
-        metrics = files.rows(options.run_dir / "metrics.jsonl")
-        if not metrics:
-            return _fail(f"{options.run_dir}: no run to be found there")
-        generations = files.rows(options.run_dir / "lineage.jsonl")
         figures.draw(figures.panels(metrics, generations), out)
-    except ImportError:
-        return _fail("matplotlib is missing: pip install 'ppo_jax[report]'")
-    except (OSError, ValueError) as error:
-        return _fail(f"{options.run_dir}: {error}")
+    except ImportError as error:
+        hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
+        raise UserError(hint) from error
+    except ValueError as error:
+        raise UserError(f"{out}: {error}") from error
     print(out)
     return 0
-
-
-def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    return 2
 
 
 if __name__ == "__main__":

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import command
+
 EPS = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
 Figures = dict[str, list[dict[str, float]]]
 """Of an agent: by opponent, the statistics of its returns for each ε."""
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Attacks a run's agent; returns the exit status.
 
@@ -27,14 +30,7 @@ def main(argv: list[str] | None = None) -> int:
         _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
     if min(options.eps) < 0:
         _parser().error(f"--eps: expected numbers ≥ 0, got {min(options.eps)}")
-    from ppo_jax.checkpoint import CheckpointError
-    from ppo_jax.experiment import ExperimentError
-
-    try:
-        _report(options)
-    except (CheckpointError, ExperimentError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    _report(options)
     return 0
 
 
@@ -58,47 +54,46 @@ def _parser() -> argparse.ArgumentParser:
         help="radii, in units of normalised observations",
     )
     parser.add_argument("--episodes", type=int, default=64, help="for each radius")
-    parser.add_argument(
-        "--sampled",
-        action="store_true",
-        help="sample actions instead of taking the most likely one",
-    )
-    parser.add_argument("--best", action="store_true", help="the best checkpoints")
-    parser.add_argument(
-        "--member",
-        type=int,
-        help="which member of a population (default: the fittest at its last "
-        "evaluation)",
-    )
+    command.add_agent_options(parser)
     parser.add_argument("--out", type=Path, help="folder (default: RUN_DIR)")
     return parser
 
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
-    from ppo_jax import files, runs
-    from ppo_jax.experiment import ExperimentError
+    from ppo_jax import experiment, files, runs
+    from ppo_jax.errors import UserError
 
-    out = options.out or options.run_dir
     paths = [path for path in (options.run_dir, options.against) if path]
+    for path in paths:
+        experiment.stored_overrides(path)
+    out = options.out or options.run_dir
+    files.require_folder(out)
     restored = [
-        runs.restore(path, "ppo_jax.robustness", options.best) for path in paths
+        runs.restore(path, "ppo_jax.robustness", options.best, options.checkpoint)
+        for path in paths
     ]
     if len({repr(run.config.env) for run in restored}) > 1:
-        raise ExperimentError(f"{options.against}: a run in another environment")
+        raise UserError(f"{options.against}: a run in another environment")
     agents = {
         str(path): attacked(
             _learner(run, options.member),
             options.eps,
             options.episodes,
-            deterministic=not options.sampled,
+            deterministic=not options.sample,
         )
         for path, run in zip(paths, restored, strict=True)
     }
     text = table(agents, options.eps)
     print(text, end="")
-    out.mkdir(parents=True, exist_ok=True)
-    said = {"eps": list(options.eps), "agents": agents}
+    said = {
+        "eps": list(options.eps),
+        "deterministic": not options.sample,
+        "checkpoints": {
+            str(path): run.update for path, run in zip(paths, restored, strict=True)
+        },
+        "agents": agents,
+    }
     files.write(out / "robustness.json", json.dumps(said, indent=2) + "\n")
     files.write(out / "robustness.md", text)
     _draw(agents, options.eps, out / "robustness.png")

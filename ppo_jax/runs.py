@@ -1,11 +1,12 @@
 """Runs that are on disk, as those who use them need them."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ppo_jax import experiment, training
+from ppo_jax import experiment, script, training
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
 from ppo_jax.experiment import ExperimentError
@@ -22,24 +23,32 @@ class Restored(NamedTuple):
     lineage: list[dict[str, Any]]
     """Generations until then; empty for a single run."""
 
+    @property
+    def steps(self) -> int:
+        """Environment steps until then, of each member."""
+        return self.update * self.config.steps_per_update
 
-def restore(run_dir: Path, command: str, best: bool = False) -> Restored:
-    """The newest checkpoint of a run, or the best one.
+
+def restore(
+    run_dir: Path, command: str, best: bool = False, asked: int | None = None
+) -> Restored:
+    """The newest checkpoint of a run, or the best one, or the one that is asked for.
 
     Args:
         run_dir: The run's directory.
         command: What errors call the program.
         best: Whether to prefer the fittest checkpoint.
+        asked: The update of the checkpoint to restore, and no other.
 
     Raises:
         ExperimentError: If the directory holds no run.
         CheckpointError: If no checkpoint can be restored.
     """
     overrides = experiment.stored_overrides(run_dir)
-    config = experiment.load(run_dir / "experiment.py", overrides, command)
-    checkpoints = Checkpointer(run_dir)
-    update, population, meta = checkpoints.restore(training.start(config), best)
-    checkpoints.close()
+    config = experiment.load(run_dir / script.KEPT, overrides, command)
+    with closing(Checkpointer(run_dir)) as checkpoints:
+        template = training.start(config)
+        update, population, meta = checkpoints.restore(template, best, asked)
     return Restored(config, update, population, meta["lineage"])
 
 

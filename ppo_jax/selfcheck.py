@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import learner, losses, rollout
+from ppo_jax import command, learner, losses, rollout
 from ppo_jax.component import program
 from ppo_jax.config import Config
+from ppo_jax.envs import TimeLimit, check_types
 from ppo_jax.envs.faults import Faulty
-from ppo_jax.envs.wrappers import TimeLimit
-from ppo_jax.experiment import ExperimentError, load
+from ppo_jax.errors import UserError
+from ppo_jax.experiment import load
 from ppo_jax.objective import forward
 from ppo_jax.state import Run
 from ppo_jax.update import gather
@@ -35,22 +36,20 @@ class Finding(NamedTuple):
     ok: bool
 
 
-class Unseen(Exception):
+class Unseen(UserError):
     """Something that the check needs did not occur in the rollout."""
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Checks an experiment; 0: all is well, 1: a check failed, 2: none was possible."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0].startswith("-"):
         print("usage: python -m ppo_jax.selfcheck EXPERIMENT [--FIELD VALUE ...]")
         return 0 if argv[:1] in (["--help"], ["-h"]) else 2
-    try:
-        config = load(Path(argv[0]), argv[1:], command="ppo_jax.selfcheck")
-        findings = check(config)
-    except (ExperimentError, Unseen) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    config = load(Path(argv[0]), argv[1:], command="ppo_jax.selfcheck")
+    check_types(config.env)
+    findings = check(config)
     for what, value, ok in findings:
         print(f"{'ok  ' if ok else 'FAIL'}  {what}: {value:.3g}")
     return 0 if all(finding.ok for finding in findings) else 1

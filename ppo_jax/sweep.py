@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import command
+
 DESCRIPTION = """\
 Trains an experiment with many settings and seeds, all that share a structure in one
 program. Values are Python, as in the experiment's file. Other options are fields of the
 config, the same for all; of an experiment with a population, the single run is swept.
 """
-EXIT_STATUS = {"finished": 0, "interrupted": 130}
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
 SHARE_OF_MEMORY = 0.8
@@ -21,6 +22,7 @@ DRAWS = 2**32 - 2
 """Sets the keys of random settings apart from all others."""
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Sweeps an experiment; returns the exit status.
 
@@ -31,19 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     options, overrides = _parser().parse_known_args(argv)
     if min(options.seeds, options.random if options.space else 1) < 1:
         _parser().error("--seeds, --random: expected at least 1")
-    from ppo_jax.checkpoint import CheckpointError
-    from ppo_jax.experiment import ExperimentError
-
-    try:
-        return _sweep(options, overrides)
-    except (CheckpointError, ExperimentError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        return EXIT_STATUS["interrupted"]
+    return _sweep(options, overrides)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
     from ppo_jax import experiment, job
+    from ppo_jax.envs import check_types
     from ppo_jax.sweeps import cohorts, settings
 
     job.prepare()
@@ -97,16 +88,18 @@ def _sweep(options: Any, overrides: list[str]) -> int:
         for seed in range(options.seeds)
     ]
     groups = cohorts.group(members)
-    print(
-        f"{len(members)} runs: {len(found)} settings x {options.seeds} seeds, "
-        f"programs to compile: {len(groups)}"
-    )
+    for first, *_ in groups:
+        check_types(first.config.env)
     if options.resume:
         experiment.require_same(options.run_dir, config)
     else:
         options.run_dir = experiment.create(
             options.run_dir, options.experiment, overrides, config
         )
+    print(
+        f"{len(members)} runs: {len(found)} settings x {options.seeds} seeds, "
+        f"programs to compile: {len(groups)}"
+    )
     return _train(options, found, _batches(options, groups))
 
 
@@ -178,7 +171,7 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
             ending = cohorts.train(batch, home, hint)
             if ending == "interrupted":
                 print(hint)
-                return EXIT_STATUS[ending]
+                return command.EXIT_STATUS[ending]
             files.write(kept, json.dumps(scores.of_batch(home, batch, ending)))
         runs += json.loads(kept.read_text())
         rows = scores.table(runs, found, options.metric)
@@ -193,7 +186,7 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     print(f"\n{options.metric}, last evaluation\n\n{scores.markdown(rows)}")
     failed = sum(run["ending"] == "failed" for run in runs)
     print(f"{len(runs)} runs in {options.run_dir / 'results.json'}, {failed} failed")
-    return EXIT_STATUS["finished"]
+    return command.EXIT_STATUS["finished"]
 
 
 def _restore(options: Any, overrides: list[str]) -> list[str]:

@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import command
+from ppo_jax.errors import UserError
+
 USAGE = """\
 usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VALUE ...]
 
@@ -17,9 +20,9 @@ One job of several processes; each is started with the same arguments and --run-
   --coordinator HOST:PORT --num-processes N --process-id I
   --cluster    the same, found in the environment (SLURM, Open MPI, TPU pods)
 """
-EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
 
 
+@command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Trains an experiment; returns the exit status.
 
@@ -40,43 +43,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--process-id", type=int)
     parser.add_argument("--cluster", action="store_true")
     options, overrides = parser.parse_known_args(argv[1:])
-    try:
-        return _train(Path(argv[0]), options, overrides)
-    except KeyboardInterrupt:
-        return EXIT_STATUS["interrupted"]
+    return _train(Path(argv[0]), options, overrides)
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
     from ppo_jax import job, training
-    from ppo_jax.checkpoint import CheckpointError
-    from ppo_jax.experiment import ExperimentError
 
-    resume = options.resume
-    try:
-        _start(options)
-        prepare = _old_run if resume else _new_run
-        run_dir, config = prepare(path, options.run_dir, overrides)
-    except (ExperimentError, job.JobError) as error:
-        return _fail(2, str(error))
+    _start(options)
+    prepare = _old_run if options.resume else _new_run
+    run_dir, config = prepare(path, options.run_dir, overrides)
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
-    try:
-        ending = training.train(config, run_dir, resume, hint)
-    except (CheckpointError, ExperimentError, job.JobError) as error:
-        return _fail(2, str(error))
-    except OSError as error:
-        return _fail(3, f"{error}\n{hint}")
+    ending = training.train(config, run_dir, options.resume, hint)
     if not job.is_first():
-        return EXIT_STATUS[ending]
-    print(ending)
-    if ending == "interrupted":
-        print(hint)
-    if ending == "failed":
-        _fail(
-            3,
-            f"{config.max_failures} updates in a row had no finite optimiser step; "
-            f"error/* in {run_dir / 'metrics.jsonl'} says why",
-        )
-    return EXIT_STATUS[ending]
+        return command.EXIT_STATUS[ending]
+    return command.conclude(ending, hint, config, run_dir)
 
 
 def _start(options: Any) -> None:
@@ -92,9 +72,10 @@ def _start(options: Any) -> None:
 
 
 def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:
-    from ppo_jax import experiment, job
+    from ppo_jax import envs, experiment, job
 
     config = experiment.load(path, overrides)
+    envs.check_types(config.env)
     created = job.first_only(
         lambda: experiment.create(run_dir, path, overrides, config)
     )
@@ -104,22 +85,18 @@ def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]
 def _old_run(
     path: Path, run_dir: Path | None, overrides: list[str]
 ) -> tuple[Path, Any]:
-    from ppo_jax import experiment, job
+    from ppo_jax import envs, experiment, job, script
 
     if run_dir is None:
-        raise experiment.ExperimentError("--resume: expected --run-dir as well")
+        raise UserError("--resume: expected --run-dir as well")
     overrides = experiment.stored_overrides(run_dir) + overrides
     config = experiment.load(path, overrides)
+    envs.check_types(config.env)
     experiment.require_same_structure(run_dir, config)
     job.first_only(
-        lambda: experiment.store(run_dir, path.read_text(), overrides, config)
+        lambda: experiment.store(run_dir, script.texts(path), overrides, config)
     )
     return run_dir, config
-
-
-def _fail(status: int, message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    return status
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def train(
         CheckpointError: If no checkpoint can be restored.
         ExperimentError: If there is no metric to select for.
         JobError: If the processes of a job cannot share the members.
-        OSError: If the disk does not take a checkpoint or a log.
+        RunError: If the disk does not take a checkpoint or a log.
     """
     with (
         job.together(hint),
@@ -147,7 +147,7 @@ def train(
 
 def evaluate(
     population: Population,
-    config: Config,
+    seed: int,
     update: int,
     num_episodes: int,
     deterministic: bool = True,
@@ -157,7 +157,7 @@ def evaluate(
 
     Args:
         population: The members.
-        config: Their experiment.
+        seed: Of the episodes; training takes that of the experiment.
         update: How many updates they have done.
         num_episodes: How many episodes each plays.
         deterministic: Whether they take the most likely action instead of a sample.
@@ -167,7 +167,7 @@ def evaluate(
         Returns `[P, num_episodes]`, of the same starts for all members, and whether
         each episode came to its end.
     """
-    key = jax.random.fold_in(jax.random.key(config.seed), 1 + update)
+    key = jax.random.fold_in(jax.random.key(seed), 1 + update)
     layout = layout or on_one_device()
     learners = population.runs.learner
     return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
@@ -273,7 +273,7 @@ def _rate(
 ) -> Population:
     """Evaluates all members, adds to their metrics, and says how fit they are."""
     returns, ended = evaluate(
-        population, config, done, config.eval_episodes, layout=layout
+        population, config.seed, done, config.eval_episodes, layout=layout
     )
     fitness = Maximize() if config.pbt is None else config.pbt.fitness
     for metrics, total, over in zip(members, returns, ended, strict=True):

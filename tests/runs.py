@@ -45,7 +45,7 @@ def arguments(name, *options):
     return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
 
 
-def command(name, *options, prefix=(), timeout=180):
+def command(name, *options, prefix=(), timeout=180, cwd=None):
     """Runs a command to its end."""
     return subprocess.run(
         [*prefix, *arguments(name, *options)],
@@ -53,6 +53,7 @@ def command(name, *options, prefix=(), timeout=180):
         text=True,
         timeout=timeout,
         env=ENVIRONMENT,
+        cwd=cwd,
         check=False,
     )
 

@@ -51,6 +51,13 @@ def test_evaluate_writes_its_figures(tmp_path, run_dir):
         **dict.fromkeys(("mean", "median", "q25", "q75", "cvar_5"), 5.0),
         "std": 0.0,
         "episodes": 3,
+        "unfinished": 0,
+        "random": True,
+        "deterministic": True,
+        "seed": 0,
+        "checkpoint": 24,
+        "steps": 768,
+        "member": 0,
     }
     assert "did not end" not in done.stdout
 
@@ -192,6 +199,33 @@ def test_another_structure_cannot_resume(run_dir):
         assert said in done.stderr and "Traceback" not in done.stderr
     again = command("train", path, "--run-dir", run_dir)
     assert again.returncode == 2 and "--resume" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("train {experiment}", "--run-dir"),
+        ("sweep {experiment}", "--run-dir"),
+        ("replay {run_dir}", "--to"),
+        ("evaluate {run_dir}", "--json"),
+        ("robustness {run_dir}", "--out"),
+        ("report {run_dir}", "--out"),
+    ],
+)
+def test_what_cannot_be_written_is_said_at_once(experiment, run_dir, name, option):
+    """Before anything is played, compiled or made."""
+    name, path = name.format(experiment=experiment, run_dir=run_dir).split()
+    out = experiment / "below" / "a.file"
+    done = command(name, path, option, out)
+    assert done.returncode == 2 and done.stdout == ""
+    assert str(out) in done.stderr and "Not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_is_no_file_to_write(run_dir):
+    done = command("evaluate", run_dir, "--json", run_dir)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == f"error: {run_dir}: cannot be written: Is a directory\n"
 
 
 @pytest.mark.parametrize("name", ["config.json", "overrides.json"])

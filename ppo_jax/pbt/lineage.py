@@ -21,8 +21,7 @@ class Lineage:
 
     Args:
         run_dir: The run's directory.
-        lines: The generations so far, for a run that goes on; what the file has beyond
-            them is cut off.
+        lines: The generations so far; what the file has beyond them is cut off.
 
     Raises:
         OSError: Here and in `append`, if the disk does not take it.
@@ -33,6 +32,8 @@ class Lineage:
         self.lines = list(lines)
         if self.lines:
             files.write(self._path, "".join(map(_text, self.lines)))
+        else:
+            self._path.unlink(missing_ok=True)
 
     def append(self, line: dict[str, Any]) -> None:
         """Adds a generation."""

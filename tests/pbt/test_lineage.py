@@ -59,5 +59,6 @@ def test_a_lineage_goes_on_from_what_is_known(tmp_path):
 
 
 def test_without_a_population_there_is_no_file(tmp_path):
+    (tmp_path / "lineage.jsonl").write_text('{"update": 0}\n')  # Of another run.
     Lineage(tmp_path, [])
     assert not list(tmp_path.iterdir())

@@ -175,7 +175,7 @@ def test_the_fittest_member_is_evaluated_unless_another_is_asked_for(
     assert f"member {best} of 4, the fittest" in done.stdout
     figures = [tmp_path / f"{member}.json" for member in (0, best)]
     for member, file in zip((0, best), figures, strict=True):
-        options = ("--episodes", 4, "--deterministic", "--json", file)
+        options = ("--episodes", 4, "--json", file)
         done = command("evaluate", finished, "--member", member, *options)
         assert done.returncode == 0, done.stderr
     for member, file in zip((0, best), figures, strict=True):

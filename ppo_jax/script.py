@@ -1,0 +1,103 @@
+"""A user's Python file: run with the modules beside it, and kept with them.
+
+What it imports from its own folder is found whatever the current one is. A run
+directory keeps the file as `experiment.py`, and those modules in `imported`, where they
+are found too.
+"""
+
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ppo_jax.errors import UserError, brief, is_ours, is_own, own_lines
+
+KEPT = "experiment.py"
+IMPORTED = "imported"
+
+
+class ExperimentError(UserError):
+    """Something about an experiment that its author can mend; the message says what."""
+
+
+def run(path: Path) -> dict[str, Any]:
+    """What a file defines.
+
+    Raises:
+        ExperimentError: If it fails; the message shows the lines that led there.
+    """
+    if not path.is_file():
+        raise ExperimentError(f"{path}: no such experiment file")
+    _prefer(_places(path))
+    try:
+        return runpy.run_path(str(path))
+    except Exception as error:
+        said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
+        raise ExperimentError(said) from error
+
+
+def texts(path: Path) -> dict[str, str]:
+    """What a run directory keeps of a file that was run, texts by path.
+
+    A package beside it is kept whole, whatever is in use of it.
+    """
+    kept = {KEPT: path.read_text()}
+    for place in _places(path):
+        for top in _in_use(place):
+            for file in [top] if top.is_file() else top.rglob("*.py"):
+                name = Path(IMPORTED) / file.relative_to(place)
+                kept.setdefault(str(name), file.read_text())
+    return kept
+
+
+def _places(path: Path) -> list[Path]:
+    """Where a file finds modules before anywhere else."""
+    folder = path.parent.resolve()
+    return [folder / IMPORTED, folder]
+
+
+def _prefer(places: list[Path]) -> None:
+    """Modules are looked for in these places first.
+
+    Modules of the same names that another experiment has brought are forgotten.
+    """
+    first = [str(place) for place in places]
+    sys.path[:] = first + [name for name in sys.path if name not in first]
+    here = {file.stem for place in places for file in place.glob("*.py")}
+    here |= {file.parent.name for place in places for file in place.glob("*/*.py")}
+    for name, file in _loaded():
+        known = any(file.is_relative_to(place) for place in places)
+        if name.split(".")[0] in here and not known and is_own(str(file)):
+            del sys.modules[name]
+
+
+def _in_use(place: Path) -> set[Path]:
+    """Modules and packages of a place that something was imported from."""
+    found = set()
+    for name, file in _loaded():
+        if file.is_relative_to(place) and is_own(str(file)):
+            parts = file.relative_to(place).with_suffix("").parts
+            if ".".join(parts).removesuffix(".__init__") == name:
+                found.add(place / file.relative_to(place).parts[0])
+    return found
+
+
+def _loaded() -> list[tuple[str, Path]]:
+    """Modules by name, and their files."""
+    files = {name: getattr(x, "__file__", None) for name, x in sys.modules.items()}
+    return [(name, Path(file)) for name, file in files.items() if file]
+
+
+def _choices(error: Exception) -> str:
+    """What a module of this package has, if it was asked for what it has not."""
+    owner = getattr(error, "obj", None)
+    if not (isinstance(error, AttributeError) and isinstance(owner, ModuleType)):
+        return ""
+    own = [
+        name
+        for name, value in vars(owner).items()
+        if getattr(value, "__module__", None) == owner.__name__ and name[0] != "_"
+    ]
+    names = sorted(getattr(owner, "__all__", own))
+    return f"; it has {', '.join(names)}" if is_ours(owner.__file__) else ""
