@@ -13,6 +13,7 @@ import pytest
 from ppo_jax import envs
 from ppo_jax.component import component
 from ppo_jax.envs import probes
+from ppo_jax.envs.traces import draws
 
 
 class Place(NamedTuple):
@@ -429,6 +430,29 @@ def test_it_plays_to_the_limit_that_the_environment_states():
 
     with pytest.raises(ValueError, match=r"state\.time: got 300 after an end"):
         envs.check(Long())
+
+
+@pytest.mark.parametrize(
+    ("name", "random"),
+    [
+        ("SpaceInvaders-MinAtar", False),
+        ("Asterix-MinAtar", True),  # Where steps lead.
+        ("MountainCar-v0", True),  # Where episodes begin.
+    ],
+)
+def test_what_chance_decides_is_known(name, random):
+    env = envs.make(name)
+    assert draws(env) == random
+    keys = jax.random.split(jax.random.key(0), 16)
+
+    def states(key):
+        _, state = env.reset(key)
+        action = jnp.zeros((), jnp.int32)
+        keys = jax.random.split(key, 64)
+        return jax.lax.scan(lambda s, k: (env.step(k, s, action)[1], None), state, keys)
+
+    ends = jax.tree.leaves(jax.jit(jax.vmap(states))(keys))
+    assert all((x == x[:1]).all() for x in ends) != random
 
 
 def test_too_short_a_play_is_said_to_be_so():
