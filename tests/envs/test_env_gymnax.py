@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import PBT, Config, LogUniform, Uniform, envs, networks
+from ppo_jax import PBT, Config, LogUniform, Uniform, envs, experiment, networks
 from ppo_jax.component import numbers, replace_at
 from ppo_jax.pbt import population
 from ppo_jax.schedules import Progress
@@ -104,6 +104,15 @@ def test_environments_with_parameters_are_values():
 def test_impossible_parameters_are_errors(env_id, params, error, said):
     with pytest.raises(error, match=re.escape(said)):
         envs.Gymnax(env_id, params=params)
+
+
+def test_a_parameter_is_given_on_the_command_line(tmp_path):
+    """Also one that the experiment does not set."""
+    path = tmp_path / "experiment.py"
+    path.write_text("from ppo_jax import Config\nconfig = Config('CartPole-v1')\n")
+    options = ("--env.params.gravity", "5", "--env.params.max-steps-in-episode", "9e0")
+    config = experiment.load(path, [*options])
+    assert numbers(config)[GRAVITY] == 5.0 and config.env.max_episode_steps == 9
 
 
 SEARCH = Config(
