@@ -81,6 +81,7 @@ LAYERS = (
         "standardization",
         "terms.term",
     ),
+    ("terms.estimates",),
     (
         "adversaries",
         "opponents",

@@ -1,5 +1,6 @@
 """Terms of the objective: components that say what an example costs."""
 
+from ppo_jax.terms.estimates import Empirical, Estimate, Predicted
 from ppo_jax.terms.imitation import Demonstrations, Imitation, Sequences
 from ppo_jax.terms.policy import (
     AdaptiveEntropy,
@@ -9,16 +10,7 @@ from ppo_jax.terms.policy import (
     KlPenalty,
     Surrogate,
 )
-from ppo_jax.terms.risk import (
-    CVaR,
-    CVaRConstraint,
-    Empirical,
-    Estimate,
-    Predicted,
-    PredictedCVaR,
-    Returns,
-    Rewards,
-)
+from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rewards
 from ppo_jax.terms.robust import RobustKL
 from ppo_jax.terms.term import Attacked, Context, Forward, Rollout, Term
 from ppo_jax.terms.value import Value

@@ -3,13 +3,13 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
 from ppo_jax import losses
 from ppo_jax.component import component, require, require_range
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
+from ppo_jax.terms.estimates import Empirical, Estimate
 from ppo_jax.terms.term import Context, Forward, Rollout, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -117,92 +117,6 @@ class CVaR(_Tail):
 
     def coefficient(self, memory: PyTree) -> Array:
         return jnp.asarray(self.coef, jnp.float32)
-
-
-@component
-class Estimate:
-    """The CVaR that a constraint is about, held against its limit."""
-
-    reads_critic: ClassVar[bool] = False
-    """Whether it is what critics predict."""
-
-    def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
-    ) -> tuple[PyTree, Metrics]:
-        """What it says of a whole rollout, and what its examples need, `[T, B]`.
-
-        Args:
-            tail: What is known of the tail of outcomes.
-            limit: Least CVaR that is accepted.
-            rollout: The rollout.
-        """
-        raise missing(self, "prepare")
-
-    def __call__(
-        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
-        """A loss of its own, before the multiplier, and metrics per example `[L, b]`.
-
-        Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
-        `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
-        """
-        raise missing(self, "__call__")
-
-
-@component
-class Empirical(Estimate):
-    """The mean of the worst outcomes of the rollout."""
-
-    def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
-    ) -> tuple[PyTree, Metrics]:
-        cvar, some = tail["train/cvar_empirical"], tail["train/cvar_tail_size"] > 0
-        gap = jnp.where(some, (limit - cvar) / rollout.unit, 0.0)
-        return (), {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
-
-    def __call__(
-        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
-        return jnp.zeros_like(out.log_ratio), {}
-
-
-@component
-class Predicted(Estimate):
-    """What the critic with the least mean predicts, averaged over the whole update.
-
-    It is the mean of what each state has to fear, which is more than the CVaR over all
-    of them where states differ, and less noisy. Like the tail it moves the policy, by
-    the multiplier.
-
-    Attributes:
-        through: Weight ≥ 0 of max(0, limit − CVaR) / unit per example, times the
-            multiplier, in the loss of the critics: they learn to fear less, not the
-            policy. Systems that were trained so are reproduced with 1.
-
-    Raises:
-        ValueError: At construction, for a negative number.
-    """
-
-    through: float = 0.0
-
-    reads_critic = True
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative number."""
-        require_range(self, "through", "a number ≥ 0", lambda x: x >= 0)
-
-    def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
-    ) -> tuple[PyTree, Metrics]:
-        return jnp.broadcast_to(rollout.unit, rollout.weight.shape), {}
-
-    def __call__(
-        self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
-        cvar = context.scale.decode(pessimistic_cvar(out.value, alpha))
-        gap = (limit - cvar) / context.prepared
-        metrics = {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
-        return self.through * jnp.maximum(gap, 0.0), metrics
 
 
 @component
