@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ppo_jax import component, training
 from ppo_jax.config import Config
 from ppo_jax.pbt import population as populations
+from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 
@@ -76,9 +77,10 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
 def memory(members: Sequence[Member]) -> int:
     """Bytes that a phase of these members needs on a device, says its program."""
     length = training.phase_length(members[0].config)
+    share: Any = jax.ShapeDtypeStruct((length,), jnp.float32)
     lowered = populations.advance.lower(
         jax.eval_shape(lambda: begin(members)),
-        jax.ShapeDtypeStruct((length,), jnp.float32),
+        Progress(share, share),
         jax.ShapeDtypeStruct((), jnp.int32),
     )
     needed: Any = lowered.compile().memory_analysis()
