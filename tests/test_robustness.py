@@ -168,6 +168,8 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     done = command("robustness", one, *options)
     assert done.returncode == 0, done.stderr
     said = json.loads((one / "robustness.json").read_text())
+    assert said["checkpoints"] == {str(one): 24, str(other): 24}
+    assert said["deterministic"]
     assert said["eps"] == [0.0, 0.5] and list(said["agents"]) == [str(one), str(other)]
     for agents in said["agents"].values():
         assert list(agents) == ["random", "FGSM", "critic", "MAD", "PGD"]
