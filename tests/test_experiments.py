@@ -18,6 +18,17 @@ from ppo_jax.pbt import population
 from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parent.parent / "experiments"
+PATHS = sorted(FOLDER.glob("*.py"))
+TINY = {
+    "num-envs": 4,
+    "num-steps": 16,
+    "num-epochs": 1,
+    "num-minibatches": 2,
+    "chunk-length": 4,
+    "total-timesteps": 256,
+    "phase-updates": 2,
+    "eval-episodes": 2,
+}
 
 
 def load(name):
@@ -46,9 +57,7 @@ def evaluate(members):
     return np.asarray(returns).mean(axis=1)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_every_experiment_loads_and_says_what_to_expect(path):
     config = experiment.load(path, [])
     assert config.num_updates > 0
@@ -61,46 +70,38 @@ def last_row(config, run_dir):
     return files.rows(run_dir / "metrics.jsonl")[-1]
 
 
-@pytest.mark.parametrize("name", ["pbt_breakout", "pbt_pendulum", "pbt_sa"])
-def test_a_population_goes_through_its_generations(name, tmp_path):
-    """A few small ones; every member's numbers stay in their ranges."""
-    config = load(name)
-    tiny = dataclasses.replace(
-        config,
-        num_envs=4,
-        num_steps=16,
-        num_epochs=1,
-        num_minibatches=2,
-        chunk_length=min(config.chunk, 4),
-        eval_episodes=2,
-        total_timesteps=4 * 16 * 4,
-        pbt=dataclasses.replace(config.pbt, interval=2),
-    )
-    row = last_row(tiny, tmp_path)
-    assert row["pbt/population_size"] == config.pbt.size == 8
-    assert len(files.rows(tmp_path / "lineage.jsonl")) == 3
-    for path, range_ in config.pbt.space.ranges:
-        low, high = range_.ends
-        for member in range(8):
-            assert low <= row[f"pbt/{path}/{member}"] <= high * (1 + 1e-6)
+def tiny(path):
+    """An experiment as the command line shrinks it."""
+    options = [f"--{name}={size}" for name, size in TINY.items()]
+    config = experiment.load(path, options)
+    if config.pbt is None:
+        return config
+    return experiment.load(path, [*options, "--pbt.interval=2"])
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_experiment_runs(path, tmp_path):
+    """A few updates to the end of the budget, in which nothing breaks."""
+    config = tiny(path)
+    row = last_row(config, tmp_path)
+    assert row["step"] == config.total_timesteps
+    assert row["train/n_minibatches_done"] > 0
+    assert np.isfinite([row["train/loss"], row["eval/mean_reward"]]).all()
+    assert not [name for name, x in row.items() if name.startswith("error/") and x]
+    if config.pbt is not None:
+        check_what_is_said_of_generations(config, row, tmp_path)
     if config.adversary is not None:
         check_what_is_said_of_attacks(row)
 
 
-@pytest.mark.parametrize("name", ["sa_cartpole", "sa_memory", "sa_pendulum"])
-def test_agents_train_under_attack(name, tmp_path):
-    """A few updates; all that is said of the attack is there and finite."""
-    config = load(name)
-    tiny = dataclasses.replace(
-        config,
-        num_envs=8,
-        num_steps=16,
-        num_epochs=1,
-        num_minibatches=1,
-        eval_episodes=2,
-        total_timesteps=8 * 16 * 2,
-    )
-    check_what_is_said_of_attacks(last_row(tiny, tmp_path))
+def check_what_is_said_of_generations(config, row, run_dir):
+    """Every member's numbers stay in their ranges."""
+    assert row["pbt/population_size"] == config.pbt.size == 8
+    assert len(files.rows(run_dir / "lineage.jsonl")) == 3
+    for path, range_ in config.pbt.space.ranges:
+        low, high = range_.ends
+        for member in range(8):
+            assert low <= row[f"pbt/{path}/{member}"] <= high * (1 + 1e-6)
 
 
 def check_what_is_said_of_attacks(row):
@@ -187,8 +188,9 @@ def test_a_population_learns_breakout(tmp_path):
 
 
 @pytest.mark.slow
-def test_cartpole_is_solved_by_every_seed():
-    members, _ = train(load("cartpole"), seeds=8)
+@pytest.mark.parametrize("name", ["cartpole", "c51_cartpole", "awr_cartpole"])
+def test_cartpole_is_solved_by_every_seed(name):
+    members, _ = train(load(name), seeds=8)
     assert evaluate(members).min() >= 475
 
 
