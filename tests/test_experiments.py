@@ -13,7 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import adversaries, episodes, experiment, files, networks, training
+from ppo_jax import (
+    adversaries,
+    controllers,
+    critics,
+    episodes,
+    experiment,
+    files,
+    networks,
+    optimizers,
+    terms,
+    training,
+)
+from ppo_jax.component import is_component
 from ppo_jax.pbt import population
 from ppo_jax.schedules import Progress
 
@@ -62,6 +74,60 @@ def test_every_experiment_loads_and_says_what_to_expect(path):
     config = experiment.load(path, [])
     assert config.num_updates > 0
     assert "Expect" in path.read_text().split('"""')[1]
+
+
+def kinds(value):
+    """The classes of all components in a value."""
+    if is_component(type(value)):
+        yield type(value)
+        value = vars(value)
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, tuple):
+        for part in value:
+            yield from kinds(part)
+
+
+def offered(*packages):
+    """The components that packages offer, but for those that others are made of."""
+    found = {
+        value
+        for package in packages
+        for name, value in vars(package).items()
+        if is_component(value) and value.__module__.startswith(package.__name__)
+        if not name.startswith("_")
+    }
+    return {x for x in found if not any(issubclass(y, x) for y in found - {x})}
+
+
+IN_NO_EXPERIMENT = {
+    # Other choices for a field of what is in one.
+    adversaries.LowValue,
+    adversaries.ValueLoss,
+    controllers.ClosedForm,
+    controllers.Ema,
+    controllers.K1,
+    critics.LinearTail,
+    critics.MeanAndVariance,
+    terms.Predicted,
+    # `plasticity` compares optimisers without weight decay.
+    optimizers.AdamW,
+    optimizers.UPGDW,
+    # The factor of the recipe is 1: nothing.
+    controllers.PoorValueScale,
+    # A penalty that does not adapt; of a coefficient of 0 it only measures.
+    terms.Kl,
+    # A policy learns nothing from it.
+    terms.PredictedCVaR,
+    # What it imitates is a user's.
+    terms.Imitation,
+}
+
+
+def test_all_that_an_agent_learns_by_is_in_some_experiment():
+    known = offered(adversaries, controllers, critics, optimizers, terms)
+    used = set(kinds(tuple(runpy.run_path(str(path)) for path in PATHS)))
+    assert known - used == IN_NO_EXPERIMENT
 
 
 def last_row(config, run_dir):
@@ -179,6 +245,11 @@ def test_agents_that_trained_under_attack_hold(name, eps):
 @pytest.mark.slow
 def test_a_population_finds_the_numbers_of_pendulum(tmp_path):
     assert last_row(load("pbt_pendulum"), tmp_path)["eval/mean_reward"] >= -250
+
+
+@pytest.mark.slow
+def test_the_original_recipe_swings_up(tmp_path):
+    assert last_row(load("original"), tmp_path)["eval/mean_reward"] >= -200
 
 
 @pytest.mark.slow
