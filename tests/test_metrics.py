@@ -499,9 +499,9 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
     ill = jnp.isin(jnp.arange(8), jnp.array([1, 4, 6]))
     config = dataclasses.replace(
         HEALTHY,
-        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8),
+        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=4),
         phase_updates=4,
-        total_timesteps=8 * HEALTHY.steps_per_update,
+        total_timesteps=4 * HEALTHY.steps_per_update,
         eval_episodes=2,
     )
 

@@ -79,7 +79,7 @@ OPTIONS = {
 }
 SILLY = {
     "Config('HalfCheetah-v4')": "closest",
-    "searching('gama', num_minibatches=7)": "num_minibatches",
+    "searching('gama', num_minibatches=7)": "Config.num_minibatches",
 }
 SESSION = """
 import contextlib, io, json, sys, traceback

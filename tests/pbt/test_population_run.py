@@ -189,7 +189,7 @@ def test_the_fittest_member_is_evaluated_unless_another_is_asked_for(
 def test_another_population_cannot_resume(path, finished):
     for option, said in (
         (("--pbt.size", 5), "pbt.size: 4 -> 5"),
-        (("--pbt.space.ranges.0.1.high", 1.0), "PBT.space: "),
+        (("--pbt.space.ranges.0.1.high", 1.0), "pbt.space: "),
     ):
         done = command("train", path, "--run-dir", finished, "--resume", *option)
         assert done.returncode == 2
