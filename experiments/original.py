@@ -25,8 +25,8 @@ Where it could not be followed:
   rate, 5e-6, is below all that is searched, and there is no window of 16 rollouts
   behind the return scale.
 
-Expect the median member above −250 from 250 000 steps each on, and near −150 at the
-end: in one run, 11 minutes of processor time, the fittest had −146 over 128 episodes.
+Expect the median member between −270 and −210 from 450 000 steps each on: in one run it
+ended at −219, and the fittest had −208 over 128 episodes.
 """
 
 from ppo_jax import (

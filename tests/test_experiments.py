@@ -249,7 +249,7 @@ def test_a_population_finds_the_numbers_of_pendulum(tmp_path):
 
 @pytest.mark.slow
 def test_the_original_recipe_swings_up(tmp_path):
-    assert last_row(load("original"), tmp_path)["eval/mean_reward"] >= -200
+    assert last_row(load("original"), tmp_path)["eval/mean_reward"] >= -400
 
 
 @pytest.mark.slow
