@@ -1,14 +1,17 @@
 """What is a sign of trouble in the metrics of a run, and what to do about it.
 
 Alerts are looked at on the host, after every phase; they never steer training.
-`python -m ppo_jax.alerts` prints the table as `docs/monitoring.md`.
+`python -m ppo_jax.alerts` prints the table as `docs/monitoring.md`; with the name of an
+alert, what there is to know of it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from ppo_jax import tables
+from ppo_jax import command, suggestion, tables
+from ppo_jax.errors import UserError
 from ppo_jax.metrics import match
 from ppo_jax.reductions import VANISHING
 
@@ -28,18 +31,29 @@ class Alert(NamedTuple):
     """below this."""
     phases: int = 1
     """For how many phases in a row."""
+    where: tuple[str, float] | None = None
+    """Another metric, and what it has to be above for this one to mean anything."""
 
-    def concerns(self, value: float) -> bool:
-        """Whether a value is within the limits."""
-        return self.above < value < self.below
+    def concerns(self, member: Mapping[str, float], metric: str) -> bool:
+        """Whether what a member says of the metric is within the limits."""
+        if self.where is not None and not member[self.where[0]] > self.where[1]:
+            return False
+        return self.above < member[metric] < self.below
 
     @property
     def limits(self) -> str:
-        """When it is active, in words."""
+        """What the metric passes while it is active, and for how long."""
         limits = [f"> {self.above:g}"] if self.above > -math.inf else []
         limits += [f"< {self.below:g}"] if self.below < math.inf else []
         lasts = f", {self.phases} phases in a row" if self.phases > 1 else ""
         return " and ".join(limits) + lasts
+
+    @property
+    def when(self) -> str:
+        """When it is active, in words."""
+        if self.where is None:
+            return self.limits
+        return f"{self.limits}, where `{self.where[0]}` > {self.where[1]:g}"
 
 
 ALERTS = (
@@ -149,6 +163,7 @@ ALERTS = (
         "returns, raise `gae_lambda` last. Early in training it is no fault.",
         below=0.3,
         phases=3,
+        where=("train/target_return_variation", 0.01),
     ),
     Alert(
         "warn/value_target_raw_outlier_frac",
@@ -211,84 +226,13 @@ ALERTS = (
 )
 
 
-class Alarms:
-    """Which alerts are active for which members, phase after phase.
-
-    Args:
-        streaks: Those of a run that resumes.
-
-    Attributes:
-        streaks: For how many phases in a row the limits of an alert have been passed,
-            by each member; as JSON, for a run to resume with.
-    """
-
-    def __init__(self, streaks: Mapping[str, list[int]] | None = None):
-        self.streaks = dict(streaks or {})
-        self._said: dict[str, set[int]] = {}
-
-    def check(
-        self, members: Sequence[Mapping[str, float]]
-    ) -> tuple[dict[str, float], list[str]]:
-        """Looks at the metrics of a phase.
-
-        Args:
-            members: What each member says, all the same metrics.
-
-        Returns:
-            For every alert whose metric there is, the number of members for which it is
-            active, and a line for each that begins, once for a member. A phase in which
-            its metric is unavailable changes no alert.
-        """
-        active: dict[str, set[int]] = {}
-        lines = []
-        for alert in ALERTS:
-            for metric in members[0]:
-                subject = match(alert.metric, metric)
-                if subject is None:
-                    continue
-                name = alert.name.replace("*", subject)
-                values = [member[metric] for member in members]
-                lasting, begun = self._observe(alert, name, values)
-                active.setdefault(name, set()).update(lasting)
-                begun -= self._said.setdefault(name, set())
-                self._said[name] |= begun
-                if begun:
-                    lines.append(_line(alert, name, metric, values, sorted(begun)))
-        return {name: float(len(who)) for name, who in active.items()}, lines
-
-    def _observe(
-        self, alert: Alert, name: str, values: list[float]
-    ) -> tuple[set[int], set[int]]:
-        """The members for which an alert is active, and those for which it begins."""
-        rule = f"{name} {alert.limits}"
-        before = self.streaks.get(rule, [0] * len(values))
-        after = [
-            streak if math.isnan(value) else (streak + 1) * alert.concerns(value)
-            for streak, value in zip(before, values, strict=True)
-        ]
-        self.streaks[rule] = after
-        lasting = {i for i, streak in enumerate(after) if streak >= alert.phases}
-        return lasting, {i for i in lasting if before[i] < alert.phases}
-
-
-def _line(
-    alert: Alert, name: str, metric: str, values: list[float], who: list[int]
-) -> str:
-    """What the console says of an alert that begins for some members."""
-    ends = dict.fromkeys(f"{end([values[i] for i in who]):.3g}" for end in (min, max))
-    seen = f"{metric} = {' to '.join(ends)}"
-    if len(values) > 1:
-        numbers = ", ".join(map(str, who))
-        seen += f" in member{'s' * (len(who) > 1)} {numbers} of {len(values)}"
-    return f"{name}: {seen}, healthy: {alert.healthy}. {alert.causes} {alert.remedy}"
-
-
 INTRODUCTION = """\
 # Monitoring
 
 Signs of trouble, looked for in every member after every phase of updates. The console
 says so when an alert first begins for a member; while it lasts, `warn/*` in the log is
-1, or the number of members concerned. Alerts never steer training.
+1, or the number of members concerned. Alerts never steer training. What there is to
+know of one is printed by `python -m ppo_jax.alerts warn/NAME`.
 Generated from `ppo_jax/alerts.py`: `python -m ppo_jax.alerts > docs/monitoring.md`.
 """
 HEADER = ("metric", "active when", "healthy", "likely causes", "what to do")
@@ -299,7 +243,7 @@ def document() -> str:
     parts = [INTRODUCTION]
     for name in dict.fromkeys(alert.name for alert in ALERTS):
         cells = [
-            (f"`{row.metric}`", row.limits, row.healthy, row.causes, row.remedy)
+            (f"`{row.metric}`", row.when, row.healthy, row.causes, row.remedy)
             for row in ALERTS
             if row.name == name
         ]
@@ -307,5 +251,33 @@ def document() -> str:
     return "".join(parts)
 
 
+def page(name: str) -> str:
+    """What there is to know of an alert, a paragraph for each of its limits.
+
+    Args:
+        name: As it is logged, such as `warn/critic1_vanishing_gradients`.
+
+    Raises:
+        UserError: If there is no such alert.
+    """
+    rows = [row for row in ALERTS if match(row.name, name) is not None]
+    if not rows:
+        known = dict.fromkeys(row.name for row in ALERTS)
+        raise UserError(suggestion.unknown("alert", name, known))
+    return "\n".join(
+        f"{name}: {row.metric} {row.when}; healthy: {row.healthy}\n"
+        f"  {row.causes}\n  {row.remedy}\n"
+        for row in rows
+    )
+
+
+@command.entrance
+def main(argv: list[str] | None = None) -> int:
+    """Prints the table, or what there is to know of an alert."""
+    asked = sys.argv[1:] if argv is None else argv
+    print(page(asked[0]) if asked else document(), end="")
+    return 0
+
+
 if __name__ == "__main__":
-    print(document(), end="")
+    sys.exit(main())

@@ -5,8 +5,6 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -71,6 +69,13 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_verbosity_options(parser: argparse.ArgumentParser) -> None:
+    """How much a run shows."""
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quiet", action="store_true", help="show warnings and errors")
+    how.add_argument("--verbose", action="store_true", help="a line for every phase")
+
+
 def told(error: Exception) -> tuple[int, str] | None:
     """The exit status and the message of an error; None: a fault of this package."""
     if message := mendable(error):
@@ -80,26 +85,6 @@ def told(error: Exception) -> tuple[int, str] | None:
     if isinstance(error, jax.errors.JaxRuntimeError):
         return EXIT_STATUS["failed"], brief(error)
     return None
-
-
-def conclude(ending: str, hint: str, config: Any, run_dir: Path) -> int:
-    """Says how a run has ended; returns the exit status.
-
-    Args:
-        ending: `finished`, `failed` or `interrupted`.
-        hint: How to go on with it.
-        config: Its experiment.
-        run_dir: Its directory.
-    """
-    print(ending)
-    if ending == "interrupted":
-        print(hint)
-    if ending == "failed":
-        say(
-            f"{config.max_failures} updates in a row had no finite optimiser step; "
-            f"error/* in {run_dir / 'metrics.jsonl'} says why"
-        )
-    return EXIT_STATUS[ending]
 
 
 def say(message: str) -> None:

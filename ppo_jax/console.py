@@ -1,7 +1,10 @@
-"""What a run shows: a progress bar on a terminal, plain lines elsewhere."""
+"""What a run shows: a progress bar on a terminal, a line now and then elsewhere."""
 
+import math
 import os
 import sys
+import time
+from typing import Any, NamedTuple
 
 from rich.console import Console as Terminal
 from rich.progress import (
@@ -13,24 +16,55 @@ from rich.progress import (
 )
 
 
+class Verbosity(NamedTuple):
+    """How much a run shows."""
+
+    notes: bool = True
+    """Whether it shows more than warnings."""
+    seconds: float = 5.0
+    """Between two lines of progress, at least."""
+
+
+SHOWN = {
+    "return": "rollout/ep_rew_mean",
+    "evaluation": "eval/mean_reward",
+    "best": "best/eval/mean_reward",
+}
+"""What is shown of the metrics, beside the speed."""
+NORMAL = Verbosity()
+QUIET = Verbosity(notes=False, seconds=math.inf)
+VERBOSE = Verbosity(seconds=0.0)
+
+
+def verbosity(options: Any) -> Verbosity:
+    """What was asked for by `--quiet` and `--verbose`."""
+    return QUIET if options.quiet else VERBOSE if options.verbose else NORMAL
+
+
 class Console:
     """Lines, and progress over environment steps once it has started.
 
     Args:
-        quiet: Whether to show nothing.
+        verbosity: How much to show.
+        mute: Whether to show nothing at all.
     """
 
-    def __init__(self, quiet: bool = False):
-        self._terminal = Terminal(quiet=quiet)
+    def __init__(self, verbosity: Verbosity = NORMAL, mute: bool = False):
+        self._verbosity = verbosity
+        self._terminal = Terminal(quiet=mute)
         self._bar = Progress(
             BarColumn(),
             TaskProgressColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
             TextColumn("{task.description}"),
+            TimeRemainingColumn(),
             console=self._terminal,
-            disable=not self._terminal.is_terminal,
+            disable=not (verbosity.notes and self._terminal.is_terminal),
         )
+        with_lines = verbosity == VERBOSE or not self._terminal.is_terminal
+        self._next = -math.inf if with_lines else math.inf
         self._total = 0
+        self._known: dict[str, str] = {}
 
     def start(self, total: int, done: int) -> None:
         """Begins the bar.
@@ -47,20 +81,22 @@ class Console:
         """Prints a line above the bar."""
         self._terminal.print(text, highlight=False, markup=False, soft_wrap=True)
 
+    def note(self, text: str) -> None:
+        """Says what is no warning and no answer."""
+        if self._verbosity.notes:
+            self.say(text)
+
     def update(self, step: int, metrics: dict[str, float]) -> None:
-        """Shows how far the run is and how it does."""
-        text = (
-            f"{metrics['time/fps']:,.0f} steps/s"
-            f"  return {metrics['rollout/ep_rew_mean']:.1f}"
-        )
-        if "eval/mean_reward" in metrics:
-            mean = metrics["eval/mean_reward"]
-            best = metrics.get("best/eval/mean_reward", mean)
-            said = f"  best {best:.1f}" if best != mean else ""
-            self.say(f"{step:>12,} steps  evaluation {mean:.1f}{said}")
+        """Shows how far the run is and how it does, as far as that is known."""
+        if not self._known:
+            self.note(f"compiled in {duration(metrics['time/compiling'])}")
+        self._known |= _known(metrics)
+        text = "  ".join(self._known.values())
         self._bar.update(self._task, completed=step, description=text)
-        if not self._terminal.is_terminal:
-            self.say(f"{step:>12,} / {self._total:,} steps  {text}")
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self._verbosity.seconds
+            self.note(f"{step:>12,} of {self._total:,} steps  {text}")
 
     def close(self) -> None:
         """Ends the bar."""
@@ -72,3 +108,33 @@ class Console:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def figure(value: float) -> str:
+    """A number as it is read.
+
+    >>> figure(500.0), figure(0.01234), figure(-123456.7)
+    ('500', '0.01234', '-123,457')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """A time as it is read.
+
+    >>> [duration(seconds) for seconds in (4.21, 40, 1800, 12600)]
+    ['4.2 s', '40 s', '30 min', '3.5 h']
+    """
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _known(metrics: dict[str, float]) -> dict[str, str]:
+    """What a row says, with its name; nothing of what is not finite or not there."""
+    said = {"speed": f"{metrics['time/fps']:,.0f} steps/s"}
+    for label, name in SHOWN.items():
+        value = metrics.get(name, math.nan)
+        if math.isfinite(value):
+            said[label] = f"{label} {figure(value)}"
+    return said

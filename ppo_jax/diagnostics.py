@@ -106,15 +106,13 @@ def target_metrics(
         held_out: Weights of what is held out `[T, B]`, if anything is.
         scale: The return scale.
     """
-    mean = average(advantage, weight)
-    total = jnp.maximum(weight.sum(), TINY)
-    freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
-    variance = jnp.sum(weight * (advantage - mean) ** 2) / freedom
-    value = scale.decode(value)
+    value, target_mean = scale.decode(value), average(target, weight)
+    size = jnp.maximum(jnp.abs(target_mean), TINY)
     return explained(target, value, weight, held_out) | {
-        "train/advantages_mean_raw": mean,
-        "train/advantages_std_raw": jnp.sqrt(variance),
-        "train/target_return_mean": average(target, weight),
+        "train/advantages_mean_raw": average(advantage, weight),
+        "train/advantages_std_raw": deviation(advantage, weight),
+        "train/target_return_mean": target_mean,
+        "train/target_return_variation": deviation(target, weight) / size,
         "train/value_pred_mean": average(value, weight),
         "train/return_scale_mean": scale.mean,
         "train/return_scale_std": scale.std,
@@ -139,6 +137,13 @@ def average(x: Array, weight: Array) -> Array:
     total = weight.sum()
     mean = jnp.sum(jnp.where(weight > 0, weight * x, 0.0)) / jnp.maximum(total, TINY)
     return jnp.where(total > 0, mean, jnp.nan)
+
+
+def deviation(x: Array, weight: Array) -> Array:
+    """Unbiased weighted deviation `[]`; NaN without weight."""
+    total = jnp.maximum(weight.sum(), TINY)
+    freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
+    return jnp.sqrt(jnp.sum(weight * (x - average(x, weight)) ** 2) / freedom)
 
 
 def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:

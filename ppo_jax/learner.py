@@ -259,7 +259,7 @@ def _observe_moments(
 def _count(
     counters: Counters, steps: Transition, outcome: Outcome, episodes: Array
 ) -> Counters:
-    failed = (outcome.taken == 0) & (outcome.failed > 0)
+    failed = (outcome.taken == 0) & ((outcome.failed > 0) | ~steps.valid.any())
     return Counters(
         updates=counting.add(counters.updates),
         skipped_steps=counting.add(counters.skipped_steps, outcome.failed),

@@ -260,6 +260,10 @@ VALUE = (
     ),
     weighed("train/value_pred_mean", "reward", "Mean value when acting."),
     weighed("train/target_return_mean", "reward", "Mean λ-return."),
+    weighed(
+        *("train/target_return_variation", ""),
+        "Deviation of the λ-returns / the size of their mean.",
+    ),
     Metric(
         *("train/explained_variance", "", "1 − Var[target − value] / Var[target]."),
         null="targets do not vary",
@@ -473,7 +477,7 @@ ERRORS = (
     Metric("error/log_ratio_inf_count", "examples", "Whose ln ratio is ±∞.", SUM),
     Metric(
         *("error/failure_streak", "updates"),
-        *("In a row, without one step for an error", LARGEST),
+        *("In a row, without one step for an error or a valid rollout.", LARGEST),
     ),
     Metric(
         *("warn/*", "members", "For which an alert is active; see monitoring."),
@@ -489,7 +493,8 @@ HOSTED = (
     evaluated("eval/cvar_5_reward", "reward", "Mean of the worst 5 %."),
     evaluated("eval/episodes", "episodes", "How many."),
     evaluated("eval/unfinished_episodes", "episodes", "Given up at their limit."),
-    host("time/fps", "steps / s", "Environment steps per second."),
+    host("time/fps", "steps / s", "Environment steps per second, once compiled."),
+    host("time/compiling", "s", "Until the programs of the phase were compiled."),
     host("time/iterations", "updates", "Updates done."),
     host("time/total_timesteps", "steps", "Environment steps done."),
     host("time/time_elapsed", "s", "Since the run began."),

@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
     if not options.resume:
         _record(options.run_dir, options.member, run_dir, overrides)
-    return _train(run_dir, options.resume, f"{hint} --resume")
+    return _train(run_dir, options, f"{hint} --resume")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to", type=Path, help="where the agent goes (default: RUN_DIR/replay)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with it")
+    command.add_verbosity_options(parser)
     return parser
 
 
@@ -78,9 +79,11 @@ def _record(
     experiment.store(run_dir, texts, given, config)
 
 
-def _train(run_dir: Path, resume: bool, hint: str) -> int:
+def _train(run_dir: Path, options: Any, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
     from ppo_jax import experiment, script, training
+    from ppo_jax.conclusion import conclude
+    from ppo_jax.console import verbosity
     from ppo_jax.pbt import population as populations
 
     overrides = experiment.stored_overrides(run_dir)
@@ -90,8 +93,9 @@ def _train(run_dir: Path, resume: bool, hint: str) -> int:
     def steer(population: Any, done: int) -> Any:
         return populations.with_numbers(population, in_force(schedule, done))
 
-    ending = training.train(config, run_dir, resume, hint, steer=steer)
-    return command.conclude(ending, hint, config, run_dir)
+    shown = verbosity(options)
+    ending = training.train(config, run_dir, options.resume, hint, shown, steer=steer)
+    return conclude(ending, hint, config, run_dir, shown)
 
 
 def in_force(schedule: Schedule, update: int) -> dict[str, float]:

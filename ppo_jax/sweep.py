@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--run-dir", type=Path, help="where the sweep goes")
     parser.add_argument("--resume", action="store_true", help="go on with --run-dir")
+    command.add_verbosity_options(parser)
     parser.set_defaults(sizes=[])
     return parser
 
@@ -156,6 +157,7 @@ def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
 def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     """Trains what is not finished; whatever is, is in `results.json`."""
     from ppo_jax import files
+    from ppo_jax.console import verbosity
     from ppo_jax.sweeps import cohorts, scores, settings
 
     hint = (
@@ -168,7 +170,7 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
         kept = home / "scores.json"
         if not kept.exists():
             print(f"batch {number} of {len(batches)}, {len(batch)} runs")
-            ending = cohorts.train(batch, home, hint)
+            ending = cohorts.train(batch, home, hint, verbosity(options))
             if ending == "interrupted":
                 print(hint)
                 return command.EXIT_STATUS[ending]

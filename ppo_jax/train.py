@@ -14,6 +14,7 @@ usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VA
   EXPERIMENT   a Python file with a Config named `config`
   --run-dir    where the run goes (default: runs/<experiment>__<seed>__<time>)
   --resume     go on with the run in --run-dir
+  --quiet      show warnings and errors only; --verbose: a line for every phase
   --FIELD      any field of the config; `EXPERIMENT --help` lists them
 
 One job of several processes; each is started with the same arguments and --run-dir:
@@ -42,21 +43,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--num-processes", type=int)
     parser.add_argument("--process-id", type=int)
     parser.add_argument("--cluster", action="store_true")
+    command.add_verbosity_options(parser)
     options, overrides = parser.parse_known_args(argv[1:])
     return _train(Path(argv[0]), options, overrides)
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
     from ppo_jax import job, training
+    from ppo_jax.conclusion import conclude
+    from ppo_jax.console import verbosity
 
     _start(options)
     prepare = _old_run if options.resume else _new_run
     run_dir, config = prepare(path, options.run_dir, overrides)
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
-    ending = training.train(config, run_dir, options.resume, hint)
+    shown = verbosity(options)
+    ending = training.train(config, run_dir, options.resume, hint, shown)
     if not job.is_first():
         return command.EXIT_STATUS[ending]
-    return command.conclude(ending, hint, config, run_dir)
+    return conclude(ending, hint, config, run_dir, shown)
 
 
 def _start(options: Any) -> None:

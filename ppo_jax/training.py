@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +11,10 @@ import jax
 import numpy as np
 
 from ppo_jax import component, episodes, job
-from ppo_jax.alerts import Alarms
+from ppo_jax.alarms import Alarms
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
-from ppo_jax.console import Console
+from ppo_jax.console import NORMAL, Console, Verbosity
 from ppo_jax.experiment import ExperimentError, describe, differences
 from ppo_jax.interrupt import Interrupt
 from ppo_jax.logger import Logger
@@ -26,6 +25,7 @@ from ppo_jax.pbt.lineage import Lineage
 from ppo_jax.pbt.mesh import Layout, on_one_device, spread
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
+from ppo_jax.stopwatch import Stopwatch
 from ppo_jax.types import Key
 from ppo_jax.watchdog import Watchdog
 
@@ -71,6 +71,7 @@ def train(
     run_dir: Path,
     resume: bool,
     hint: str = "",
+    verbosity: Verbosity = NORMAL,
     begin: Callable[[Config], Population] = start,
     steer: Callable[[Population, int], Population] = as_it_is,
 ) -> str:
@@ -84,6 +85,7 @@ def train(
         run_dir: Where checkpoints and logs go.
         resume: Whether to go on from the newest checkpoint.
         hint: How to go on with the run, for whoever ends it or finds it ended.
+        verbosity: How much to show.
         begin: Makes the members before their first update.
         steer: What becomes of the members before each phase, after so many updates.
 
@@ -98,7 +100,7 @@ def train(
     """
     with (
         job.together(hint),
-        closing(Console(quiet=not job.is_first())) as console,
+        closing(Console(verbosity, mute=not job.is_first())) as console,
         Interrupt(console) as interrupt,
         Watchdog(config.stall_seconds, console, hint) as watchdog,
         closing(Checkpointer(run_dir)) as checkpoints,
@@ -106,7 +108,7 @@ def train(
         job.folder(run_dir) as folder,
     ):
         layout, population = spread(lambda: begin(config), config.devices_per_member)
-        console.say(f"training on {layout}, in {run_dir}")
+        console.note(f"training on {layout}, in {run_dir}")
         begun = _beginning(config, layout, population)
         if resume:
             begun = _resume(config, layout, checkpoints, begun, console)
@@ -192,14 +194,14 @@ def _resume(
     """The newest checkpoint, with the numbers that the run was given anew."""
     if checkpoints.empty:
         checkpoints.rewind(0)
-        console.say("stopped before its first checkpoint; starting again")
+        console.note("stopped before its first checkpoint; starting again")
         return fresh
     done, population, meta = checkpoints.restore(fresh.population)
     checkpoints.rewind(done)
     changed = differences(meta["config"], describe(config))
     for name, change in changed.items():
-        console.say(f"resuming with another {name}: {change}")
-    console.say(f"resuming after update {done} of {config.num_updates}")
+        console.note(f"resuming with another {name}: {change}")
+    console.note(f"resuming after update {done} of {config.num_updates}")
     given = component.numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
@@ -218,17 +220,20 @@ def _phase(
     length = phase_length(config)
     until = min((done // length + 1) * length, config.num_updates)
     progress = Progress.of(done + np.arange(length), config.num_updates)
-    began = time.perf_counter()
-    population, history = layout.advance(population, progress, np.int32(until - done))
+    with Stopwatch() as watch:
+        population, history = layout.advance(
+            population, progress, np.int32(until - done)
+        )
+        jax.block_until_ready(history)
     history = layout.fetch(history)
-    seconds = time.perf_counter() - began
     steps, size = config.steps_per_update, population.fitness.size
     members = [
         summarize({k: v[: until - done, member] for k, v in history.items()})
         for member in range(size)
     ]
     speed = {
-        "time/fps": (until - done) * steps * size / seconds,
+        "time/fps": (until - done) * steps * size / watch.running,
+        "time/compiling": watch.compiling,
         "time/iterations": until,
         "time/total_timesteps": until * steps,
     }

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Self
 
-from ppo_jax.console import Console
+from ppo_jax.console import Console, duration
 
 EXIT_STATUS = 4
 SPREAD = 3
@@ -55,21 +55,12 @@ class Watchdog:
             patience = max(self._seconds, SPREAD * self._longest)
             if self._silence >= patience and not self._spoken:
                 self._spoken = True
-                self._say(f"the run ends after {_duration(END * patience)}")
+                self._say(f"the run ends after {duration(END * patience)}")
             if self._silence >= END * patience:
                 self._say(f"giving up; {self._hint}")
                 return self._console.leave(EXIT_STATUS)
 
     def _say(self, consequence: str) -> None:
         self._console.say(
-            f"nothing has come back for {_duration(self._silence)}; {consequence}"
+            f"nothing has come back for {duration(self._silence)}; {consequence}"
         )
-
-
-def _duration(seconds: float) -> str:
-    """For example `40 s` or `30 min`.
-
-    >>> _duration(40), _duration(1800)
-    ('40 s', '30 min')
-    """
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,14 +1,10 @@
 """The commands, as a user runs them: exit status, messages, what is left on disk."""
 
-import contextlib
 import json
-import os
-import pty
 import shutil
-import subprocess
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows
+from runs import EXPERIMENT, command, rows
 
 from ppo_jax import experiment as experiments
 
@@ -102,29 +98,6 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
         *("policy_loss", "value_loss", "policy_entropy"),
     ):
         assert f"train/{name}" in row
-
-
-def test_plain_lines_without_a_terminal_and_a_bar_on_one(tmp_path, experiment):
-    plain = command("train", experiment, "--run-dir", tmp_path / "plain").stdout
-    assert plain.startswith("training on ")
-    assert "768 / 768 steps" in plain and "\x1b" not in plain
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        arguments("train", experiment, "--run-dir", tmp_path / "terminal"),
-        stdout=theirs,
-        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "120"},
-    )
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # The other end is closed.
-        while part := os.read(ours, 4096):
-            shown += part
-    assert process.wait(timeout=60) == 0
-    os.close(ours)
-    text = shown.decode()
-    for sign in ("━", "100%", "steps/s", "return 5.0", "0:00:00", "evaluation 5.0"):
-        assert sign in text
-    assert "768 / 768" not in text
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ LAYERS = (
         "metrics",
         "script",
         "sharding",
+        "stopwatch",
         "sweeps.aggregate",
         "tree",
     ),
@@ -98,6 +99,7 @@ LAYERS = (
     ("pbt.population",),
     ("pbt.mesh",),
     (
+        "alarms",
         "checkpoint",
         "console",
         "experiment",
@@ -106,7 +108,7 @@ LAYERS = (
         "pbt.report",
     ),
     ("figures", "interrupt", "sweeps.settings", "watchdog"),
-    ("training",),
+    ("conclusion", "training"),
     ("runs", "sweeps.cohorts"),
     ("sweeps.scores",),
     (

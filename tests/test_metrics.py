@@ -27,7 +27,8 @@ from ppo_jax import (
     training,
     tree,
 )
-from ppo_jax.alerts import ALERTS, Alarms
+from ppo_jax.alarms import Alarms
+from ppo_jax.alerts import ALERTS
 from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import component, program, replace_at
 from ppo_jax.config import Config
@@ -294,6 +295,12 @@ def test_thresholds_of_twin_critics(norms, ratio, flags):
 
 
 LOW, EXPLAINED = "warn/explained_variance_low", "train/explained_variance"
+VARIATION = "train/target_return_variation"
+
+
+def explaining(value, variation=1.0):
+    """What a member says whose critic explains so much."""
+    return {EXPLAINED: value, VARIATION: variation}
 
 
 def test_an_alert_waits_its_phases_and_is_said_once():
@@ -301,10 +308,19 @@ def test_an_alert_waits_its_phases_and_is_said_once():
     values = [0.2, 0.2, NAN, 0.2, 0.1, NAN, 0.3, 0.2, 0.2, 0.2]
     alarms, found = Alarms(), []
     for value in values:
-        flags, lines = alarms.check([{EXPLAINED: value}])
+        flags, lines = alarms.check([explaining(value)])
         found.append((flags[LOW], len(lines)))
     ended = [(0, 0)] * 3
     assert found == [(0, 0)] * 3 + [(1, 1), (1, 0), (1, 0), *ended, (1, 0)]
+
+
+def test_nothing_is_to_be_explained_where_returns_hardly_vary():
+    """Such phases end a streak; what is unavailable does not."""
+    rows = [(0.2, 0.5), (0.2, 0.5), (NAN, NAN), (-9.0, 0.01), (-9.0, 0.0)]
+    rows += [(0.2, 0.011)] * 3
+    alarms = Alarms()
+    found = [alarms.check([explaining(*row)])[0][LOW] for row in rows]
+    assert found == [0] * 7 + [1]
 
 
 def test_members_wait_and_begin_by_themselves():
@@ -313,7 +329,7 @@ def test_members_wait_and_begin_by_themselves():
     phases[0, 1] = 0.4
     alarms, found = Alarms(), []
     for values in np.concatenate([phases, phases[:, -1:]], axis=1).T:
-        flags, lines = alarms.check([{EXPLAINED: float(x)} for x in values])
+        flags, lines = alarms.check([explaining(float(x)) for x in values])
         found.append((flags[LOW], lines))
     assert [flag for flag, _ in found] == [0, 0, 0, 2, 3]
     assert [len(lines) for _, lines in found] == [0, 0, 0, 1, 1]
@@ -325,7 +341,7 @@ def test_members_wait_and_begin_by_themselves():
 def test_a_run_that_resumes_goes_on_counting():
     """With the streaks as JSON, a resumed run says what one that never stopped says."""
     values = [0.2, NAN, 0.2, 0.2, 0.2]
-    rows = [[{EXPLAINED: value}, {EXPLAINED: 0.9}] for value in values]
+    rows = [[explaining(value), explaining(0.9)] for value in values]
     for end in range(len(rows)):
         whole = Alarms()
         for row in rows[:end]:
@@ -494,6 +510,29 @@ def test_an_alert_has_its_cause(name, numbers, change):
     assert said[-1][name] == 1
 
 
+@component
+class Even(Plain):
+    """Pays about as much for everything."""
+
+    def pay(self, key, state, action):
+        return 1.0 + 1e-3 * super().pay(key, state, action)
+
+
+def test_a_critic_of_even_returns_has_nothing_to_explain(tmp_path):
+    """R-C7: it explains less than nothing, and the log says so, without an alert."""
+    config = dataclasses.replace(
+        HEALTHY,
+        env=Even(),
+        phase_updates=1,
+        total_timesteps=4 * HEALTHY.steps_per_update,
+    )
+    training.train(config, tmp_path, resume=False)
+    said = logged(tmp_path)
+    assert len(said) == 4
+    assert all(row[EXPLAINED] < 0 and row[VARIATION] < 0.01 for row in said)
+    assert not any(row[LOW] for row in said)
+
+
 def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
     """R-C7: three of eight members are ill; medians would hide it, and did."""
     ill = jnp.isin(jnp.arange(8), jnp.array([1, 4, 6]))
@@ -539,7 +578,7 @@ def test_what_did_not_happen_is_unavailable():
     expected = {name for name in said if row_of(name) and row_of(name).null in needs}
     assert expected <= null
     assert {"train/approx_kl", "train/loss", "train/advantages_mean_raw"} <= expected
-    assert said["train/n_minibatches_done"] == 0
+    assert said["train/n_minibatches_done"] == said["error/failure_streak"] == 0
     (said,) = phases({"env.env.hidden": 0.0}, same, count=1)
     assert not {name for name, value in said.items() if math.isnan(value)} & expected
 

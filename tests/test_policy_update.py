@@ -449,6 +449,9 @@ def test_groups_and_held_out_environments_by_hand(grouped):
     assert_close(run.learner.params["actor"], end["actor"], atol=2e-4)
     _, std = weighted(hand.raw, hand.examples.weight)
     np.testing.assert_allclose(metrics["train/advantages_std_raw"], std, rtol=1e-5)
+    mean, std = weighted(hand.examples.reward, hand.examples.weight)
+    variation = metrics["train/target_return_variation"]
+    np.testing.assert_allclose(variation, std / abs(mean), rtol=1e-5)
     for name, weight in (
         ("", hand.examples.weight),
         ("_holdout", hand.examples.every_weight - hand.examples.weight),

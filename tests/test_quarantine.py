@@ -44,11 +44,15 @@ def advance(runs, updates=2):
 
 def break_one(pop, member, env, step):
     """Makes one environment of one member fail from a step of its own on."""
-    runs = pop.runs
-    state = runs.actor.env_state
-    state = state._replace(start=state.start.at[member, env].set(step))
-    actor = dataclasses.replace(runs.actor, env_state=state)
-    return dataclasses.replace(pop, runs=dataclasses.replace(runs, actor=actor))
+    start = pop.runs.actor.env_state.start
+    return struck(pop, start.at[member, env].set(step))
+
+
+def struck(pop, start):
+    """The environments `[P, B]` fail from steps of their own on."""
+    state = pop.runs.actor.env_state._replace(start=start)
+    actor = dataclasses.replace(pop.runs.actor, env_state=state)
+    return dataclasses.replace(pop, runs=dataclasses.replace(pop.runs, actor=actor))
 
 
 @pytest.mark.parametrize("what", ["reward", "obs", "state"])
@@ -71,6 +75,20 @@ def test_one_broken_environment_harms_no_other_member(what):
     quarantined = np.asarray(metrics["error/quarantined_steps"]).sum(axis=0)
     assert quarantined[1] > 0 and quarantined[0] == quarantined[2] == 0
     assert metrics["train/n_minibatches_done"].min() == 4
+
+
+def test_members_without_a_valid_step_fail():
+    """R-A20: each by itself; the streak ends with the first update that has one."""
+    env = Faulty(TimeLimitChain(limit=5), reward=NAN, rate=0.0, steps=NEVER)
+    pop = members(experiment(env), 3)
+    start = pop.runs.actor.env_state.start.at[1].set(0)
+    start = start.at[2, 1:].set(0)
+    pop = struck(pop, start)
+    pop, metrics = advance(pop, 2)
+    streaks = np.asarray(metrics["error/failure_streak"])
+    np.testing.assert_array_equal(streaks, [[0, 1, 0], [0, 2, 0]])
+    _, metrics = advance(struck(pop, jnp.full_like(start, NEVER)), 1)
+    np.testing.assert_array_equal(metrics["error/failure_streak"], [[0, 0, 0]])
 
 
 MEMORIES = {"lstm": networks.Lstm(size=8), "gru": networks.Gru(size=8, layers=2)}

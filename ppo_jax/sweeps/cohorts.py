@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from ppo_jax import component, training
 from ppo_jax.config import Config
+from ppo_jax.console import Verbosity
 from ppo_jax.pbt import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
@@ -100,13 +101,16 @@ def begin(members: Sequence[Member]) -> Population:
     return populations.init(numbers, jnp.concatenate(keys))
 
 
-def train(members: Sequence[Member], run_dir: Path, hint: str) -> str:
+def train(
+    members: Sequence[Member], run_dir: Path, hint: str, verbosity: Verbosity
+) -> str:
     """Trains members of one structure, or goes on; returns how it ended."""
     return training.train(
         members[0].config,
         run_dir,
         resume=run_dir.exists(),
         hint=hint,
+        verbosity=verbosity,
         begin=lambda config: begin(members),
     )
 

@@ -1,0 +1,190 @@
+"""What a run shows while it lasts, on a terminal and off it, and at its end."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows
+
+from ppo_jax import console
+from ppo_jax.console import QUIET, VERBOSE, Console
+
+BROKEN = """
+import dataclasses
+from ppo_jax.envs import Faulty
+from ppo_jax.envs.faults import NEVER
+
+nan = float("nan")
+env = Faulty(config.env, after={after}, steps={steps}, {what}=nan, rate={rate})
+config = dataclasses.replace(config, env=env, max_failures=3)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=""))
+    return path
+
+
+def broken(path, after=0, steps="NEVER", what="reward", rate=1.0):
+    """The experiment, whose environment says NaN."""
+    given = {"after": after, "steps": steps, "what": what, "rate": rate}
+    path.write_text(EXPERIMENT.format(memory="") + BROKEN.format(**given))
+    return path
+
+
+def calm(text):
+    """The lines that are no alerts."""
+    return [line for line in text.splitlines() if not line.startswith("warn/")]
+
+
+def test_without_a_terminal_a_short_run_takes_few_lines(path, tmp_path):
+    """Twelve phases and evaluations: what it is, and what became of it."""
+    run_dir = tmp_path / "run"
+    done = command("train", path, "--run-dir", run_dir)
+    assert done.returncode == 0 and done.stderr == ""
+    first, compiled, *rest = calm(done.stdout)
+    assert first == f"training on cpu (cpu), in {run_dir}"
+    assert re.fullmatch(r"compiled in [\d.]+ s", compiled)
+    assert "steps/s" in rest.pop(0)
+    assert re.fullmatch(
+        r"finished: 768 steps in [\d.]+ s, [\d.]+ s of it compiling", rest.pop(0)
+    )
+    assert rest == [
+        "  evaluation 5",
+        f"  in {run_dir}",
+        f"  python -m ppo_jax.evaluate {run_dir}",
+        f"  python -m ppo_jax.report {run_dir}",
+    ]
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    clock = [json.loads(line) for line in lines]
+    assert [row["time/compiling"] > 0 for row in clock] == [True] + [False] * 11
+    assert clock[0]["time/fps"] > clock[-1]["time/fps"] / 100
+
+
+def test_a_run_is_as_loud_as_it_is_asked_to_be(path, tmp_path):
+    done = command("train", path, "--run-dir", tmp_path / "a", "--verbose")
+    shown = [line for line in done.stdout.splitlines() if "steps/s" in line]
+    assert [line.split()[0] for line in shown] == [str(64 * i) for i in range(1, 13)]
+    done = command("train", path, "--run-dir", tmp_path / "b", "--quiet")
+    assert done.returncode == 0 and done.stderr == "" and calm(done.stdout) == []
+    assert done.stdout.startswith("warn/explained_variance_low: ")
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+    done = command("train", path, "--quiet", "--verbose")
+    assert done.returncode == 2
+    assert "--verbose: not allowed with argument --quiet" in done.stderr
+
+
+def test_a_terminal_has_a_bar(path, tmp_path):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        arguments("train", path, "--run-dir", tmp_path / "terminal"),
+        stdout=theirs,
+        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # The other end is closed.
+        while part := os.read(ours, 4096):
+            shown += part
+    assert process.wait(timeout=60) == 0
+    os.close(ours)
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
+    last = text[text.rindex("━ 100% 768 of 768 steps") :].splitlines()[0]
+    for sign in ("steps/s", "return 5", "evaluation 5", "0:00:00"):
+        assert sign in last
+    assert "finished: 768 steps" in text
+
+
+METRICS = {"time/compiling": 2.0, "time/fps": 1000.0, "rollout/ep_rew_mean": 1.5}
+SECONDS = (0.1, 1, 4.9, 5.2, 6, 10.1, 10.3, 31, 32)
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "steps"),
+    [(console.NORMAL, [1, 4, 7, 8]), (VERBOSE, [*range(1, 10)]), (QUIET, [])],
+)
+def test_lines_keep_their_distance(verbosity, steps, monkeypatch, capsys):
+    """A line at once, and then one after 5 s or more."""
+    clock = iter(SECONDS)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    shown = Console(verbosity)
+    shown.start(total=9, done=0)
+    for step in range(1, 10):
+        shown.update(step, METRICS)
+    shown.say("a warning")
+    shown.close()
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == "a warning"
+    assert [int(line.split()[0]) for line in lines if "of 9 steps" in line] == steps
+
+
+def test_what_is_not_known_yet_is_not_shown(capsys):
+    """Evaluations stay until the next; NaN is no return."""
+    nan = float("nan")
+    shown = Console(VERBOSE)
+    shown.start(total=10_000, done=0)
+    shown.update(1, METRICS | {"rollout/ep_rew_mean": nan})
+    shown.update(2, METRICS | {"eval/mean_reward": -12345.6})
+    evaluated = {"eval/mean_reward": 0.01234, "best/eval/mean_reward": 7.0}
+    shown.update(3000, METRICS | evaluated)
+    shown.update(4, METRICS | {"rollout/ep_rew_mean": nan})
+    shown.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "compiled in 2 s",
+        "           1 of 10,000 steps  1,000 steps/s",
+        "           2 of 10,000 steps  1,000 steps/s  return 1.5  evaluation -12,346",
+        "       3,000 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
+        "  best 7",
+        "           4 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
+        "  best 7",
+    ]
+
+
+def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
+    path.write_text(path.read_text().replace("limit=5", "limit=400"))
+    budget = ("--total-timesteps", 64, "--verbose")
+    done = command("train", path, "--run-dir", tmp_path / "run", *budget)
+    assert done.returncode == 0 and "nan" not in done.stdout
+    assert "64 of 64 steps" in done.stdout and "return" not in done.stdout
+
+
+@pytest.mark.parametrize("what", ["reward", "obs", "state"])
+def test_an_environment_that_is_never_finite_fails(path, tmp_path, what):
+    """From the start: status 3, and a word on whose fault that is."""
+    run_dir = tmp_path / "run"
+    done = command("train", broken(path, what=what), "--run-dir", run_dir)
+    assert done.returncode == 3
+    assert done.stderr == (
+        "error: 3 updates in a row had no step with finite observations and rewards; "
+        "`ppo_jax.envs.check` plays the environment and says which\n"
+    )
+    assert "failed: 128 steps" in done.stdout and "nan" not in done.stdout
+    assert "  quarantined: 100.00% of the steps were not finite" in done.stdout
+    streaks = [row["error/failure_streak"] for row in rows(run_dir)]
+    assert streaks == [2, 4]
+
+
+def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
+    """Of 768 steps the first of each of four environments."""
+    run_dir = tmp_path / "run"
+    done = command("train", broken(path, after=0, steps=1), "--run-dir", run_dir)
+    assert done.returncode == 0, done.stderr
+    counted = sum(row["error/quarantined_steps"] for row in rows(run_dir))
+    assert counted == 4
+    assert "  quarantined: 0.52% of the steps were not finite\n" in done.stdout
+
+
+def test_an_alert_has_a_page():
+    done = command("alerts", "warn/critic1_vanishing_gradients")
+    assert done.returncode == 0
+    assert "train/critic*_grad_norm < 1e-08; healthy: above 10⁻⁵\n" in done.stdout
+    assert "That critic learns nothing" in done.stdout
+    done = command("alerts", "warn/critic1_vanishing_gradient")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "the closest is 'warn/critic*_vanishing_gradients'" in done.stderr
