@@ -27,7 +27,7 @@ class Stopwatch:
         monitoring.unregister_event_duration_listener(self._hear)
         self.running = time.perf_counter() - self._began - self.compiling
 
-    def _hear(self, event: str, duration: float, **_: Any) -> None:
-        del duration
+    def _hear(self, event: str, duration_secs: float, **_: Any) -> None:
+        del duration_secs
         if event == COMPILED:
             self.compiling = time.perf_counter() - self._began
