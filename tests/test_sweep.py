@@ -78,6 +78,7 @@ def test_the_table_is_of_the_last_evaluations(finished):
         assert row["improvement"] == pytest.approx(wins / 9)
         assert row["runs"] == 3
         assert f"{row['iqm']:.4g}" in finished[1]
+    assert "nothing of chance" not in finished[1]
     assert found["table"][0]["improvement"] == 0.5
     assert found["table"][2]["improvement"] == 1.0
 
@@ -194,6 +195,19 @@ def test_random_search_in_the_space_of_a_population(path, tmp_path):
     assert rates[0] != rates[1] and rates[:2] == rates[2:]
     assert all(1e-4 <= rate <= 1e-2 for rate in rates)
     assert found["metric"] == "eval/q25_reward"
+    assert_one_run_says_nothing_of_chance(done.stdout, found["table"])
+
+
+def assert_one_run_says_nothing_of_chance(said, table):
+    """No interval, nothing better than anything, and what to do about it."""
+    lines = [line for line in said.splitlines() if line.startswith("| num_epochs=")]
+    assert len(lines) == len(table) == 4
+    for line, row in zip(lines, table, strict=True):
+        assert line.split(" | ")[1:] == ["1", f"{row['iqm']:.4g}", "", "", " |"]
+        assert row["interval"] is row["improvement_interval"] is None
+        assert row["improvement"] is None
+    assert "One run of a setting says nothing of chance" in said
+    assert "--seeds 5" in said
 
 
 @pytest.mark.parametrize(
@@ -231,10 +245,11 @@ def test_another_experiment_cannot_resume(path, finished, tmp_path):
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
     """A learning rate that breaks them all; the next batch is trained."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
-    options = ("--grid", text, "--max-failures", 2)
+    options = ("--grid", text, "--max-failures", 2, "--seeds", 2)
     done = command("sweep", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
     found = results(tmp_path / "run")
-    assert [run["ending"] for run in found["runs"]] == ["failed", "finished"]
+    endings = [run["ending"] for run in found["runs"]]
+    assert endings == ["failed"] * 2 + ["finished"] * 2
     assert found["table"][1]["improvement"] == 1.0
-    assert "2 runs in" in done.stdout and "1 failed" in done.stdout
+    assert "4 runs in" in done.stdout and "2 failed" in done.stdout

@@ -21,6 +21,10 @@ from ppo_jax.sweeps.settings import Setting
 Score = dict[str, Any]
 """One run: its setting, seed, how it ended, and its evaluations over steps."""
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
+ALONE = """\
+One run of a setting says nothing of chance: no interval, no better or worse.
+Train several of each, in the same programs: --seeds 5 with another --run-dir.
+"""
 
 
 def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
@@ -49,6 +53,8 @@ def table(
 ) -> list[dict[str, Any]]:
     """What is said of each setting that has runs: a row, in the order of settings.
 
+    Of a single run nothing is known that chance may not have done: None.
+
     Args:
         scores: All runs.
         found: The settings.
@@ -62,37 +68,27 @@ def table(
     columns = [np.array(values, np.float64)[:, None] for values in last]
     first = next((column for column in columns if column.size), np.zeros((0, 1)))
     return [
-        {
-            "setting": settings.plain(setting),
-            "runs": column.size,
-            "iqm": float(interquartile_mean(column)),
-            "interval": interval(interquartile_mean, column),
-            "improvement": float(probability_of_improvement(column, first)),
-            "improvement_interval": interval(probability_of_improvement, column, first),
-        }
+        {"setting": settings.plain(setting)} | _statistics(column, first)
         for setting, column in zip(found, columns, strict=True)
         if column.size
     ]
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table as text."""
-
-    def pair(ends: tuple[float, float]) -> str:
-        return f"{ends[0]:.4g} to {ends[1]:.4g}"
-
+    """The table as text, and why anything is missing in it."""
     cells = [
         (
             settings.label(row["setting"]),
             str(row["runs"]),
             f"{row['iqm']:.4g}",
-            pair(row["interval"]),
-            f"{row['improvement']:.2f}",
-            pair(row["improvement_interval"]),
+            _pair(row["interval"]),
+            "" if row["improvement"] is None else f"{row['improvement']:.2f}",
+            _pair(row["improvement_interval"]),
         )
         for row in rows
     ]
-    return tables.markdown(HEADER, cells)
+    text = tables.markdown(HEADER, cells)
+    return f"{text}\n{ALONE}" if any(row["runs"] == 1 for row in rows) else text
 
 
 def as_json(value: Any) -> Any:
@@ -106,3 +102,24 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
+    """What is said of a setting's scores `[runs, 1]`, and beside the first one's."""
+    better = _interval(probability_of_improvement, column, first)
+    improvement = float(probability_of_improvement(column, first))
+    return {
+        "runs": column.size,
+        "iqm": float(interquartile_mean(column)),
+        "interval": _interval(interquartile_mean, column),
+        "improvement": None if better is None else improvement,
+        "improvement_interval": better,
+    }
+
+
+def _interval(statistic: Any, *scores: np.ndarray) -> tuple[float, float] | None:
+    return interval(statistic, *scores) if min(map(len, scores)) > 1 else None
+
+
+def _pair(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
