@@ -1,6 +1,7 @@
 """Figures of a run as plain data, and how they are drawn."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from ppo_jax.pbt import lineage
 Rows = Sequence[dict[str, Any]]
 """Lines of `metrics.jsonl` or `lineage.jsonl`."""
 SCORE, BEST = "eval/mean_reward", "pbt/fittest"
+STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ((0, (1, 4)), "x"))
+"""Lines and markers of curves that may coincide: each has gaps for those below it."""
 
 
 class Line(NamedTuple):
@@ -130,7 +133,7 @@ def draw_grid(
 ) -> None:
     """Draws titled panels with named lines, a list of them per row; needs `report`.
 
-    Panels of a row have the same scale.
+    Panels of a row have the same scale; of lines that coincide, all are to be seen.
 
     Raises:
         ImportError: Without matplotlib.
@@ -152,8 +155,14 @@ def draw_grid(
     )
     for panels, all_axes in zip(grid, rows, strict=True):
         for (title, lines), axes in zip(panels, all_axes, strict=True):
-            for name, line in lines.items():
-                axes.plot(*line, marker=".", label=name)
+            for (name, line), (dashes, marker) in zip(lines.items(), cycle(STYLES)):
+                axes.plot(
+                    *line,
+                    linestyle=dashes,
+                    marker=marker,
+                    markerfacecolor="none",
+                    label=name,
+                )
             axes.set_title(title, fontsize="small")
     for axes in rows[-1]:
         axes.set_xlabel(x)
