@@ -1,19 +1,25 @@
-"""How every command ends: what goes wrong becomes a message and an exit status."""
+"""How every command begins, with its help, and ends, with a message and a status."""
 
 import argparse
 import functools
 import logging
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import jax
 
-from ppo_jax.errors import RunError, brief, mendable
+from ppo_jax import suggestion
+from ppo_jax.errors import RunError, UserError, brief, mendable
 
 EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
 """By how a run ended."""
 WRONG = 2
 """The experiment, an option or the run directory is wrong."""
+EXAMPLE = "\n\nExample:\n"
+"""What a command's docstring has before its last lines."""
 
 Main = Callable[..., int]
 
@@ -44,6 +50,70 @@ def entrance(main: Main) -> Main:
         return status
 
     return enter
+
+
+def parser(name: str, text: str | None) -> argparse.ArgumentParser:
+    """The options of a command, to which it adds its own.
+
+    Args:
+        name: Of its module.
+        text: The docstring of that, which is its help: what it does, its exit
+            statuses and, after the options, an example.
+    """
+    about, mark, example = str(text).partition(EXAMPLE)
+    found = argparse.ArgumentParser(
+        prog=f"python -m ppo_jax.{name}",
+        description=about,
+        epilog=mark.strip() + "\n" + example.rstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
+    found.add_argument("-h", "--help", action=_Help, nargs=0, help="say all this")
+    return found
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """What a command is about; `--help` after it asks for its fields."""
+    parser.add_argument(
+        "experiment",
+        type=Path,
+        metavar="EXPERIMENT",
+        help="a Python file with a Config named `config`",
+    )
+    parser.add_argument_group(
+        "fields",
+        "--FIELD VALUE sets a field of the config, such as --num-envs 16\n"
+        "`EXPERIMENT --help` lists them",
+    )
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Whose run a command is about."""
+    parser.add_argument(
+        "run_dir", type=Path, metavar="RUN_DIR", help="the directory of a run"
+    )
+
+
+def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
+    """The options of a command that takes no others.
+
+    Raises:
+        UserError: If there are others.
+    """
+    options, others = parser.parse_known_args(argv)
+    if others:
+        known = re.findall(r"--[a-z-]+", parser.format_usage())
+        raise UserError(suggestion.unknown("option", others[0], known))
+    return options
+
+
+def parse_with_fields(
+    parser: argparse.ArgumentParser, argv: list[str] | None
+) -> tuple[Any, list[str]]:
+    """The options of a command, and all others, which are fields of a config."""
+    options, overrides = parser.parse_known_args(argv)
+    return options, overrides + ["--help"] * (options.help is not None)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -90,3 +160,13 @@ def told(error: Exception) -> tuple[int, str] | None:
 def say(message: str) -> None:
     """Says what went wrong."""
     print(f"error: {message}", file=sys.stderr)
+
+
+class _Help(argparse.Action):
+    """Shows the help of a command, unless an experiment is asked for its own."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, *_: Any):
+        if getattr(namespace, "experiment", None) is None:
+            parser.print_help()
+            parser.exit()
+        namespace.help = True

@@ -1,4 +1,13 @@
-"""`python -m ppo_jax.evaluate RUN_DIR [--episodes N] [--sample] [--OPTION …]`."""
+"""Plays whole episodes with the agent of a run, and says what they returned.
+
+As evaluations during the training it takes the most likely actions, and with as many
+episodes it plays the same ones.
+
+Exit status: 0, done. 2, an option or the run directory is wrong.
+
+Example:
+    python -m ppo_jax.evaluate runs/cartpole --best --json figures.json
+"""
 
 import argparse
 import json
@@ -11,13 +20,8 @@ from ppo_jax import command
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Evaluates a checkpoint of a run; returns the exit status.
-
-    As evaluations during the training it takes the most likely actions, and with as
-    many episodes it plays the same ones. 0: done. 2: an option or the run directory is
-    wrong.
-    """
-    options = _parser().parse_args(argv)
+    """Evaluates a checkpoint of a run; returns the exit status."""
+    options = command.parse(_parser(), argv)
     if options.episodes < 1:
         _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
     from ppo_jax import files
@@ -31,9 +35,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ppo_jax.evaluate", description=__doc__)
-    parser.add_argument("run_dir", type=Path)
-    parser.add_argument("--episodes", type=int, default=128)
+    parser = command.parser("evaluate", __doc__)
+    command.add_run(parser)
+    parser.add_argument(
+        "--episodes", type=int, default=128, help="how many (default: 128)"
+    )
     command.add_agent_options(parser)
     parser.add_argument(
         "--seed", type=int, help="of the episodes (default: that of the run)"

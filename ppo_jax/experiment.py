@@ -27,6 +27,12 @@ from ppo_jax.errors import own_lines
 from ppo_jax.script import ExperimentError
 from ppo_jax.terms import Demonstrations
 
+FIELDS = """\
+These are the fields of the experiment; all else is in `python -m {command} --help`.
+
+Example:
+    python -m {command} {path} --seed 1
+"""
 _RULES = constructors.ConstructorRegistry()
 
 
@@ -72,12 +78,16 @@ def load_with_names(
                 Config,
                 default=config,
                 args=overrides,
-                prog=f"{command} {path}",
+                prog=f"python -m {command} {path}",
                 config=(tyro.conf.AvoidSubcommands,),
                 registry=_RULES,
             )
     except (ValueError, TypeError) as error:
         raise ExperimentError(f"{error}{own_lines(error)}") from error
+    except SystemExit as ending:
+        if not ending.code:
+            print(FIELDS.format(command=command, path=path), end="")
+        raise
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
 

@@ -1,7 +1,13 @@
-"""`python -m ppo_jax.replay RUN_DIR`: one agent on a member's recorded schedule.
+"""Trains one agent on the schedule of numbers that a member of a population had.
 
 Which numbers were in force when, along the member's ancestry, is read from the lineage;
-weights, optimiser and environments are the agent's own from its first update on.
+weights, optimiser and environments are the agent's own from its first update on. Other
+options are fields of the config, such as --seed 7.
+
+Exit status: as that of train.
+
+Example:
+    python -m ppo_jax.replay runs/population --seed 7 --to runs/replay
 """
 
 import argparse
@@ -27,8 +33,8 @@ Schedule = list[tuple[int, dict[str, float]]]
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Replays a schedule; returns the exit status, which is as that of training."""
-    options, overrides = _parser().parse_known_args(argv)
+    """Replays a schedule; returns the exit status."""
+    options, overrides = command.parse_with_fields(_parser(), argv)
     from ppo_jax import job
 
     job.prepare()
@@ -40,10 +46,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ppo_jax.replay", description=__doc__, allow_abbrev=False
-    )
-    parser.add_argument("run_dir", type=Path, help="of a population")
+    parser = command.parser("replay", __doc__)
+    command.add_run(parser)
     parser.add_argument("--member", type=int, help="whose schedule (default: the best)")
     parser.add_argument(
         "--to", type=Path, help="where the agent goes (default: RUN_DIR/replay)"

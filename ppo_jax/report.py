@@ -1,10 +1,15 @@
-"""`python -m ppo_jax.report RUN_DIR`: a picture of a run.
+"""Draws a picture of a run; needs matplotlib, the extra `report`.
 
 Its evaluations and, of a population, the family tree with the ancestry of the fittest
 member of the last generation, and every searched number.
+
+Exit status: 0, done. 2, an option or the run directory is wrong, or matplotlib is
+missing.
+
+Example:
+    python -m ppo_jax.report runs/cartpole --out cartpole.png
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -14,16 +19,13 @@ from ppo_jax.errors import UserError
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Draws `report.png`; returns the exit status.
-
-    0: done. 2: an option or the run directory is wrong, or matplotlib is missing.
-    """
-    parser = argparse.ArgumentParser(prog="ppo_jax.report", description=__doc__)
-    parser.add_argument("run_dir", type=Path)
+    """Draws `report.png`; returns the exit status."""
+    parser = command.parser("report", __doc__)
+    command.add_run(parser)
     parser.add_argument(
         "--out", type=Path, help="the picture (default: RUN_DIR/report.png)"
     )
-    options = parser.parse_args(argv)
+    options = command.parse(parser, argv)
     out = options.out or options.run_dir / "report.png"
     metrics = files.rows(options.run_dir / "metrics.jsonl")
     if not metrics:

@@ -1,11 +1,17 @@
-"""`python -m ppo_jax.robustness RUN_DIR`: what attacks on what it sees cost an agent.
+"""Says what attacks on what it sees cost the agent of a run.
 
-Whole episodes against every opponent with every radius ε, all radii in one program.
-Leaves `robustness.json`, `robustness.md` and, with matplotlib, `robustness.png`.
+It plays whole episodes against every opponent with every radius ε, all radii in one
+program, and leaves robustness.json, robustness.md and, with matplotlib, robustness.png.
+
+Exit status: 0, done. 2, an option or a run directory is wrong.
+
+Example:
+    python -m ppo_jax.robustness runs/cartpole --eps 0.1 0.2
 """
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +19,7 @@ from typing import Any
 
 from ppo_jax import command
 
-EPS = (0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
 Figures = dict[str, list[dict[str, float]]]
 """Of an agent: by opponent, the statistics of its returns for each ε."""
@@ -21,25 +27,21 @@ Figures = dict[str, list[dict[str, float]]]
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Attacks a run's agent; returns the exit status.
-
-    0: done. 2: an option or a run directory is wrong.
-    """
-    options = _parser().parse_args(argv)
+    """Attacks a run's agent; returns the exit status."""
+    options = command.parse(_parser(), argv)
     if options.episodes < 1:
         _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
-    if min(options.eps) < 0:
-        _parser().error(f"--eps: expected numbers ≥ 0, got {min(options.eps)}")
+    for eps in options.eps:
+        if not 0 <= eps < math.inf:
+            _parser().error(f"--eps: expected numbers ≥ 0, got {eps}")
+    options.eps = sorted({0.0, *options.eps})
     _report(options)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    summary, details = str(__doc__).split("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="ppo_jax.robustness", description=summary, epilog=details
-    )
-    parser.add_argument("run_dir", type=Path)
+    parser = command.parser("robustness", __doc__)
+    command.add_run(parser)
     parser.add_argument(
         "--against",
         type=Path,
@@ -51,9 +53,11 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         nargs="+",
         default=EPS,
-        help="radii, in units of normalised observations",
+        help="radii, in units of normalised observations; 0 is always played too",
     )
-    parser.add_argument("--episodes", type=int, default=64, help="for each radius")
+    parser.add_argument(
+        "--episodes", type=int, default=64, help="for each radius (default: 64)"
+    )
     command.add_agent_options(parser)
     parser.add_argument("--out", type=Path, help="folder (default: RUN_DIR)")
     return parser

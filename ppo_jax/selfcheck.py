@@ -1,13 +1,17 @@
-"""`python -m ppo_jax.selfcheck EXPERIMENT`: does a replay equal what was lived?
+"""Checks that what an experiment's agent replays equals what it lived.
 
 Time limits are cut short, chunks are shortened and, in a rollout of their own,
 environments break, so that resets in mid-rollout, truncations, chunks shorter than the
 rollout and quarantined steps really occur; without them it refuses to report.
+
+Exit status: 0, all is well. 1, a check failed. 2, none was possible.
+
+Example:
+    python -m ppo_jax.selfcheck experiments/memory.py
 """
 
 import dataclasses
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -42,12 +46,11 @@ class Unseen(UserError):
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Checks an experiment; 0: all is well, 1: a check failed, 2: none was possible."""
-    argv = sys.argv[1:] if argv is None else argv
-    if not argv or argv[0].startswith("-"):
-        print("usage: python -m ppo_jax.selfcheck EXPERIMENT [--FIELD VALUE ...]")
-        return 0 if argv[:1] in (["--help"], ["-h"]) else 2
-    config = load(Path(argv[0]), argv[1:], command="ppo_jax.selfcheck")
+    """Checks an experiment; returns the exit status."""
+    parser = command.parser("selfcheck", __doc__)
+    command.add_experiment(parser)
+    options, overrides = command.parse_with_fields(parser, argv)
+    config = load(options.experiment, overrides, command="ppo_jax.selfcheck")
     check_types(config.env)
     findings = check(config)
     for what, value, ok in findings:

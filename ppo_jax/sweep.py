@@ -1,4 +1,16 @@
-"""`python -m ppo_jax.sweep EXPERIMENT --seeds N --grid PATH=VALUE,VALUE… …`."""
+"""Trains an experiment with many settings and seeds, and compares the settings.
+
+All that share a structure are trained in one program. Values are Python, as in the
+experiment's file. Fields are the same for all; of an experiment with a population, the
+single run is swept.
+
+Exit status: 0, finished. 2, the experiment, an option or the directory is wrong. 3, the
+disk took nothing more. 4, nothing came back for too long. 130, interrupted. A sweep
+goes on with --resume after the last three.
+
+Example:
+    python -m ppo_jax.sweep experiments/cartpole.py --seeds 5 --grid num_epochs=4,8
+"""
 
 import argparse
 import dataclasses
@@ -9,11 +21,6 @@ from typing import Any
 
 from ppo_jax import command
 
-DESCRIPTION = """\
-Trains an experiment with many settings and seeds, all that share a structure in one
-program. Values are Python, as in the experiment's file. Other options are fields of the
-config, the same for all; of an experiment with a population, the single run is swept.
-"""
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
 SHARE_OF_MEMORY = 0.8
@@ -24,25 +31,20 @@ DRAWS = 2**32 - 2
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Sweeps an experiment; returns the exit status.
-
-    0: finished. 2: the experiment, an option or the directory is wrong. 3: the disk
-    took nothing more. 4: nothing came back for too long. 130: interrupted. A sweep goes
-    on with `--resume` after the last three.
-    """
-    options, overrides = _parser().parse_known_args(argv)
+    """Sweeps an experiment; returns the exit status."""
+    options, overrides = command.parse_with_fields(_parser(), argv)
     if min(options.seeds, options.random if options.space else 1) < 1:
         _parser().error("--seeds, --random: expected at least 1")
     return _sweep(options, overrides)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ppo_jax.sweep", description=DESCRIPTION, allow_abbrev=False
-    )
+    parser = command.parser("sweep", __doc__)
+    command.add_experiment(parser)
     lists = {"nargs": "+", "action": "extend", "default": []}
-    parser.add_argument("experiment", type=Path)
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each setting")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="runs of each setting (default: 1)"
+    )
     parser.add_argument(
         "--grid", **lists, metavar="PATH=VALUE,VALUE", help="all combinations of values"
     )

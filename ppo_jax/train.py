@@ -1,4 +1,15 @@
-"""`python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VALUE …]`."""
+"""Trains the agent of an experiment, or its population.
+
+All that a run needs to be resumed, evaluated and moved is kept in its directory.
+
+Exit status: 0, finished. 2, the experiment, an option or the run directory is wrong.
+3, the run failed, for the cause printed. 4, nothing came back for too long. 5, another
+process of the job has ended. 130, interrupted. A run that was saved once can be resumed
+after each of them.
+
+Example:
+    python -m ppo_jax.train experiments/cartpole.py --run-dir runs/cartpole
+"""
 
 import argparse
 import sys
@@ -8,44 +19,39 @@ from typing import Any
 from ppo_jax import command
 from ppo_jax.errors import UserError
 
-USAGE = """\
-usage: python -m ppo_jax.train EXPERIMENT [--run-dir DIR] [--resume] [--FIELD VALUE ...]
-
-  EXPERIMENT   a Python file with a Config named `config`
-  --run-dir    where the run goes (default: runs/<experiment>__<seed>__<time>)
-  --resume     go on with the run in --run-dir
-  --quiet      show warnings and errors only; --verbose: a line for every phase
-  --FIELD      any field of the config; `EXPERIMENT --help` lists them
-
-One job of several processes; each is started with the same arguments and --run-dir:
-  --coordinator HOST:PORT --num-processes N --process-id I
-  --cluster    the same, found in the environment (SLURM, Open MPI, TPU pods)
-"""
-
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Trains an experiment; returns the exit status.
+    """Trains an experiment; returns the exit status."""
+    options, overrides = command.parse_with_fields(_parser(), argv)
+    return _train(options.experiment, options, overrides)
 
-    0: finished. 2: the experiment, an option or the run directory is wrong. 3: the run
-    failed, for the cause printed. 4: nothing came back for too long. 5: another process
-    of the job has ended. 130: interrupted. A run that was saved once can be resumed
-    after each of them.
-    """
-    argv = sys.argv[1:] if argv is None else argv
-    if not argv or argv[0].startswith("-"):
-        print(USAGE, end="")
-        return 0 if argv[:1] in (["--help"], ["-h"]) else 2
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--run-dir", type=Path)
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--coordinator")
-    parser.add_argument("--num-processes", type=int)
-    parser.add_argument("--process-id", type=int)
-    parser.add_argument("--cluster", action="store_true")
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("train", __doc__)
+    command.add_experiment(parser)
+    parser.add_argument(
+        "--run-dir",
+        type=Path,
+        help="where the run goes (default: runs/<experiment>__<seed>__<time>)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run in --run-dir"
+    )
     command.add_verbosity_options(parser)
-    options, overrides = parser.parse_known_args(argv[1:])
-    return _train(Path(argv[0]), options, overrides)
+    job = parser.add_argument_group(
+        "one job of several processes",
+        "each is started with the same arguments and --run-dir",
+    )
+    job.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 is")
+    job.add_argument("--num-processes", type=int, metavar="N", help="how many")
+    job.add_argument("--process-id", type=int, metavar="I", help="which one, from 0")
+    job.add_argument(
+        "--cluster",
+        action="store_true",
+        help="find all that in the environment (SLURM, Open MPI, TPU pods)",
+    )
+    return parser
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:

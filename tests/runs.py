@@ -58,6 +58,41 @@ def command(name, *options, prefix=(), timeout=180, cwd=None):
     )
 
 
+SESSION = """
+import contextlib, io, json, sys, traceback
+from ppo_jax.__main__ import main
+
+told = []
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        with contextlib.redirect_stderr(text):
+            try:
+                status = main(words)
+            except SystemExit as exit:
+                status = exit.code
+            except Exception:
+                status = traceback.print_exc()
+    told.append((status, text.getvalue()))
+print(json.dumps(told))
+"""
+OFFLINE = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+
+
+def session(lines, cwd, timeout=300):
+    """The exit status and the text of many command lines, all in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        input=json.dumps([[*map(str, words)] for words in lines]),
+        env=ENVIRONMENT | OFFLINE,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
 def begin(name, *options):
     """Starts a command."""
     return subprocess.Popen(

@@ -123,6 +123,7 @@ LAYERS = (
         "train",
         "walkforward",
     ),
+    ("__main__",),
 )
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 

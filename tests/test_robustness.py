@@ -164,22 +164,24 @@ def run_dirs(tmp_path_factory):
 def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     pytest.importorskip("matplotlib")
     one, other = run_dirs
-    options = ("--against", other, "--eps", 0, 0.5, "--episodes", 3)
+    options = ("--against", other, "--eps", 0.5, 0.25, 0.5, "--episodes", 3)
     done = command("robustness", one, *options)
     assert done.returncode == 0, done.stderr
     said = json.loads((one / "robustness.json").read_text())
     assert said["checkpoints"] == {str(one): 24, str(other): 24}
     assert said["deterministic"]
-    assert said["eps"] == [0.0, 0.5] and list(said["agents"]) == [str(one), str(other)]
+    assert said["eps"] == [0.0, 0.25, 0.5]
+    assert list(said["agents"]) == [str(one), str(other)]
     for agents in said["agents"].values():
         assert list(agents) == ["random", "FGSM", "critic", "MAD", "PGD"]
         for by_radius in agents.values():
-            assert len(by_radius) == 2
+            assert len(by_radius) == 3
             for figures in by_radius:
                 assert figures["mean"] == figures["cvar_5"] == 5.0
                 assert figures["episodes"] == 3 and figures["unfinished"] == 0
     assert (one / "robustness.md").read_text() == done.stdout
-    assert f"| {other} | PGD | 5 (5) | 5 (5) |" in done.stdout
+    assert f"| {other} | PGD | 5 (5) | 5 (5) | 5 (5) |" in done.stdout
+    assert "| agent | attack | ε = 0 | ε = 0.25 | ε = 0.5 |" in done.stdout
     assert (one / "robustness.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -205,6 +207,7 @@ def test_no_picture_without_matplotlib(run_dirs, tmp_path):
         (["{run}", "--against", "nowhere"], "nowhere: no run"),
         (["{run}", "--against", "{elsewhere}"], "another environment"),
         (["{run}", "--eps", "-1"], "numbers ≥ 0, got -1"),
+        (["{run}", "--eps", "nan"], "numbers ≥ 0, got nan"),
         (["{run}", "--eps", "much"], "--eps"),
         (["{run}", "--episodes", "0"], "at least 1, got 0"),
         (["{run}", "--member", "1"], "--member: expected 0 to 0, got 1"),

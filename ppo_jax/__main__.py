@@ -1,0 +1,52 @@
+"""What there is to run, and where to begin.
+
+`python -m ppo_jax train` is `python -m ppo_jax.train`: a command is a module.
+"""
+
+import importlib
+import sys
+
+from ppo_jax import command, suggestion
+from ppo_jax.errors import UserError
+
+COMMANDS = (
+    *("train", "evaluate", "report", "robustness"),
+    *("sweep", "replay", "selfcheck"),
+)
+"""In the order in which one comes to need them."""
+
+
+@command.entrance
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command, or says which ones there are; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    name, *rest = argv or ["--help"]
+    if name in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if name not in COMMANDS:
+        raise UserError(suggestion.unknown("command", name, COMMANDS))
+    return importlib.import_module(f"ppo_jax.{name}").main(rest)
+
+
+def _overview() -> str:
+    """The first line of every command's help, and the example of the first one's."""
+    texts = [
+        str(importlib.import_module(f"ppo_jax.{name}").__doc__) for name in COMMANDS
+    ]
+    width = max(map(len, COMMANDS))
+    lines = [
+        f"  {name:{width}}  {text.partition(chr(10))[0]}"
+        for name, text in zip(COMMANDS, texts, strict=True)
+    ]
+    _, _, example = texts[0].partition(command.EXAMPLE)
+    return (
+        "usage: python -m ppo_jax COMMAND ...\n\n"
+        + "\n".join(lines)
+        + f"\n\nBegin with:\n{example.rstrip()}\n\n"
+        + "`COMMAND --help` says all about one."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
