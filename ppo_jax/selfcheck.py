@@ -32,12 +32,67 @@ from ppo_jax.update import gather
 TOLERANCE = 1e-5
 
 
+class Contract(NamedTuple):
+    """What training takes for granted."""
+
+    holds: str
+    look: str
+    """Where to look if it does not hold."""
+
+
+REPLAYS = Contract(
+    "a replay from what was kept gives the probabilities that were acted with",
+    "the network (`build` of the config): it may go by nothing but its parameters, the "
+    "observation, the action mask, the memory before the step, and `reset`",
+)
+BEGINS_ANEW = Contract(
+    "after a step that broke, the memory begins anew, in the replay too",
+    "`reset` in the network: nothing from before it may come through, finite or not",
+)
+SIDE_BY_SIDE = Contract(
+    "what one environment shows changes nothing in the others",
+    "means, sums and orders over the environments of a batch in the network",
+)
+ONE_BY_ONE = Contract(
+    "what an episode shows changes nothing in the next",
+    "`reset` in the network: it empties the memory before the step it comes with",
+)
+
+
 class Finding(NamedTuple):
     """One line of the report."""
 
     what: str
     value: float
     ok: bool
+    contract: Contract
+
+
+class Seen(NamedTuple):
+    """What occurred in the rollout, and in the one with faults."""
+
+    num_steps: int
+    num_envs: int
+    chunk: int
+    resets: int
+    """In mid-rollout."""
+    truncations: int
+    faults: int
+    """In mid-episode."""
+    memory: bool
+    """Whether the network has one."""
+
+
+class Report(NamedTuple):
+    """What was looked at, and what was found."""
+
+    seen: Seen
+    findings: list[Finding]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is well."""
+        return all(finding.ok for finding in self.findings)
 
 
 class Unseen(UserError):
@@ -52,13 +107,34 @@ def main(argv: list[str] | None = None) -> int:
     options, overrides = command.parse_with_fields(parser, argv)
     config = load(options.experiment, overrides, command="ppo_jax.selfcheck")
     check_types(config.env)
-    findings = check(config)
-    for what, value, ok in findings:
+    report = check(config)
+    for what, value, ok, _ in report.findings:
         print(f"{'ok  ' if ok else 'FAIL'}  {what}: {value:.3g}")
-    return 0 if all(finding.ok for finding in findings) else 1
+    print(f"\n{verdict(report)}")
+    return 0 if report.ok else 1
 
 
-def check(config: Config) -> list[Finding]:
+def verdict(report: Report) -> str:
+    """What the findings establish, or which contracts are broken and where to look."""
+    seen = report.seen
+    contracts = dict.fromkeys(finding.contract for finding in report.findings)
+    broken = {finding.contract for finding in report.findings if not finding.ok}
+    lines = [
+        f"Shown over {seen.num_steps} steps of {seen.num_envs} environments, replayed "
+        f"in chunks of {seen.chunk}, with {seen.resets} resets in mid-rollout\n"
+        f"and {seen.truncations} truncations, and over as many with {seen.faults} "
+        "faults in mid-episode:"
+    ]
+    lines += [f"- {contract.holds}" for contract in contracts if contract not in broken]
+    for contract in contracts:
+        if contract in broken:
+            lines += [f"- NOT SO: {contract.holds}", f"  Look at {contract.look}."]
+    if not seen.memory:
+        lines += ["The network has no memory, so nothing was shown of one."]
+    return "\n".join(lines)
+
+
+def check(config: Config) -> Report:
     """Replays one rollout, perturbs it, and replays it once more with faults.
 
     Raises:
@@ -68,16 +144,19 @@ def check(config: Config) -> list[Finding]:
     new = jax.jit(learner.init)(config, jax.random.key(config.seed))
     run, steps, log_ratio = _live_and_replay(new)
     _, struck, with_faults = _live_and_replay(_struck(new))
-    _require_seen(config, steps, struck)
+    seen = _seen(run, steps, struck)
+    _require_all(seen)
     kl = float(losses.approx_kl(log_ratio).mean())
     apart, apart_in_time = _leaks(run, steps)
-    return [
-        Finding("largest |ratio − 1| of the replay", *_unmoved(log_ratio)),
-        Finding("largest |ratio − 1| of a replay with faults", *_unmoved(with_faults)),
-        Finding("KL of the replay", *_small(kl)),
-        Finding("effect of one environment on the others", *_zero(apart)),
-        Finding("effect of an episode on the next", *_zero(apart_in_time)),
+    lived = "largest |ratio − 1| of"
+    findings = [
+        Finding(f"{lived} the replay", *_unmoved(log_ratio), REPLAYS),
+        Finding(f"{lived} a replay with faults", *_unmoved(with_faults), BEGINS_ANEW),
+        Finding("KL of the replay", *_small(kl), REPLAYS),
+        Finding("effect of one environment on the others", *_zero(apart), SIDE_BY_SIDE),
+        Finding("effect of an episode on the next", *_zero(apart_in_time), ONE_BY_ONE),
     ]
+    return Report(seen, findings)
 
 
 def _hurried(config: Config) -> Config:
@@ -119,14 +198,27 @@ def _live_and_replay(run: Run) -> Any:
     return dataclasses.replace(run, actor=actor), steps, log_ratio
 
 
-def _require_seen(config: Config, steps: Any, struck: Any) -> None:
-    seen = {
-        "a reset in mid-rollout": bool(steps.reset[1:].any()),
-        "a truncation": bool((steps.last & ~steps.terminated).any()),
-        "a chunk shorter than the rollout": config.chunk < config.num_steps,
-        "a fault in mid-episode": bool((~struck.valid & ~struck.last).any()),
+def _seen(run: Run, steps: Any, struck: Any) -> Seen:
+    num_steps, num_envs = steps.reset.shape
+    return Seen(
+        num_steps=num_steps,
+        num_envs=num_envs,
+        chunk=run.learner.config.chunk,
+        resets=int(steps.reset[1:].sum()),
+        truncations=int((steps.last & ~steps.terminated).sum()),
+        faults=int((~struck.valid & ~struck.last).sum()),
+        memory=bool(jax.tree.leaves(run.actor.carry)),
+    )
+
+
+def _require_all(seen: Seen) -> None:
+    needed = {
+        "a reset in mid-rollout": seen.resets,
+        "a truncation": seen.truncations,
+        "a chunk shorter than the rollout": seen.chunk < seen.num_steps,
+        "a fault in mid-episode": seen.faults,
     }
-    missing = [what for what, occurred in seen.items() if not occurred]
+    missing = [what for what, occurred in needed.items() if not occurred]
     if missing:
         raise Unseen(f"nothing can be said without {', '.join(missing)}")
 

@@ -1,14 +1,15 @@
 """The replay check passes on this build and fails on a wrong one."""
 
+import re
 from pathlib import Path
 
 import jax
 import pytest
-from runs import command
+from runs import EXPERIMENT, command
 
 from ppo_jax import networks, rollout, selfcheck
 from ppo_jax.config import Config
-from ppo_jax.envs.probes import RecallCue
+from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 
 
 def experiment(**changes):
@@ -38,9 +39,27 @@ def test_this_build_replays_what_it_lived(fresh):
 
     Ratio 1, and nothing leaks.
     """
-    findings = selfcheck.check(experiment())
-    assert len(findings) == 5
-    assert all(finding.ok for finding in findings), findings
+    report = selfcheck.check(experiment())
+    assert len(report.findings) == 5
+    assert report.ok, report.findings
+
+
+def test_it_counts_what_occurred(fresh):
+    """By hand: episodes of 5 steps, of which 16 are behind; each environment breaks.
+
+    So the second rollout ends episodes at its steps 3, 8 and 13. Environments break at
+    its steps 0, 4, 8 and 12, the third one at an end.
+    """
+    found = selfcheck.check(experiment(env=TimeLimitChain(limit=9)))
+    assert found.seen == selfcheck.Seen(
+        num_steps=16,
+        num_envs=4,
+        chunk=8,
+        resets=12,
+        truncations=12,
+        faults=3,
+        memory=True,
+    )
 
 
 def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
@@ -59,8 +78,7 @@ def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
         return actor, steps, jax.tree.map(lambda c, a: c.at[1].set(a), carries, after)
 
     monkeypatch.setattr(rollout, "unroll", late)
-    findings = selfcheck.check(experiment())
-    assert not findings[0].ok
+    assert not selfcheck.check(experiment()).findings[0].ok
 
 
 FORGETFUL = """
@@ -86,12 +104,31 @@ def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdic
     path.write_text((experiments / "memory.py").read_text() + build)
     done = command("selfcheck", path, "--num-envs", 16, "--num-steps", 32)
     assert done.returncode == status, done.stderr
-    lines = done.stdout.splitlines()
+    figures, said = done.stdout.split("\n\n")
+    lines = figures.splitlines()
     assert len(lines) == 5
     faults = "largest |ratio − 1| of a replay with faults"
     assert [line for line in lines if line.startswith(verdict + faults)]
     assert [line[:4] for line in lines].count("ok  ") == 5 - status
     assert "Traceback" not in done.stderr
+    over = (
+        r"Shown over 32 steps of 16 environments, .* \d+ resets .* \d+ faults .*:\n- "
+    )
+    assert re.match(over, said, re.DOTALL) and "no memory" not in said
+    broken = "- NOT SO: after a step that broke, the memory begins anew"
+    assert (broken in said) == ("Look at `reset` in the network" in said) == status
+    assert said.count("\n- ") == 4
+
+
+def test_of_a_memory_that_is_not_there_nothing_is_shown(tmp_path):
+    path = tmp_path / "experiment.py"
+    path.write_text(EXPERIMENT.format(memory=""))
+    done = command("selfcheck", path, "--chunk-length", 4)
+    assert done.returncode == 0, done.stderr
+    assert "NOT SO" not in done.stdout
+    assert done.stdout.endswith(
+        "The network has no memory, so nothing was shown of one.\n"
+    )
 
 
 @pytest.mark.parametrize(
