@@ -46,7 +46,7 @@ REPLAYS = Contract(
     "observation, the action mask, the memory before the step, and `reset`",
 )
 BEGINS_ANEW = Contract(
-    "after a step that broke, the memory begins anew, in the replay too",
+    "after a step that broke, agent and replay begin anew",
     "`reset` in the network: nothing from before it may come through, finite or not",
 )
 SIDE_BY_SIDE = Contract(

@@ -4,7 +4,9 @@ A message names whose part is wrong and shows the user's own lines; nothing come
 """
 
 import re
+import runpy
 import shutil
+from pathlib import Path
 
 import pytest
 from runs import command, rows
@@ -272,3 +274,23 @@ def test_what_is_no_head_is_refused_with_those_that_are(tmp_path):
     refused(command("train", written(tmp_path, text)), *heads)
     text = text.replace("networks.Categorical()", "networks.SquashedHead()")
     refused(command("train", written(tmp_path, text)), "ActorCritic.head", *heads)
+
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def lasting(text):
+    """A recorded session without numbers, the time of lines, and which alerts began."""
+    said = re.sub(r"-?\d[\d,.]*(e-?\d+)?( s\b| min\b)?", "#", text)
+    fleeting = re.compile(r" *# of # steps|warn/|  evaluation|events\.out")
+    return [line for line in said.splitlines() if not fleeting.match(line)]
+
+
+@pytest.mark.slow
+def test_the_recorded_session_still_goes(tmp_path):
+    """Every command of a first day says what the document says."""
+    written = (DOCS / "first_day.md").read_text()
+    again = runpy.run_path(str(DOCS / "record.py"))["recorded"](written, tmp_path)
+    assert lasting(again) == lasting(written)
+    assert written.count("[status 2]") == 5 and written.count("[status ") == 6
+    assert "Traceback" not in written

@@ -115,7 +115,7 @@ def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdic
         r"Shown over 32 steps of 16 environments, .* \d+ resets .* \d+ faults .*:\n- "
     )
     assert re.match(over, said, re.DOTALL) and "no memory" not in said
-    broken = "- NOT SO: after a step that broke, the memory begins anew"
+    broken = "- NOT SO: after a step that broke, agent and replay begin anew"
     assert (broken in said) == ("Look at `reset` in the network" in said) == status
     assert said.count("\n- ") == 4
 

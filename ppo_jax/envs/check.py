@@ -79,7 +79,8 @@ def check(
     >>> check(RiskyBandit(), steps=8)
     """
     env = make(env)
-    require(steps is None or steps >= 1, "steps", steps, "at least 1")
+    given = steps is None or (isinstance(steps, int) and steps >= 1)
+    require(given, "steps", steps, "a whole number, at least 1")
     require(1 <= num_envs <= NUM_RESETS, "num_envs", num_envs, f"1 to {NUM_RESETS}")
     findings = _settings(env)
     if not findings:
