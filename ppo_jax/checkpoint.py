@@ -146,7 +146,8 @@ class Checkpointer:
                 if job.is_first():
                     print(f"checkpoint {step} cannot be read ({_first_line(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
-        raise CheckpointError(f"{self._path}: no checkpoint can be restored")
+        missing = "can be restored" if steps else "was saved: the run ended before that"
+        raise CheckpointError(f"{self._path}: no checkpoint {missing}")
 
     def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:
         meta = self._meta(step)

@@ -116,6 +116,16 @@ def parse_with_fields(
     return options, overrides + ["--help"] * (options.help is not None)
 
 
+def require(ok: bool, option: str, given: Any, expected: str) -> None:
+    """Checks what was given for an option.
+
+    Raises:
+        UserError: If it is not `ok`.
+    """
+    if not ok:
+        raise UserError(f"{option}: expected {expected}, got {given}")
+
+
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Which agent of a run plays, and how."""
     checkpoint = parser.add_mutually_exclusive_group()

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.lax import convert_element_type
 
 from ppo_jax.coercion import coerced, fits
-from ppo_jax.suggestion import unknown
+from ppo_jax.suggestion import uncalled, unknown
 from ppo_jax.types import PyTree
 
 T = TypeVar("T")
@@ -292,6 +292,6 @@ def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
         expected = hint.__name__ if isinstance(hint, type) else str(hint)
         raise TypeError(
             f"{type(owner).__name__}.{name}: expected {expected}, "
-            f"got {given!r} ({type(given).__name__})"
+            f"got {given!r} ({type(given).__name__}){uncalled(given)}"
         )
     return value

@@ -135,6 +135,7 @@ class Config:
             self.phase_updates >= 0,
             *("Config.phase_updates", self.phase_updates, "at least 0"),
         )
+        require(0 <= self.seed < 2**32, "Config.seed", self.seed, "0 to 2³² − 1")
         require_range(self, "gamma", "a number in (0, 1]", lambda x: 0 < x <= 1)
         require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)

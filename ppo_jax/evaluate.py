@@ -22,8 +22,9 @@ from ppo_jax import command
 def main(argv: list[str] | None = None) -> int:
     """Evaluates a checkpoint of a run; returns the exit status."""
     options = command.parse(_parser(), argv)
-    if options.episodes < 1:
-        _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
+    command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
+    known = options.seed is None or 0 <= options.seed < 2**32
+    command.require(known, "--seed", options.seed, "0 to 2³² − 1")
     from ppo_jax import files
 
     if options.json:

@@ -5,35 +5,22 @@ folder, the overrides and a description of every field, so that it can be evalua
 resumed by itself.
 """
 
-import contextlib
 import dataclasses
 import importlib
 import inspect
 import json
-import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-import tyro
-from tyro import constructors
-
 from ppo_jax import files, script
-from ppo_jax.coercion import coerced
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
-from ppo_jax.errors import own_lines
+from ppo_jax.errors import kind
+from ppo_jax.overrides import with_overrides
 from ppo_jax.script import ExperimentError
-from ppo_jax.terms import Demonstrations
-
-FIELDS = """\
-These are the fields of the experiment; all else is in `python -m {command} --help`.
-
-Example:
-    python -m {command} {path} --seed 1
-"""
-_RULES = constructors.ConstructorRegistry()
+from ppo_jax.suggestion import uncalled
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
@@ -70,24 +57,9 @@ def load_with_names(
         names = script.run(path)
     config = names.get("config")
     if not isinstance(config, Config):
-        raise ExperimentError(f"{path}: expected a Config named `config`")
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _say
-            config = tyro.cli(
-                Config,
-                default=config,
-                args=overrides,
-                prog=f"python -m {command} {path}",
-                config=(tyro.conf.AvoidSubcommands,),
-                registry=_RULES,
-            )
-    except (ValueError, TypeError) as error:
-        raise ExperimentError(f"{error}{own_lines(error)}") from error
-    except SystemExit as ending:
-        if not ending.code:
-            print(FIELDS.format(command=command, path=path), end="")
-        raise
+        said = _instead(names)
+        raise ExperimentError(f"{path}: expected a Config named `config`, got {said}")
+    config = with_overrides(config, path, overrides, command)
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
 
@@ -197,7 +169,7 @@ def stored_overrides(run_dir: Path) -> list[str]:
     Raises:
         ExperimentError: If the directory holds no run.
     """
-    return stored(run_dir, "overrides.json")
+    return stored(run_dir, "overrides.json", list)
 
 
 def require_same_structure(run_dir: Path, config: Config) -> None:
@@ -236,56 +208,6 @@ def differences(old: dict, new: dict) -> dict[str, str]:
     }
 
 
-def _say(message: Warning | str, *_: Any) -> None:
-    """Shows a warning as one line, without a place in code that is not the user's."""
-    print(f"warning: {message}", file=sys.stderr)
-
-
-@_RULES.primitive_rule
-def _integers(
-    info: constructors.PrimitiveTypeInfo,
-) -> constructors.PrimitiveConstructorSpec | None:
-    """Integers may be written as numbers without a fraction, such as 1e6."""
-    if info.type is not int:
-        return None
-
-    def read(args: list[str]) -> int:
-        for kind in (int, float):
-            with contextlib.suppress(ValueError):
-                value = coerced(int, kind(args[0]))
-                if isinstance(value, int):
-                    return value
-        raise ValueError(f"{args[0]!r} is no whole number")
-
-    return constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=read,
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-@_RULES.primitive_rule
-def _arrays(
-    info: constructors.PrimitiveTypeInfo,
-) -> constructors.PrimitiveConstructorSpec | None:
-    """Arrays are what the file says: a command line cannot give them."""
-    if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
-        return None
-
-    def refuse(args: list[str]) -> Demonstrations:
-        raise ValueError(f"arrays are given in the experiment's file, not as {args}")
-
-    return constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="{fixed}",
-        instance_from_str=refuse,
-        is_instance=lambda value: isinstance(value, Demonstrations),
-        str_from_instance=lambda value: [repr(value)],
-    )
-
-
 def _shown(value: Any) -> str:
     """A value as text that is the same in every process."""
     if inspect.isfunction(value):
@@ -305,15 +227,27 @@ def require_same(run_dir: Path, config: Config) -> None:
         raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
 
 
-def stored(run_dir: Path, name: str) -> Any:
+def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
     """What a file of a run directory says, as JSON.
 
     Raises:
-        ExperimentError: If there is none, or it cannot be read.
+        ExperimentError: If there is none, it cannot be read, or is of another kind.
     """
     try:
-        return json.loads((run_dir / name).read_text())
+        found = json.loads((run_dir / name).read_text())
     except (FileNotFoundError, NotADirectoryError):
         raise ExperimentError(f"{run_dir}: no run to be found there") from None
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{run_dir / name}: cannot be read: {error}") from error
+    if not isinstance(found, wanted):
+        said = f"expected a {wanted.__name__}, got {found!r:.80}"
+        raise ExperimentError(f"{run_dir / name}: {said}")
+    return found
+
+
+def _instead(names: dict[str, Any]) -> str:
+    """What a file has instead of its Config."""
+    if "config" in names:
+        return kind(names["config"]) + uncalled(names["config"])
+    others = [name for name, value in names.items() if isinstance(value, Config)]
+    return f"one named `{others[0]}`" if others else "none"

@@ -54,6 +54,9 @@ def require_folder(path: Path) -> None:
 def rows(path: Path) -> list[dict[str, Any]]:
     r"""The lines of JSON of a file; one that was cut off is not there.
 
+    Raises:
+        UserError: If another is no JSON; the message says which.
+
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "x.jsonl"
     >>> rows(path)
@@ -63,7 +66,21 @@ def rows(path: Path) -> list[dict[str, Any]]:
     [{'x': 1}]
     """
     lines = path.read_text().splitlines(True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    return [
+        _row(f"{path}: line {number}", line)
+        for number, line in enumerate(lines, start=1)
+        if line.endswith("\n")
+    ]
+
+
+def _row(place: str, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{place} is no JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise UserError(f"{place}: expected names and values, got {row!r:.80}")
+    return row
 
 
 def _part(path: Path) -> Path:

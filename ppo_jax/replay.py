@@ -92,7 +92,7 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
 
     overrides = experiment.stored_overrides(run_dir)
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
-    schedule = experiment.stored(run_dir, "schedule.json")
+    schedule = experiment.stored(run_dir, "schedule.json", list)
 
     def steer(population: Any, done: int) -> Any:
         return populations.with_numbers(population, in_force(schedule, done))

@@ -29,11 +29,9 @@ Figures = dict[str, list[dict[str, float]]]
 def main(argv: list[str] | None = None) -> int:
     """Attacks a run's agent; returns the exit status."""
     options = command.parse(_parser(), argv)
-    if options.episodes < 1:
-        _parser().error(f"--episodes: expected at least 1, got {options.episodes}")
+    command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     for eps in options.eps:
-        if not 0 <= eps < math.inf:
-            _parser().error(f"--eps: expected numbers ≥ 0, got {eps}")
+        command.require(0 <= eps < math.inf, "--eps", eps, "numbers ≥ 0")
     options.eps = sorted({0.0, *options.eps})
     _report(options)
     return 0
@@ -71,6 +69,8 @@ def _report(options: Any) -> None:
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:
         experiment.stored_overrides(path)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UserError(f"--against: expected another run than {options.run_dir}")
     out = options.out or options.run_dir
     files.require_folder(out)
     restored = [

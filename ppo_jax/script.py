@@ -27,12 +27,15 @@ def run(path: Path) -> dict[str, Any]:
     Raises:
         ExperimentError: If it fails; the message shows the lines that led there.
     """
+    if path.is_dir():
+        kept = f", such as {path / KEPT}" if (path / KEPT).exists() else ""
+        raise ExperimentError(f"{path}: is a folder; expected a Python file{kept}")
     if not path.is_file():
         raise ExperimentError(f"{path}: no such experiment file")
     _prefer(_places(path))
     try:
         return runpy.run_path(str(path))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
         raise ExperimentError(said) from error
 
@@ -89,10 +92,12 @@ def _loaded() -> list[tuple[str, Path]]:
     return [(name, Path(file)) for name, file in files.items() if file]
 
 
-def _choices(error: Exception) -> str:
+def _choices(error: BaseException) -> str:
     """What a module of this package has, if it was asked for what it has not."""
     owner = getattr(error, "obj", None)
-    if not (isinstance(error, AttributeError) and isinstance(owner, ModuleType)):
+    if isinstance(error, ImportError):
+        owner = sys.modules.get(error.name or "")
+    if not isinstance(owner, ModuleType):
         return ""
     own = [
         name
@@ -100,4 +105,8 @@ def _choices(error: Exception) -> str:
         if getattr(value, "__module__", None) == owner.__name__ and name[0] != "_"
     ]
     names = sorted(getattr(owner, "__all__", own))
-    return f"; it has {', '.join(names)}" if is_ours(owner.__file__) else ""
+    return (
+        f"; it has {', '.join(names)}"
+        if is_ours(getattr(owner, "__file__", None))
+        else ""
+    )

@@ -1,8 +1,9 @@
-"""What is said of a name that is not known."""
+"""What is said of a name that is not known, and of a class that was not called."""
 
 import difflib
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 LIKE = 0.6
 """How alike two names are, from 0 to 1, that may be mistaken for each other."""
@@ -34,6 +35,17 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         return f"no {kind} is called {name!r}; the closest is {close!r}"
     names = textwrap.shorten(", ".join(outer_first), WIDTH, placeholder=" …")
     return f"no {kind} is called {name!r}; there are: {names}"
+
+
+def uncalled(given: Any) -> str:
+    """What is said of a class, where one of its instances is expected; else nothing.
+
+    >>> uncalled(int), uncalled((3, int)), uncalled(3)
+    ('; a class has to be called: int(…)', '; a class has to be called: int(…)', '')
+    """
+    each = given if isinstance(given, tuple | list) else [given]
+    names = [value.__name__ for value in each if isinstance(value, type)]
+    return f"; a class has to be called: {names[0]}(…)" if names else ""
 
 
 def _likeness(name: str, path: str) -> float:

@@ -33,8 +33,10 @@ DRAWS = 2**32 - 2
 def main(argv: list[str] | None = None) -> int:
     """Sweeps an experiment; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
-    if min(options.seeds, options.random if options.space else 1) < 1:
-        _parser().error("--seeds, --random: expected at least 1")
+    command.require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
+    command.require(options.random >= 0, "--random", options.random, "at least 0")
+    enough = options.memory is None or options.memory > 0
+    command.require(enough, "--memory", options.memory, "a number of MiB > 0")
     return _sweep(options, overrides)
 
 

@@ -32,6 +32,51 @@ config = Config(
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)){memory}),
 )
 """
+SIZES = """
+import jax.numpy as jnp
+
+from ppo_jax import Config, critics, envs, networks, terms
+from ppo_jax.component import component
+
+SIZES = dict(
+    num_envs=4,
+    num_steps=8,
+    num_minibatches=2,
+    total_timesteps=32 * 2,
+    phase_updates=1,
+    eval_phases=1,
+    eval_episodes=4,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+)
+"""
+WALK = (
+    SIZES
+    + """
+
+@component
+class Walk(envs.Env):
+    limit: int = 4
+
+    @property
+    def action_space(self):
+        return envs.Discrete(2)
+
+    @property
+    def max_episode_steps(self):
+        return self.limit
+
+    def reset(self, key):
+        return jnp.zeros(1), jnp.zeros(())
+
+    def transition(self, key, state, action):
+        state = state + 1
+        timestep = envs.outcome(state[None], action, truncated=state >= self.limit)
+        return timestep, state
+
+
+config = Config(env=Walk(), **SIZES)
+"""
+)
 MEMORIES = {"mlp": "", "lstm": ", memory=networks.Lstm(size=8)"}
 ENVIRONMENT = os.environ | {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parent.parent / ".cache" / "jax"),
@@ -39,6 +84,18 @@ ENVIRONMENT = os.environ | {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "PYTHONUNBUFFERED": "1",
 }
+SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
+
+
+def part(kind, body):
+    """An experiment with a term or a critic of its own."""
+    mine = "critic=Mine()"
+    if kind == "terms.Term":
+        mine = "terms=(terms.Surrogate(), Mine())"
+    return (
+        f"{WALK}\n\n@component\nclass Mine({kind}):\n    {body}\n\n\n"
+        f"config = Config(env=Walk(), {mine}, **SIZES)\n"
+    )
 
 
 def arguments(name, *options):

@@ -1,4 +1,4 @@
-"""What goes wrong on a first day with the commands, and what is said of it.
+"""Modules, runs and code of one's own on a first day with the commands.
 
 A message names whose part is wrong and shows the user's own lines; nothing comes raw.
 """
@@ -9,66 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import command, rows
-
-SIZES = """
-import jax.numpy as jnp
-
-from ppo_jax import Config, critics, envs, networks, terms
-from ppo_jax.component import component
-
-SIZES = dict(
-    num_envs=4,
-    num_steps=8,
-    num_minibatches=2,
-    total_timesteps=32 * 2,
-    phase_updates=1,
-    eval_phases=1,
-    eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
-)
-"""
-WALK = (
-    SIZES
-    + """
-
-@component
-class Walk(envs.Env):
-    limit: int = 4
-
-    @property
-    def action_space(self):
-        return envs.Discrete(2)
-
-    @property
-    def max_episode_steps(self):
-        return self.limit
-
-    def reset(self, key):
-        return jnp.zeros(1), jnp.zeros(())
-
-    def transition(self, key, state, action):
-        state = state + 1
-        timestep = envs.outcome(state[None], action, truncated=state >= self.limit)
-        return timestep, state
-
-
-config = Config(env=Walk(), **SIZES)
-"""
-)
-LINE = 1 + WALK[: WALK.index("state = state + 1")].count("\n")
-SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
-
-
-def part(kind, body):
-    """An experiment with a term or a critic of its own."""
-    mine = "critic=Mine()"
-    if kind == "terms.Term":
-        mine = "terms=(terms.Surrogate(), Mine())"
-    return (
-        f"{WALK}\n\n@component\nclass Mine({kind}):\n    {body}\n\n\n"
-        f"config = Config(env=Walk(), {mine}, **SIZES)\n"
-    )
+from runs import SAYS_ALL, WALK, command, part, rows
 
 
 def written(folder, text, name="mine.py"):
@@ -84,26 +25,6 @@ def refused(done, *said):
     for text in said:
         assert text in done.stderr
     assert "Traceback" not in done.stderr and "site-packages" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("\nrate = 1 / 0\n", "ZeroDivisionError: division by zero{}rate = 1 / 0\n"),
-        (
-            "\nconfig = dict(\n",
-            "SyntaxError: '(' was never closed (mine.py, line 2)\n"
-            '  File "{path}", line 2\n    config = dict(\n                 ^\n',
-        ),
-        ("\nassert False\n", "AssertionError{}assert False\n"),
-    ],
-)
-def test_a_file_that_fails_shows_its_own_lines(tmp_path, text, said):
-    path = written(tmp_path, text)
-    line = f'\n  File "{path}", line 2, in <module>\n    '
-    done = command("train", path)
-    refused(done)
-    assert done.stderr == f"error: {path}: {said.format(line, path=path)}"
 
 
 def test_an_error_in_a_module_shows_the_way_to_it(tmp_path):
@@ -156,49 +77,6 @@ def test_each_of_two_runs_has_its_own_modules(walked, tmp_path):
     refused(command("robustness", walked, *options), "another environment")
 
 
-CHANGES = {
-    "shape": (
-        ("state[None], action", "jnp.zeros(2), action"),
-        "- transition: obs: got float32[2], expected float32[1]",
-    ),
-    "type": (
-        ("return timestep, state", "return timestep, state.astype(int)"),
-        "- transition: state: got int32[], expected float32[]",
-    ),
-    "tuple": (
-        ("return timestep, state", "return 1, 2, 3, 4, 5"),
-        "- transition: got a tuple of 5, expected (Timestep, state)",
-    ),
-    "bool": (
-        ("state = state + 1", "state = state + 1 if state < 9 else state"),
-        "- transition: got TracerBoolConversionError: Attempted boolean conversion of "
-        "traced array with shape bool[]., expected code that JAX can trace; numbers "
-        "are arrays here: choose with jnp.where, not with if\n"
-        '  File "{path}", line {line}, in Walk.transition\n'
-        "    state = state + 1 if state < 9 else state\n",
-    ),
-    "exception": (
-        ("state = state + 1", "state = state + len(None)"),
-        "- transition: got TypeError: object of type 'NoneType' has no len(), expected "
-        'no error\n  File "{path}", line {line}, in Walk.transition\n'
-        "    state = state + len(None)\n",
-    ),
-    "forgotten": (
-        ("def action_space", "def actions"),
-        "- Walk.action_space: missing; every Env needs one of its own\n",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_an_environment_is_checked_before_anything_is_made(tmp_path, name):
-    change, said = CHANGES[name]
-    path = written(tmp_path, WALK.replace(*change))
-    done = command("train", path, "--run-dir", tmp_path / "run")
-    refused(done, "error: Walk(limit=4): ", said.format(path=path, line=LINE))
-    assert done.stdout == "" and not (tmp_path / "run").exists()
-
-
 def test_what_an_environment_does_later_has_a_line_too(tmp_path):
     """A callback fails while the program runs, which no tracing can know."""
     text = WALK.replace("config =", "def ask(x): return x / None\n\n\nconfig =")
@@ -211,52 +89,6 @@ def test_what_an_environment_does_later_has_a_line_too(tmp_path):
     assert not (tmp_path / "run" / "checkpoints" / "1").exists()
 
 
-PARTS = {
-    "loss": (
-        ("terms.Term", SAYS_ALL.replace("out.log_ratio", "out.log_ratio.mean()")),
-        "Mine: loss: expected the shape (1, 16), a number per example, got float32[]",
-    ),
-    "no pair": (
-        ("terms.Term", SAYS_ALL.replace(", {}", "")),
-        "Mine: expected (loss, dict of metrics), got float32[1, 16]",
-    ),
-    "no loss": (
-        ("terms.Term", "weight: float = 1.0"),
-        "Mine.__call__: missing; every Term needs one of its own",
-    ),
-    "prepare": (
-        (
-            "terms.Term",
-            "def prepare(self, memory, rollout): return rollout.reward.sum(), {}",
-        ),
-        "Mine.prepare: expected arrays whose shape begins with (8, 4), a row per step, "
-        "got float32[]",
-    ),
-    "update": (
-        (
-            "terms.Term",
-            f"{SAYS_ALL}\n    def update(self, memory, metrics): return jnp.ones(3)",
-        ),
-        "Mine.update: expected () as before, got float32[3]",
-    ),
-    "critic": (
-        (
-            "critics.Scalar",
-            "def loss(self, outputs, target): return (outputs[..., 0] - target).mean()",
-        ),
-        "Mine.loss: expected the shape (1, 16), a number per prediction, got float32[]",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_a_part_of_ones_own_is_named(tmp_path, name):
-    (kind, body), said = PARTS[name]
-    path = written(tmp_path, part(kind, body))
-    done = command("train", path, "--run-dir", tmp_path / "run")
-    refused(done, f"error: {said}")
-
-
 def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
     text = part("terms.Term", SAYS_ALL.replace("out.log_ratio", "1.0"))
     path, run_dir = written(tmp_path, text), tmp_path / "run"
@@ -266,14 +98,6 @@ def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
     assert done.returncode == 0, done.stderr
     done = command("train", path, "--run-dir", run_dir)
     refused(done, f"{run_dir}: holds a run already; give --resume")
-
-
-def test_what_is_no_head_is_refused_with_those_that_are(tmp_path):
-    text = SIZES + "network = networks.ActorCritic(head=networks.Categorical())\n"
-    heads = ("GaussianHead", "SigmoidHead", "TanhHead")
-    refused(command("train", written(tmp_path, text)), *heads)
-    text = text.replace("networks.Categorical()", "networks.SquashedHead()")
-    refused(command("train", written(tmp_path, text)), "ActorCritic.head", *heads)
 
 
 DOCS = Path(__file__).parent.parent / "docs"

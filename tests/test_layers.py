@@ -93,7 +93,7 @@ LAYERS = (
         "terms.value",
     ),
     ("config", "objective"),
-    ("rollout", "snapshot"),
+    ("overrides", "rollout", "snapshot"),
     ("update",),
     ("episodes", "learner"),
     ("pbt.population",),

@@ -200,31 +200,6 @@ def test_no_picture_without_matplotlib(run_dirs, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["nowhere"], "nowhere: no run"),
-        (["{run}", "--against", "nowhere"], "nowhere: no run"),
-        (["{run}", "--against", "{elsewhere}"], "another environment"),
-        (["{run}", "--eps", "-1"], "numbers ≥ 0, got -1"),
-        (["{run}", "--eps", "nan"], "numbers ≥ 0, got nan"),
-        (["{run}", "--eps", "much"], "--eps"),
-        (["{run}", "--episodes", "0"], "at least 1, got 0"),
-        (["{run}", "--member", "1"], "--member: expected 0 to 0, got 1"),
-    ],
-)
-def test_bad_input_is_said_without_a_traceback(run_dirs, tmp_path, options, said):
-    elsewhere = tmp_path / "elsewhere"
-    if "{elsewhere}" in options:
-        text = EXPERIMENT.format(memory="").replace("limit=5", "limit=4")
-        (tmp_path / "experiment.py").write_text(text)
-        command("train", tmp_path / "experiment.py", "--run-dir", elsewhere)
-    known = {"run": run_dirs[0], "elsewhere": elsewhere}
-    done = command("robustness", *(option.format(**known) for option in options))
-    assert done.returncode == 2
-    assert said in done.stderr and "Traceback" not in done.stderr
-
-
 def test_cells_are_means_and_tails():
     figures = {"FGSM": [{"mean": 1.25, "cvar_5": -3.0}, {"mean": 0.0, "cvar_5": -4.5}]}
     text = robustness.table({"a": figures}, [0.0, 0.25])

@@ -210,38 +210,6 @@ def assert_one_run_says_nothing_of_chance(said, table):
     assert "--seeds 5" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--grid", "optimizer.lerning_rate=1e-3"], "'optimizer.learning_rate'"),
-        (["--grid", "gamma=0.9,2.0"], "(0, 1], got 2.0"),
-        (["--grid", "num_minibatches=5"], "Config.num_minibatches"),
-        (["--random", "2"], "one needs the other"),
-        (["--random", "2", "--space", "gamma=Uniform(0.5, 1.5)"], "got 1.5"),
-        (["--seeds", "0"], "--seeds"),
-        (["--metric", "eval/mean"], "eval/mean_reward"),
-        (["--resume"], "--run-dir"),
-        (["--resume", "--run-dir", "nowhere"], "nowhere: no run"),
-        (["--resume", "--run-dir", "{run}", "--gamma", "0.5"], "as it was asked for"),
-        (["--resume", "--run-dir", "{run}", "--seeds", "2"], "as it was asked for"),
-        (["--run-dir", "{run}"], "holds a run already"),
-    ],
-)
-def test_bad_input_is_said_before_anything_compiles(path, finished, options, said):
-    options = [option.format(run=finished[0]) for option in options]
-    done = command("sweep", path, *options)
-    assert done.returncode == 2
-    assert said in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr and "at once" not in done.stdout
-
-
-def test_another_experiment_cannot_resume(path, finished, tmp_path):
-    other = tmp_path / "other.py"
-    other.write_text(path.read_text().replace("num_steps=8", "num_steps=16"))
-    done = command("sweep", other, "--run-dir", finished[0], "--resume")
-    assert done.returncode == 2 and "num_steps: 8 -> 16" in done.stderr
-
-
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
     """A learning rate that breaks them all; the next batch is trained."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"

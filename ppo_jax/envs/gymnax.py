@@ -23,7 +23,7 @@ from ppo_jax.envs.api import (
     outcome,
     strong,
 )
-from ppo_jax.suggestion import unknown
+from ppo_jax.suggestion import uncalled, unknown
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"
@@ -135,8 +135,8 @@ def make(env: Env | str) -> Env:
         return Gymnax(env)
     if not isinstance(env, Env):
         raise TypeError(
-            f"env: expected an Env or a gymnax id, got {env!r}; an environment of "
-            "gymnax gets an id with gymnax.register"
+            f"env: expected an Env or a gymnax id, got {env!r}{uncalled(env)}; an "
+            "environment of gymnax gets an id with gymnax.register"
         )
     return env
 
