@@ -111,8 +111,15 @@ def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
 def parse_with_fields(
     parser: argparse.ArgumentParser, argv: list[str] | None
 ) -> tuple[Any, list[str]]:
-    """The options of a command, and all others, which are fields of a config."""
+    """The options of a command, and all others, which are fields of a config.
+
+    Raises:
+        UserError: If the line begins with a field, whose value could be anything.
+    """
     options, overrides = parser.parse_known_args(argv)
+    first = (sys.argv[1:] if argv is None else argv)[0]
+    if first.startswith("-") and first in overrides[:1]:
+        raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
     return options, overrides + ["--help"] * (options.help is not None)
 
 

@@ -264,6 +264,8 @@ LINES = {
     "train right.py --optimizer AdamW": ["components there are is for the file to say"],
     "train right.py --rundir x": ["options: python -m ppo_jax.train --help"],
     "sweep right.py --grd gamma=1": ["options: python -m ppo_jax.sweep --help"],
+    "train --num-envs 8 right.py": ["error: --num-envs: expected EXPERIMENT or R"],
+    "replay --seed 8 run": ["error: --seed: expected EXPERIMENT or RUN_DIR before"],
     "train right.py right.py": ["Unrecognized options: right.py"],
     "train right.py --total-timesteps 1.5": [
         "--total-timesteps",
