@@ -255,12 +255,10 @@ class Space:
         """A space from a dictionary; a space is one already."""
         if isinstance(ranges, Space):
             return ranges
-        if not isinstance(ranges, Mapping):
-            raise TypeError(f"PBT.space: expected ranges by path, got {ranges!r}")
+        require(isinstance(ranges, Mapping), "PBT.space", ranges, "ranges by path")
         for path, given in ranges.items():
-            if not isinstance(given, Range):
-                example = "a range such as Uniform(0.1, 0.9)"
-                raise TypeError(f"PBT.space: {path}: expected {example}, got {given!r}")
+            name, example = f"PBT.space: {path}", "a range such as Uniform(0.1, 0.9)"
+            require(isinstance(given, Range), name, given, example)
         return cls(tuple(ranges.items()))
 
     @property
