@@ -201,7 +201,10 @@ def _resume(
     changed = differences(meta["config"], describe(config))
     for name, change in changed.items():
         console.note(f"resuming with another {name}: {change}")
-    console.note(f"resuming after update {done} of {config.num_updates}")
+    if done < config.num_updates:
+        console.note(f"resuming after update {done} of {config.num_updates}")
+    else:
+        console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
     given = component.numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))

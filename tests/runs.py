@@ -1,5 +1,6 @@
 """Tiny experiments, the commands as a user runs them, and what they leave on disk."""
 
+import hashlib
 import json
 import os
 import struct
@@ -84,6 +85,8 @@ ENVIRONMENT = os.environ | {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "PYTHONUNBUFFERED": "1",
 }
+EXACT = ENVIRONMENT | {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
+"""The same bits on all processors of a kind."""
 SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
 
 
@@ -102,14 +105,14 @@ def arguments(name, *options):
     return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
 
 
-def command(name, *options, prefix=(), timeout=180, cwd=None):
+def command(name, *options, prefix=(), timeout=180, cwd=None, environment=ENVIRONMENT):
     """Runs a command to its end."""
     return subprocess.run(
         [*prefix, *arguments(name, *options)],
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=ENVIRONMENT,
+        env=environment,
         cwd=cwd,
         check=False,
     )
@@ -208,6 +211,13 @@ def leaves(run_dir):
     runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
     population = population.replace(runs=runs)
     return update, [np.asarray(leaf) for leaf in jax.tree.leaves(population)]
+
+
+def digest(run_dir):
+    """All that a run ended with, whatever its parts are called and however they lie."""
+    update, arrays = leaves(run_dir)
+    parts = sorted(f"{x.dtype}{x.shape}".encode() + x.tobytes() for x in arrays)
+    return {"update": update, "leaves": hashlib.sha256(b"".join(parts)).hexdigest()}
 
 
 def assert_same(expected, found):

@@ -152,6 +152,10 @@ def test_half_the_budget_and_then_the_rest(path, tmp_path):
     assert rest.returncode == 0, rest.stderr
     assert "total_timesteps: 384 -> 768" in rest.stdout
     assert_same(whole, half)
+    over = command("train", path, "--run-dir", half, "--resume", *less)
+    assert over.returncode == 0
+    assert "24 updates are done; nothing is left of 12\n" in over.stdout
+    assert_same(whole, half)
 
 
 def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):

@@ -1,0 +1,85 @@
+"""Writes the stored runs: what a version leaves, for all later ones to go on with.
+
+    python tests/stored/write.py tests/stored
+
+Each is a run that was killed between its two checkpoints, and what became of one that
+was not: a digest of all that it ended with. They are written once, and kept: a version
+that cannot go on with one of them loses the runs of its users.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from runs import EXACT, command, digest
+
+EXPERIMENT = """\
+from ppo_jax import PBT, Config, LogUniform, Uniform, networks, optimizers, terms
+from ppo_jax.envs.probes import TimeLimitChain
+
+config = Config(
+    env=TimeLimitChain(limit=5),
+    num_envs=4,
+    num_steps=8,
+    num_minibatches=2,
+    num_epochs=2,
+    total_timesteps=32 * 8,
+    phase_updates=4,
+    eval_phases=1,
+    eval_episodes=4,
+    obs_clip=10.0,
+{more})
+"""
+KINDS = {
+    "feed_forward": """\
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    terms=(
+        terms.Surrogate(),
+        terms.Value(),
+        terms.AdaptiveEntropy(),
+        terms.KlPenalty(),
+    ),
+    num_critics=2,
+""",
+    "recurrent": """\
+    network=networks.ActorCritic(
+        torso=networks.Mlp(hidden=(4,)), memory=networks.Lstm(size=4)
+    ),
+    chunk_length=4,
+    optimizer=optimizers.AdaptiveUPGD(learning_rate=1e-3, vgs=optimizers.VGS()),
+""",
+    "population": """\
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    pbt=PBT(
+        {
+            "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+            "terms.2.coef": LogUniform(1e-3, 1e-1),
+            "gamma": Uniform(0.5, 0.9),
+        },
+        size=4,
+        interval=2,
+    ),
+""",
+}
+
+
+def write(home: Path) -> None:
+    """Trains each kind to its end, and takes the last checkpoint away."""
+    for kind, more in KINDS.items():
+        run_dir = home / kind
+        path = home / f"{kind}.py"
+        path.write_text(EXPERIMENT.format(more=more))
+        done = command("train", path, "--run-dir", run_dir, environment=EXACT)
+        assert done.returncode == 0, done.stdout + done.stderr
+        path.unlink()
+        (run_dir / "digest.json").write_text(json.dumps(digest(run_dir)) + "\n")
+        shutil.rmtree(run_dir / "checkpoints" / "8")
+        for events in run_dir.glob("events.*"):
+            events.unlink()
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

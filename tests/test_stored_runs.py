@@ -1,0 +1,26 @@
+"""Runs that an earlier version wrote go on, and end as they would have ended then."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from runs import EXACT, command, digest, rows
+
+STORED = Path(__file__).parent / "stored"
+
+
+@pytest.mark.parametrize("kind", ["feed_forward", "recurrent", "population"])
+def test_a_stored_run_goes_on(kind, tmp_path):
+    """PROP-18.1: to the bit, from a version to the next."""
+    run_dir = shutil.copytree(STORED / kind, tmp_path / kind)
+    written = rows(run_dir)
+    path = run_dir / "experiment.py"
+    options = ("--run-dir", run_dir, "--resume")
+    done = command("train", path, *options, environment=EXACT)
+    assert done.returncode == 0, done.stderr
+    assert "resuming after update" in done.stdout
+    assert digest(run_dir) == json.loads((run_dir / "digest.json").read_text())
+    again = rows(run_dir)
+    for before, now in zip(written, again, strict=True):
+        assert {name: now[name] for name in before} == before
