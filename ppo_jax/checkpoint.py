@@ -1,6 +1,7 @@
 """Saving and restoring whole populations: asynchronous, atomic, never pickled."""
 
 import contextlib
+import copy
 import gc
 import logging
 import math
@@ -71,7 +72,7 @@ class Checkpointer:
                 self._fitness[step] = self._meta(step)["fitness"]
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
-        """Starts to save; the population may be donated afterwards.
+        """Starts to save; afterwards the population may be donated, and `meta` changed.
 
         Args:
             update: Updates done.
@@ -83,7 +84,7 @@ class Checkpointer:
             OSError: If this save or the one before cannot be written.
         """
         score = fitness if math.isfinite(fitness) else None
-        meta = meta | {
+        meta = copy.deepcopy(meta) | {
             "fitness": score,
             "leaves": _leaves(population),
             "versions": {kind.__name__: now for kind, now in VERSIONS.items()},

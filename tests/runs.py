@@ -226,5 +226,6 @@ def assert_same(expected, found):
     assert update == also
     for a, b in zip(theirs, ours, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert rows(expected) == rows(found)
+    for before, after in zip(rows(expected), rows(found), strict=True):
+        assert before == after
     assert event_steps(found) == [row["step"] for row in rows(found)]

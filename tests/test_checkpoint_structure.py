@@ -104,3 +104,23 @@ def test_evaluation_changes_nothing(tmp_path):
         np.testing.assert_array_equal(a, b)
     one, other = (jax.random.key_data(runs.key) for runs in (often, once))
     np.testing.assert_array_equal(one, other)
+
+
+def test_a_checkpoint_knows_nothing_of_later_phases(tmp_path):
+    """PROP-18.1: what a run goes on to remember while it is still being saved."""
+    population, lines, streaks = training.start(experiment()), [], {"warn/x": [0]}
+    checkpoints = Checkpointer(tmp_path)
+    for update in (1, 2):
+        lines.append(update)
+        streaks["warn/x"] = [update]
+        meta = {"lineage": lines, "streaks": streaks}
+        checkpoints.save(update, population, 0.0, meta)
+    lines.append(3)
+    streaks["warn/x"] = [3]
+    checkpoints.close()
+    checkpoints = Checkpointer(tmp_path)
+    for update in (1, 2):
+        _, _, meta = checkpoints.restore(population, asked=update)
+        assert meta["lineage"] == [1, 2][:update]
+        assert meta["streaks"] == {"warn/x": [update]}
+    checkpoints.close()

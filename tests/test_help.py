@@ -89,7 +89,7 @@ def test_every_command_is_listed_by_its_own_words(helps, home):
         for path in Path(ppo_jax.__file__).parent.glob("*.py")
         if "@command.entrance" in path.read_text()
     }
-    assert with_an_entrance - {"__main__"} == set(COMMANDS)
+    assert with_an_entrance - {"__main__", "alerts"} == set(COMMANDS)
 
 
 def test_the_package_runs_its_commands(home):
