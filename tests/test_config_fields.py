@@ -86,7 +86,7 @@ EVERYTHING = Config(
         vgs=optimizers.VGS(warmup_steps=1, floor=0.3, cap=2.0),
         weight_decay=0.01,
         sigma=1e-3,
-        noise_scale=optimizers.relative,
+        noise_scale=noise.relative,
         noise_beta=0.5,
         min_noise_std=1e-2,
         temperature=0.7,

@@ -1,0 +1,109 @@
+"""A critic of probabilities of fixed returns."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import losses
+from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.critics.clipping import MeanAndVariance, MeanOnly
+from ppo_jax.critics.critic import Critic, ValueDist
+from ppo_jax.losses import Law
+from ppo_jax.return_scale import ReturnScale
+from ppo_jax.types import Array, Metrics, PyTree
+
+
+@component
+class Categorical(Critic):
+    """Logits of evenly spaced returns, the atoms (C51); cross-entropy.
+
+    The support is fixed: targets outside count as its ends, and a softmax cannot follow
+    a moving return scale exactly. The loss is about ln N at first; a value coefficient
+    divided by ln N makes it comparable over N.
+
+    Attributes:
+        num_atoms: N ≥ 2.
+        v_min: The lowest return, in the units of the targets.
+        v_max: The highest, more than `v_min`.
+        clip: `MeanOnly` or `MeanAndVariance`; None: no clipping.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+        TypeError: At construction, for a way of clipping that atoms do not have.
+
+    References:
+        Bellemare et al., `A Distributional Perspective on Reinforcement Learning
+        <https://arxiv.org/abs/1707.06887>`_, 2017.
+    """
+
+    num_atoms: int = 51
+    v_min: float = -10.0
+    v_max: float = 10.0
+    clip: MeanOnly | MeanAndVariance | None = dataclasses.field(
+        default=None, kw_only=True
+    )
+
+    rescalable = False
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        name = f"{type(self).__name__}.num_atoms"
+        require(self.num_atoms >= 2, name, self.num_atoms, "at least 2")
+        require_range(self, "v_min", "a finite number", math.isfinite)
+        require_range(self, "v_max", "a finite number", math.isfinite)
+        if concrete(self.v_min):
+            expected = f"more than v_min = {self.v_min}"
+            require_range(self, "v_max", expected, lambda v_max: v_max > self.v_min)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_atoms
+
+    @property
+    def atoms(self) -> Array:
+        """The returns that probabilities are given to, float32 `[N]`."""
+        return losses.evenly_spaced_atoms(self.num_atoms, self.v_min, self.v_max)
+
+    def law(self, outputs: PyTree) -> Law:
+        outcomes = jnp.broadcast_to(self.atoms, outputs.shape)
+        return Law(outcomes, jax.nn.softmax(outputs.astype(jnp.float32)))
+
+    def loss(self, outputs: PyTree, target: Array) -> Array:
+        return losses.cross_entropy_loss(outputs, target, self.atoms)
+
+    def target_metrics(self, target: Array) -> Metrics:
+        return {
+            "train/value_target_below_frac": (target < self.v_min).astype(jnp.float32),
+            "train/value_target_above_frac": (target > self.v_max).astype(jnp.float32),
+        }
+
+    def clipped(self, outputs: Array, old: Array, eps: ArrayLike) -> ValueDist:
+        new = self.law(outputs)
+        moved = super().clipped(outputs, old, eps)
+        critic = _OffAtoms(self.num_atoms, self.v_min, self.v_max)
+        return ValueDist(new._replace(outcomes=moved.outputs), critic)
+
+    def rescale(
+        self, kernel: Array, bias: Array, old: ReturnScale, new: ReturnScale
+    ) -> tuple[Array, Array]:
+        raise TypeError("Categorical: a softmax cannot be rescaled exactly")
+
+
+@component
+class _OffAtoms(Categorical):
+    """What clipping makes of a categorical prediction: a law beside the atoms.
+
+    Its outputs are that law. It is trained as its projection onto the atoms, which is
+    evaluated only where the target lies.
+    """
+
+    def law(self, outputs: Law) -> Law:
+        return outputs._replace(
+            outcomes=jnp.clip(outputs.outcomes, self.v_min, self.v_max)
+        )
+
+    def loss(self, outputs: Law, target: Array) -> Array:
+        return losses.shifted_cross_entropy(outputs, target, self.atoms)

@@ -1,0 +1,55 @@
+"""How a predicted law is kept close to an old one."""
+
+from jax.typing import ArrayLike
+
+from ppo_jax import losses
+from ppo_jax.component import component, require_range
+from ppo_jax.errors import missing
+from ppo_jax.losses import Law
+from ppo_jax.types import Array
+
+
+@component
+class Clip:
+    """How a predicted law is kept close to an old one."""
+
+    def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
+        """The outcomes of `new` moved to within ±`eps` of `old`, `[..., N]`."""
+        raise missing(self, "__call__")
+
+
+@component
+class PerQuantile(Clip):
+    """Every quantile stays within ±ε of the same quantile; the strictest."""
+
+    def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
+        return losses.clip_each(new.outcomes, old.outcomes, eps)
+
+
+@component
+class MeanOnly(Clip):
+    """The mean stays within ±ε of the old one; the spread may become anything."""
+
+    def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
+        return losses.clip_mean(new, old, eps)
+
+
+@component
+class MeanAndVariance(Clip):
+    """As `MeanOnly`, and the deviation stays below `factor` times the old one.
+
+    Attributes:
+        factor: Largest growth of the standard deviation in an update, ≥ 1.
+
+    Raises:
+        ValueError: At construction, for a factor below 1.
+    """
+
+    factor: float = 2.0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a factor below 1."""
+        require_range(self, "factor", "a number ≥ 1", lambda factor: factor >= 1)
+
+    def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
+        return losses.clip_mean_and_std(new, old, eps, self.factor)

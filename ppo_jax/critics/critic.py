@@ -1,0 +1,178 @@
+"""What every critic is, and what several of them say together.
+
+A `ValueDist` has leaves `[..., C, N]`: C critics, N numbers each. Nobody outside this
+room knows which kind it is. A state is worth what the most pessimistic critic says:
+the least of their means, everywhere.
+
+Predictions and targets are in the same units: those of the return, or those of a
+`ReturnScale`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jax.typing import ArrayLike
+
+from ppo_jax import losses
+from ppo_jax.component import component
+from ppo_jax.critics.clipping import Clip
+from ppo_jax.errors import missing, require_shape
+from ppo_jax.losses import Law
+from ppo_jax.return_scale import ReturnScale, preserve_outputs
+from ppo_jax.types import Array, Metrics, PyTree
+
+
+@struct.dataclass
+class ValueDist:
+    """What critics predict; `critic` is the kind that can read it.
+
+    To keep predictions, keep `outputs`: the critic's own numbers have no batch axes.
+    """
+
+    outputs: PyTree
+    """What the heads put out, leaves `[..., C, N]`."""
+    critic: Any
+
+    @property
+    def clips(self) -> bool:
+        """Whether `clip` does anything, and so whether old outputs are needed."""
+        return self.critic.clip is not None
+
+    def mean(self) -> Array:
+        """Mean of every critic's prediction, `[..., C]`."""
+        return self._said("mean", self.critic.mean)
+
+    def cvar(self, alpha: ArrayLike) -> Array:
+        """Mean of the worst share `alpha` of every critic's prediction, `[..., C]`."""
+        return self._said("cvar", lambda outputs: self.critic.cvar(outputs, alpha))
+
+    def loss(self, target: Array) -> Array:
+        """Loss of every critic against sampled returns `[...]`, `[..., C]`."""
+        return self._said("loss", lambda outputs: self.critic.loss(outputs, target))
+
+    def clip(self, old: Self, eps: ArrayLike) -> "ValueDist":
+        """The prediction kept within ±`eps` of an old one, each critic's of its own.
+
+        How is the critic's `clip`; without one, nothing changes. PPO's clipped loss is
+        `jnp.maximum(v.loss(y), v.clip(old, eps).loss(y))`, per critic and example; the
+        target is never clipped.
+        """
+        if not self.clips:
+            return self
+        pairs = zip(self._each(), old._each(), strict=True)
+        moved = [self.critic.clipped(new, before, eps) for new, before in pairs]
+        outputs = [each.outputs for each in moved]
+        outputs = jax.tree.map(lambda *each: jnp.stack(each, axis=-2), *outputs)
+        return ValueDist(outputs, moved[0].critic)
+
+    def _each(self) -> list[PyTree]:
+        """What each critic puts out, leaves `[..., N]`.
+
+        Slices of what was stacked are free; of a whole stack, XLA's loops on a CPU are
+        far slower than those of its parts.
+        """
+        count = jax.tree.leaves(self.outputs)[0].shape[-2]
+        return [
+            jax.tree.map(lambda x, i=i: x[..., i, :], self.outputs)
+            for i in range(count)
+        ]
+
+    def _said(self, name: str, of: Callable[[PyTree], Array]) -> Array:
+        """A number of each critic, `[..., C]`."""
+        each, method = self._each(), f"{type(self.critic).__name__}.{name}"
+        found = [of(outputs) for outputs in each]
+        shape = jax.tree.leaves(each)[0].shape[:-1]
+        for value in found:
+            require_shape(method, value, shape, "a number per prediction")
+        return jnp.stack(found, axis=-1)
+
+
+def pessimistic(value: ValueDist) -> Array:
+    """What a state is worth: the least of the critics' means, `[...]`.
+
+    >>> from ppo_jax.critics import Scalar
+    >>> twins = ValueDist(jnp.array([[[3.0], [2.0]]]), critic=Scalar())
+    >>> pessimistic(twins).tolist()
+    [2.0]
+    """
+    return value.mean().min(axis=-1)
+
+
+def pessimistic_cvar(value: ValueDist, alpha: ArrayLike) -> Array:
+    """The CVaR that the critic with the least mean predicts, `[...]`.
+
+    >>> from ppo_jax.critics import Quantile
+    >>> twins = ValueDist(jnp.array([[0.0, 9.0], [3.0, 4.0]]), critic=Quantile(2))
+    >>> float(pessimistic_cvar(twins, 0.5))  # Of means 4.5 and 3.5.
+    3.0
+    """
+    least = jnp.argmin(value.mean(), axis=-1, keepdims=True)
+    return jnp.take_along_axis(value.cvar(alpha), least, axis=-1)[..., 0]
+
+
+@component
+class Critic:
+    """How many numbers a head puts out and what they mean.
+
+    Attributes:
+        clip: How value clipping moves a prediction; None: no clipping.
+    """
+
+    clip: Clip | None = dataclasses.field(default=None, kw_only=True)
+
+    rescalable: ClassVar[bool] = True
+    """Whether `rescale` can follow a moving return scale."""
+    distributional: ClassVar[bool] = True
+    """Whether more than a mean is predicted."""
+
+    @property
+    def num_outputs(self) -> int:
+        """N, the numbers that one critic puts out for a state."""
+        raise missing(self, "num_outputs")
+
+    def law(self, outputs: PyTree) -> Law:
+        """The law that outputs stand for, `[..., N]`."""
+        raise missing(self, "law")
+
+    def mean(self, outputs: PyTree) -> Array:
+        """Expected return, `[..., N]` to `[...]`."""
+        return self.law(outputs).mean()
+
+    def cvar(self, outputs: PyTree, alpha: ArrayLike) -> Array:
+        """Mean of the worst share `alpha` of returns, `[..., N]` to `[...]`."""
+        return losses.law_cvar(self.law(outputs), alpha)
+
+    def loss(self, outputs: PyTree, target: Array) -> Array:
+        """Loss per example, `[..., N]` and `[...]` to `[...]`."""
+        raise missing(self, "loss")
+
+    def target_metrics(self, target: Array) -> Metrics:
+        """What is to be known of targets `[...]` with this kind, per example."""
+        del target
+        return {}
+
+    def clipped(self, outputs: PyTree, old: PyTree, eps: ArrayLike) -> ValueDist:
+        """The prediction with outcomes within `eps` of old ones; needs a `clip`."""
+        assert self.clip is not None
+        outcomes = self.clip(self.law(outputs), self.law(old), eps)
+        return ValueDist(outcomes, self)
+
+    def rescale(
+        self, kernel: Array, bias: Array, old: ReturnScale, new: ReturnScale
+    ) -> tuple[Array, Array]:
+        """The last layer that predicts under `new` what it predicted under `old`.
+
+        Args:
+            kernel: Weights of the heads, `[..., N]`.
+            bias: Biases of the heads, `[..., N]`.
+            old: The scale that the outputs are in.
+            new: The scale that they shall be in.
+
+        Raises:
+            TypeError: If the kind is not `rescalable`.
+        """
+        return preserve_outputs(kernel, bias, old, new)

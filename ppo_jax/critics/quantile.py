@@ -1,0 +1,81 @@
+"""A critic of quantiles, and how the mean of their tail is taken."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import losses
+from ppo_jax.component import component, require, require_range
+from ppo_jax.critics.critic import Critic
+from ppo_jax.errors import missing
+from ppo_jax.losses import Law
+from ppo_jax.types import Array
+
+
+@component
+class Tail:
+    """How the CVaR of quantiles is taken."""
+
+    def __call__(self, quantiles: Array, alpha: ArrayLike) -> Array:
+        """CVaR_α of quantiles in any order, `[..., N]` to `[...]`."""
+        raise missing(self, "__call__")
+
+
+@component
+class StepTail(Tail):
+    """The exact CVaR of N equally likely outcomes; see `losses.cvar_weights`."""
+
+    def __call__(self, quantiles: Array, alpha: ArrayLike) -> Array:
+        return losses.cvar(quantiles, alpha)
+
+
+@component
+class LinearTail(Tail):
+    """CVaR of the lines through the quantiles; see `losses.linear_cvar_weights`."""
+
+    def __call__(self, quantiles: Array, alpha: ArrayLike) -> Array:
+        return losses.cvar(quantiles, alpha, losses.linear_cvar_weights)
+
+
+@component
+class Quantile(Critic):
+    """Quantiles of the return at the midpoints (i + ½) / N.
+
+    Predictions closer to a target than κ are pulled as by a squared error: the learned
+    numbers are quantiles where κ is small against the spread of returns, and tend to
+    expectiles, which are closer together, where it is large.
+
+    Attributes:
+        num_quantiles: N ≥ 1.
+        kappa: Where the Huber loss turns from a square to a line, > 0.
+        tail: How CVaR is taken from them, `StepTail` or `LinearTail`.
+        clip: `PerQuantile`, `MeanOnly` or `MeanAndVariance`; None: no clipping.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    num_quantiles: int = 32
+    kappa: float = 1.0
+    tail: Tail = StepTail()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        name = "Quantile.num_quantiles"
+        require(self.num_quantiles >= 1, name, self.num_quantiles, "at least 1")
+        require_range(self, "kappa", "a number > 0", lambda kappa: kappa > 0)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_quantiles
+
+    def law(self, outputs: Array) -> Law:
+        return Law(outputs, jnp.full_like(outputs, 1 / self.num_quantiles))
+
+    def mean(self, outputs: Array) -> Array:
+        return outputs.mean(axis=-1)
+
+    def cvar(self, outputs: Array, alpha: ArrayLike) -> Array:
+        return self.tail(outputs, alpha)
+
+    def loss(self, outputs: Array, target: Array) -> Array:
+        return losses.quantile_huber_loss(outputs, target, self.kappa)

@@ -1,0 +1,155 @@
+"""A network as a pair of functions over time-major batches.
+
+The parameters are `{"actor": …, "critic": …}`: they have nothing in common, unless
+critics read what the actor's trunk makes of an observation. Everything that comes after
+the memory exists once per critic; without a memory that is everything.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import distributions
+from ppo_jax.critics import Critic, ValueDist
+from ppo_jax.envs.api import ActionSpace, Box, Discrete
+from ppo_jax.networks import modules
+from ppo_jax.networks.architecture import (
+    ActorCritic,
+    GaussianHead,
+    Memory,
+    SquashedHead,
+    TanhHead,
+)
+from ppo_jax.types import Array, Carry, Key, Params, PyTree
+
+
+class Output(NamedTuple):
+    """What a network says about observations `[T, B]`."""
+
+    policy: distributions.Distribution
+    value: ValueDist
+    carry: Carry
+
+
+class Network(NamedTuple):
+    """Pure functions of an architecture, an action space and a kind of critic."""
+
+    init: Callable[[Key], Params]
+    initial_carry: Callable[[int], Carry]
+    """The carry of that many environments at the start of an episode."""
+    apply: Callable[..., Output]
+    """`apply(params, carry, obs, reset, action_mask=None)`, time-major: the carry is
+    cleared where `reset`, before each observation, which is consumed once."""
+
+
+def build(
+    architecture: ActorCritic,
+    action_space: ActionSpace,
+    obs_spec: PyTree,
+    critic: Critic,
+    num_critics: int,
+) -> Network:
+    """Makes the functions of a network.
+
+    Args:
+        architecture: What to build.
+        action_space: What the policy chooses from.
+        obs_spec: Shapes of one observation.
+        critic: The kind of critic.
+        num_critics: C, how many of them.
+
+    Raises:
+        ValueError: For observations of which the torso would see nothing.
+    """
+    architecture.torso.require_fit(obs_spec)
+    actor = modules.Actor(architecture, action_space)
+    critics = modules.Critics(architecture, critic.num_outputs, num_critics)
+
+    def initial_carry(num_envs: int) -> Carry:
+        memory = architecture.memory
+        if memory is None:
+            return ()
+        one = _zero_carry(memory, num_envs)
+        return {"actor": one, "critic": () if architecture.shared else one}
+
+    def init(key: Key) -> Params:
+        obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)
+        carry: dict[str, Carry] = initial_carry(1) or _NO_CARRY
+        reset = jnp.ones((1, 1), bool)
+        key_actor, key_critic = jax.random.split(key)
+        (_, features, _), made = actor.init_with_output(
+            key_actor, carry["actor"], obs, reset
+        )
+        seen = features if architecture.shared else obs
+        heads = critics.init(key_critic, carry["critic"], seen, reset)
+        return {"actor": made["params"], "critic": heads["params"]}
+
+    def apply(params, carry, obs, reset, action_mask=None) -> Output:
+        carry = carry or _NO_CARRY
+        actor_carry, features, outputs = modules.apply(
+            actor, params["actor"], carry["actor"], obs, reset
+        )
+        seen = features if architecture.shared else obs
+        critic_carry, values = modules.apply(
+            critics, params["critic"], carry["critic"], seen, reset
+        )
+        policy = _policy(architecture.head, action_space, outputs, action_mask)
+        carry = {"actor": actor_carry, "critic": critic_carry} if actor_carry else ()
+        return Output(policy, ValueDist(values, critic), carry)
+
+    return Network(init, initial_carry, apply)
+
+
+def map_value_heads(
+    params: Params, change: Callable[[Array, Array], tuple[Array, Array]]
+) -> Params:
+    """Parameters with other last layers of the critics.
+
+    Args:
+        params: Parameters of a network.
+        change: From kernels `[C, features, N]` and biases `[C, N]` to new ones.
+    """
+    heads = params["critic"]["heads"]
+    kernel, bias = change(heads["head"]["kernel"], heads["head"]["bias"])
+    heads = heads | {"head": {"kernel": kernel, "bias": bias}}
+    return params | {"critic": params["critic"] | {"heads": heads}}
+
+
+_NO_CARRY: dict[str, Carry] = {"actor": (), "critic": ()}
+
+
+def _zero_carry(memory: Memory, num_envs: int) -> Carry:
+    one = (jnp.zeros((num_envs, memory.size)),) * memory.cell.states
+    return (one,) * memory.layers
+
+
+def _policy(
+    head: GaussianHead | SquashedHead,
+    space: ActionSpace,
+    outputs: PyTree,
+    mask: Array | None,
+) -> distributions.Distribution:
+    """The distribution that an actor's outputs stand for."""
+    x = outputs["head"]
+    if isinstance(space, Box):
+        return _gaussian(head, space, x, outputs["log_std"])
+    if mask is not None:
+        x = distributions.mask_logits(x, mask)
+    if isinstance(space, Discrete):
+        return distributions.Categorical(x)
+    ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
+    return distributions.MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
+
+
+def _gaussian(
+    head: GaussianHead | SquashedHead, space: Box, loc: Array, rho: Array
+) -> distributions.Distribution:
+    if isinstance(head, SquashedHead):
+        scale = head.min_std + (head.max_std - head.min_std) * jax.nn.sigmoid(rho)
+        tanh = isinstance(head, TanhHead)
+        kind = distributions.TanhGaussian if tanh else distributions.SigmoidGaussian
+    else:
+        scale, kind = head.init_std * jnp.exp(rho), distributions.DiagGaussian
+    return kind(loc, jnp.broadcast_to(scale, loc.shape), space.low, space.high)

@@ -1,0 +1,18 @@
+"""Optimisers as components, so that all their numbers may be traced."""
+
+from ppo_jax.optimizers.optimizer import Adam, AdamW, Decayed, Optimizer, Sgd
+from ppo_jax.optimizers.upgd import UPGD, UPGDW, AdaptiveUPGD, Gated
+from ppo_jax.optimizers.vgs import VGS
+
+__all__ = [
+    "UPGD",
+    "UPGDW",
+    "VGS",
+    "Adam",
+    "AdamW",
+    "AdaptiveUPGD",
+    "Decayed",
+    "Gated",
+    "Optimizer",
+    "Sgd",
+]

@@ -1,0 +1,152 @@
+"""What every optimiser is, and those of optax.
+
+A component builds a chain without a learning rate: variance scaling, clip, direction,
+decoupled weight decay. Whoever applies the updates multiplies by `learning_rate`,
+which can therefore change at any step and keep the moments.
+
+The bases of an optimiser name the links of its direction from the last to the first:
+`UPGDW(Decayed, Gated, Adam)` decays what is gated of Adam's direction.
+"""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ppo_jax.component import component, require_range
+from ppo_jax.optimizers.vgs import VGS
+from ppo_jax.schedules import Linear, Schedule
+from ppo_jax.transforms.vgs import ScaleByVarianceState
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+
+@component
+class Optimizer:
+    """A chain of gradient transformations and its learning rate.
+
+    Attributes:
+        learning_rate: Step size at a schedule of 1, ≥ 0.
+        max_grad_norm: Bound on the global norm of the gradients, > 0; None: no bound.
+        schedule: Factor of the learning rate as a function of the share of updates that
+            are done, i / N: a rate of 0 in the last update would teach nothing.
+        vgs: Scaling of gradients before they are clipped; None: not scaled.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    learning_rate: float = 2.5e-4
+    max_grad_norm: float | None = 0.5
+    schedule: Schedule = Linear()
+    vgs: VGS | None = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        require_range(self, "learning_rate", "a number ≥ 0", lambda x: x >= 0)
+        # A negative bound would turn the gradients around.
+        expected = "a number > 0, or None for no bound"
+        require_range(self, "max_grad_norm", expected, lambda x: x > 0)
+
+    def direction(self) -> optax.GradientTransformation:
+        """From clipped gradients to updates, but for −learning rate: as they are."""
+        return optax.identity()
+
+    def transformation(self) -> optax.GradientTransformationExtraArgs:
+        """The chain that turns gradients into updates, but for −learning rate."""
+        return optax.chain(*self._links())
+
+    def update(
+        self, gradients: PyTree, opt_state: PyTree, params: PyTree, key: Key
+    ) -> tuple[PyTree, PyTree, Array]:
+        """A step of the chain, and the length of what its last link was given.
+
+        Returns:
+            Updates, but for −learning rate; the chain's state after them; and the
+            global norm `[]` of the gradients once they were scaled and clipped.
+        """
+        given, updates, states = gradients, gradients, []
+        for link, old in zip(self._links(), opt_state, strict=True):
+            given = updates
+            updates, new = link.update(given, old, params, key=key)
+            states.append(new)
+        return updates, tuple(states), optax.tree.norm(given)
+
+    def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
+        """Scaling and clip, if there are any, and the direction."""
+        links: list[optax.GradientTransformation] = []
+        if self.vgs is not None:
+            links.append(self.vgs.transformation())
+        if self.max_grad_norm is not None:
+            links.append(optax.clip_by_global_norm(self.max_grad_norm))
+        links.append(self.direction())
+        return tuple(optax.with_extra_args_support(link) for link in links)
+
+    def step_size(self, done: Array) -> Array:
+        """The learning rate in force, with that share of the updates done."""
+        return self.learning_rate * self.schedule(done)
+
+    def rate_metrics(self, done: Array) -> Metrics:
+        """The learning rate in force, and whether its schedule is held at a floor."""
+        held = self.schedule.held(done).astype(jnp.float32)
+        return {
+            "train/learning_rate": self.step_size(done),
+            "train/learning_rate_held": held,
+        }
+
+    def metrics(self, opt_state: PyTree) -> Metrics:
+        """What the chain's states tell, metrics `[]`; the same names every time."""
+        if self.vgs is None:
+            return {}
+        return self.vgs.metrics(find_state(opt_state, ScaleByVarianceState))
+
+
+@component
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015), with the ε of CleanRL and purejaxrl.
+
+    Attributes:
+        b1: Decay of the mean of gradients, in [0, 1).
+        b2: Decay of the mean of squares, in [0, 1).
+        eps: Guard of the denominator, > 0.
+    """
+
+    b1: float = 0.9
+    b2: float = 0.999
+    eps: float = 1e-5
+
+    def direction(self) -> optax.GradientTransformation:
+        return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)
+
+
+@component
+class Sgd(Optimizer):
+    """Stochastic gradient descent."""
+
+
+@component
+class Decayed(Optimizer):
+    """Another direction with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    Attributes:
+        weight_decay: λ ≥ 0: weights shrink by 1 − learning rate · λ per step.
+    """
+
+    weight_decay: float = 0.01
+
+    def validate(self) -> None:
+        super().validate()
+        require_range(self, "weight_decay", "a number ≥ 0", lambda x: x >= 0)
+
+    def direction(self) -> optax.GradientTransformation:
+        decay = optax.add_decayed_weights(self.weight_decay)
+        return optax.chain(super().direction(), decay)
+
+
+@component
+class AdamW(Decayed, Adam):
+    """Adam with decoupled weight decay."""
+
+
+def find_state(opt_state: PyTree, kind: type) -> PyTree:
+    """The state of one kind, wherever it is in a chain."""
+    states = jax.tree.leaves(opt_state, is_leaf=lambda node: isinstance(node, kind))
+    return next(state for state in states if isinstance(state, kind))

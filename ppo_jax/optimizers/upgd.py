@@ -1,0 +1,150 @@
+"""Optimisers whose weights move the less the more they matter."""
+
+from collections.abc import Iterator
+
+import jax
+import optax
+
+from ppo_jax.component import component, concrete, require_range
+from ppo_jax.errors import missing
+from ppo_jax.optimizers.optimizer import Adam, Decayed, Optimizer, find_state
+from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
+from ppo_jax.transforms.upgd import (
+    Combine,
+    GateByUtilityState,
+    Normalize,
+    gate_by_utility,
+    min_max,
+    protecting,
+    upgd_metrics,
+)
+from ppo_jax.types import Metrics, PyTree
+
+LOUD_SIGMA = 1e-4
+"""Fixed noise above it drowns gradients that were scaled down."""
+
+
+@component
+class Gated(Optimizer):
+    """Utility-gated perturbed descent (Elsayed and Mahmood, 2024) along a direction.
+
+    Weights that matter to the loss move less and get less noise; see
+    `ppo_jax.transforms.upgd`. **Noise and VGS**: scaled gradients do not scale fixed
+    noise, so that noise over signal would grow as VGS intervenes. With `vgs` noise is
+    therefore relative to the direction by default, and fixed noise with
+    `sigma` > 10⁻⁴ warns; 5·10⁻⁴ to 10⁻³ is advised for relative noise.
+
+    Attributes:
+        sigma: Size of the noise, ≥ 0; 0: no noise; None: not even drawn.
+        noise_scale: The unit of noise: `fixed`, `gradient_norm` or `relative`; None:
+            `relative` with `vgs`, else `fixed`.
+        noise_beta: Decay in [0, 1) of the moving mean of that unit; 0: the present one.
+        min_noise_std: Least standard deviation of noise that is not off, ≥ 0.
+        temperature: > 0; how far apart gates are.
+        step_multiplier: Factor > 0 of the gated update; 2 in the reference code.
+        normalize: From utilities to what the gate takes.
+        combine: What is gated: `protecting` or `non_protecting`.
+        sampler: What draws the noise; `hashed_normal` costs a processor far less.
+
+    Warns:
+        UserWarning: At construction, for loud fixed noise behind VGS.
+    """
+
+    learning_rate: float = 1e-5
+    sigma: float | None = 0.001
+    noise_scale: NoiseScale | None = None
+    noise_beta: float = 0.0
+    min_noise_std: float = 1e-6
+    temperature: float = 1.0
+    step_multiplier: float = 1.0
+    normalize: Normalize = min_max
+    combine: Combine = protecting
+    sampler: Sampler = jax.random.normal
+
+    def validate(self) -> None:
+        super().validate()
+        require_range(self, "step_multiplier", "a number > 0", lambda x: x > 0)
+        self.direction()
+
+    def advise(self) -> Iterator[str]:
+        """Says where VGS shrinks gradients in front of noise that does not shrink."""
+        sigma, vgs = self.sigma, self.vgs
+        scaled = vgs is not None and concrete(vgs.alpha) and vgs.alpha > 0
+        loud = sigma is not None and concrete(sigma) and sigma > LOUD_SIGMA
+        if scaled and loud and _noise_scale(self) is fixed:
+            name = type(self).__name__
+            yield (
+                f"{name}.noise_scale: fixed noise of sigma = {sigma} > {LOUD_SIGMA} "
+                "does not shrink when VGS scales gradients down; `relative` does"
+            )
+
+    def utility_decay(self) -> float:
+        """The decay of the utilities, in [0, 1)."""
+        raise missing(self, "utility_decay")
+
+    def direction(self) -> optax.GradientTransformation:
+        gate = gate_by_utility(
+            super().direction(),
+            beta=self.utility_decay(),
+            sigma=self.sigma,
+            temperature=self.temperature,
+            noise_beta=self.noise_beta,
+            min_noise_std=self.min_noise_std,
+            noise_scale=_noise_scale(self),
+            normalize=self.normalize,
+            combine=self.combine,
+            sampler=self.sampler,
+        )
+        return optax.chain(gate, optax.scale(self.step_multiplier))
+
+    def metrics(self, opt_state: PyTree) -> Metrics:
+        gate = upgd_metrics(
+            find_state(opt_state, GateByUtilityState),
+            beta=self.utility_decay(),
+            temperature=self.temperature,
+            normalize=self.normalize,
+        )
+        return super().metrics(opt_state) | gate
+
+
+@component
+class UPGD(Decayed, Gated):
+    """Utility-gated gradients.
+
+    Attributes:
+        beta_utility: Decay of the utilities, in [0, 1).
+    """
+
+    weight_decay: float = 0.001
+    beta_utility: float = 0.999
+
+    def utility_decay(self) -> float:
+        return self.beta_utility
+
+
+@component
+class AdaptiveUPGD(UPGD, Adam):
+    """Adam's direction, gated by utilities with a decay of their own."""
+
+    eps: float = 1e-8
+
+
+@component
+class UPGDW(Decayed, Gated, Adam):
+    """Adam's direction, gated by utilities that decay as the second moments do.
+
+    Attributes:
+        b2: Decay of the mean of squares and of the utilities, in [0, 1).
+    """
+
+    learning_rate: float = 1e-4
+    eps: float = 1e-8
+
+    def utility_decay(self) -> float:
+        return self.b2
+
+
+def _noise_scale(optimizer: Gated) -> NoiseScale:
+    if optimizer.noise_scale is not None:
+        return optimizer.noise_scale
+    return fixed if optimizer.vgs is None else relative

@@ -1,0 +1,78 @@
+"""Variance gradient scaling in front of an optimiser."""
+
+import optax
+
+from ppo_jax.component import component, require_range
+from ppo_jax.transforms.vgs import (
+    ScaleByVarianceState,
+    Statistic,
+    layer_mean,
+    percentile,
+    pooled,
+    scale_by_variance,
+    vgs_metrics,
+)
+from ppo_jax.types import Array, Metrics
+
+
+@component
+class VGS:
+    """Variance gradient scaling: one factor ≤ 1 for all gradients, before the clip.
+
+    The factor falls with the variance over time of each leaf's mean gradient, relative
+    to the square of its mean; `ppo_jax.transforms.vgs` says what that is blind to. With
+    UPGD behind it, noise is relative to the direction unless one says otherwise.
+
+    Attributes:
+        alpha: Strength ≥ 0; 0: no scaling.
+        beta: Decay of the statistics, in (0, 1).
+        eps: Guard of the ratio, > 0, relative to the second moment.
+        cap: Bound on the normalised variance, > 0; None: 10⁶.
+        floor: Least factor, in (0, 1].
+        quantile: Which quantile over leaves counts, in [0, 1]; None: leaves are pooled.
+        warmup_steps: Optimiser steps without scaling, ≥ 0.
+        statistic: What of a leaf is followed over time.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    alpha: float = 0.1
+    beta: float = 0.99
+    eps: float = 1e-8
+    cap: float | None = 50.0
+    floor: float = 0.1
+    quantile: float | None = 0.9
+    warmup_steps: int = 100
+    statistic: Statistic = layer_mean
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        expected = "a number in [0, 1], or None"
+        require_range(self, "quantile", expected, lambda x: 0 <= x <= 1)
+        self.transformation()
+
+    def transformation(self) -> optax.GradientTransformationExtraArgs:
+        """The link of a chain."""
+        return scale_by_variance(
+            beta=self.beta, statistic=self.statistic, **self._numbers()
+        )
+
+    def metrics(self, state: ScaleByVarianceState) -> Metrics:
+        """What the statistics say, and the factor of the next step."""
+        return vgs_metrics(state, **self._numbers())
+
+    def _numbers(self) -> dict:
+        return {
+            "alpha": self.alpha,
+            "eps": self.eps,
+            "cap": self.cap,
+            "floor": self.floor,
+            "warmup_steps": self.warmup_steps,
+            "aggregate": self._aggregate,
+        }
+
+    def _aggregate(self, variance: Array, signal: Array) -> Array:
+        if self.quantile is None:
+            return pooled(variance, signal)
+        return percentile(variance, signal, self.quantile)
