@@ -12,13 +12,13 @@ ones. Expect what `docs/results.md` says.
 
 import argparse
 import json
-import runpy
 import sys
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import sa_cartpole
 
 from ppo_jax import experiment, job
 from ppo_jax.component import as_arrays, program, replace_at
@@ -31,8 +31,7 @@ from ppo_jax.terms import RobustKL
 if __name__ == "__main__":
     job.prepare()  # Before JAX starts.
 
-HERE = Path(__file__).parent
-config = runpy.run_path(str(HERE / "sa_cartpole.py"))["config"]
+config = sa_cartpole.config
 EPISODES = 64
 
 

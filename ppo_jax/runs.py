@@ -10,7 +10,7 @@ from ppo_jax import experiment, script, training
 from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.config import Config
 from ppo_jax.experiment import ExperimentError
-from ppo_jax.pbt import report
+from ppo_jax.pbt.report import fittest
 from ppo_jax.state import Population
 
 
@@ -60,7 +60,7 @@ def choose(run: Restored, asked: int | None) -> int:
     """
     size = run.population.fitness.size
     if asked is None:
-        asked = report.fittest(np.asarray(run.population.fitness)) or 0
+        asked = fittest(np.asarray(run.population.fitness)) or 0
     if not 0 <= asked < size:
         raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
     return asked

@@ -19,10 +19,11 @@ from ppo_jax.experiment import ExperimentError, describe, differences
 from ppo_jax.interrupt import Interrupt
 from ppo_jax.logger import Logger
 from ppo_jax.metrics import summarize
-from ppo_jax.pbt import Maximize, lineage, report
+from ppo_jax.pbt import Maximize, lineage
 from ppo_jax.pbt import population as populations
 from ppo_jax.pbt.lineage import Lineage
 from ppo_jax.pbt.mesh import Layout, on_one_device, spread
+from ppo_jax.pbt.report import fittest, generation_metrics, over_members
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 from ppo_jax.stopwatch import Stopwatch
@@ -129,7 +130,7 @@ def train(
                 due = ending == "finished" or _is_evaluated(config, done)
                 if due or _evolves(config, done):
                     population = _rate(config, layout, population, done, members)
-                metrics = report.over_members(members, _fitness(population)) | speed
+                metrics = over_members(members, _fitness(population)) | speed
                 if _evolves(config, done):
                     population, said = _evolve(config, layout, population, done, family)
                     metrics |= said
@@ -299,7 +300,7 @@ def _fitness(population: Population) -> np.ndarray:
 
 def _best(population: Population) -> float:
     fitness = _fitness(population)
-    best = report.fittest(fitness)
+    best = fittest(fitness)
     return -math.inf if best is None else float(fitness[best])
 
 
@@ -311,7 +312,7 @@ def _evolve(
     population, generation = layout.evolve(config.pbt, population, keys)
     generation = layout.fetch(generation)
     family.append(lineage.line(done, generation))
-    return population, report.generation_metrics(generation) | {
+    return population, generation_metrics(generation) | {
         "pbt/exploitation_count": family.count("copied"),
         "pbt/exploration_count": family.count("explored"),
         "pbt/failed_ready_checks": int(population.waited),

@@ -176,10 +176,16 @@ def check_what_is_said_of_attacks(row):
     assert told["sa_ppo/num_adversarial"] > 0 and told["sa_ppo/kl_divergence"] > 0
 
 
+@pytest.fixture
+def script(monkeypatch):
+    """What `sa_gain.py` defines; it imports an experiment that lies beside it."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return runpy.run_path(str(FOLDER / "sa_gain.py"))
+
+
 @pytest.mark.parametrize("kind", [adversaries.Mixed, adversaries.Regularizer])
-def test_what_training_under_attack_is_worth(kind):
+def test_what_training_under_attack_is_worth(script, kind):
     """Half of the agents are plain: those of an experiment without an adversary."""
-    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
     config = dataclasses.replace(
         load("sa_memory"),
         adversary=kind(ratio=0.5, max_percent=50),
@@ -203,16 +209,14 @@ def test_what_training_under_attack_is_worth(kind):
     assert found.shape == (2, 3)
 
 
-def test_one_seed_is_not_a_number_of_seeds():
+def test_one_seed_is_not_a_number_of_seeds(script):
     """`--seed` is a field of the experiment, whose agents are others."""
-    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
     argv = [str(FOLDER / "sa_cartpole.py"), "--seed", "7", "--eps", "1.25"]
     options, config = script["parse_arguments"](argv)
     assert (options.seeds, config.seed) == (8, 7)
 
 
-def test_verdicts_by_hand():
-    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
+def test_verdicts_by_hand(script):
     found = {
         "none": np.array([[9.0, 11.0], [10.0, 9.0]]),
         "the worst of them": np.array([[5.0, 5.0], [8.0, 7.0]]),
@@ -228,9 +232,8 @@ def test_verdicts_by_hand():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "eps"), [("sa_memory", 1.0), ("sa_cartpole", 1.25)])
-def test_agents_that_trained_under_attack_hold(name, eps):
+def test_agents_that_trained_under_attack_hold(script, name, eps):
     """Half of what plain agents lose to the worst of their opponents, or less."""
-    script = runpy.run_path(str(FOLDER / "sa_gain.py"))
     learners, untrained = script["train"](load(name), 8)
     found, chance = script["attacked"](learners, untrained, eps)
     said = script["verdict"](found, chance)
