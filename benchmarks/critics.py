@@ -20,7 +20,7 @@ from scipy import stats
 
 from ppo_jax import Config, critics, terms
 from ppo_jax.critics import Categorical, MeanOnly, PerQuantile, Quantile, Scalar
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 ALPHA = 0.05

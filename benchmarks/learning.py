@@ -22,10 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 import records
 
-from ppo_jax import Config, terms, training
+from ppo_jax import Config, terms
 from ppo_jax.critics import PerQuantile, Quantile
-from ppo_jax.pbt import population
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.host import training
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 from ppo_jax.sweeps import aggregate
 

@@ -7,7 +7,7 @@ from measure import ROLLOUT_LENGTH, Timing, argument_parser, measure, report
 
 from ppo_jax import Config, networks
 from ppo_jax.component import program
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 

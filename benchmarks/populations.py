@@ -19,8 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from measure import ROLLOUT_LENGTH, last_line
 
-from ppo_jax import Config, LogUniform, Uniform, job, pbt, training
-from ppo_jax.pbt import PBT, mesh, population
+from ppo_jax import Config, LogUniform, Uniform, pbt
+from ppo_jax.host import distributed, mesh, training
+from ppo_jax.pbt import PBT
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 PEER = Path(__file__).parent / "peer_evorl.py"
@@ -113,7 +115,7 @@ def measure_peer(size, devices, options):
 def main():
     """Prints a markdown table, a line per size."""
     options = parse_arguments()
-    job.prepare()
+    distributed.prepare()
     print(
         "| members | steps/s | per member | evorl | exploit + explore "
         "| state, MiB per member | phase, MiB per member |"

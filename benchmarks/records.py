@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import files, job
+from ppo_jax.host import distributed, files
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "gymnax", "numpy")
 
@@ -32,7 +32,7 @@ def read(path: Path) -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """What numbers depend on besides the settings."""
     return {
-        "cores": job.cores(),
+        "cores": distributed.cores(),
         "processor": platform.machine(),
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},

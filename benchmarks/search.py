@@ -16,9 +16,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import experiment, training
-from ppo_jax.pbt import Maximize, population
-from ppo_jax.pbt.report import fittest
+from ppo_jax.host import experiment, training
+from ppo_jax.host.members import fittest
+from ppo_jax.pbt import Maximize
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 from ppo_jax.sweeps import settings
 from ppo_jax.sweeps.aggregate import interval, probability_of_improvement

@@ -31,7 +31,7 @@ from ppo_jax import Config, networks, optimizers, schedules, terms
 from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.envs import Discrete
 from ppo_jax.envs.probes import OneStep
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 from ppo_jax.transforms.noise import hashed_normal
 

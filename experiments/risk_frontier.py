@@ -21,8 +21,8 @@ import numpy as np
 from ppo_jax import Config, networks, optimizers, terms
 from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.envs import Box, Env, outcome
-from ppo_jax.episodes import run_episodes, summarize
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
+from ppo_jax.ppo.episodes import run_episodes, summarize
 from ppo_jax.schedules import Progress
 
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)

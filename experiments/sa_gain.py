@@ -20,16 +20,16 @@ import jax.numpy as jnp
 import numpy as np
 import sa_cartpole
 
-from ppo_jax import experiment, job
+from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.component import as_arrays, program, replace_at
-from ppo_jax.episodes import returns_against, run_episodes
-from ppo_jax.opponents import OPPONENTS
-from ppo_jax.pbt import mesh, population
+from ppo_jax.host import distributed, experiment, mesh
+from ppo_jax.ppo import population
+from ppo_jax.ppo.episodes import returns_against, run_episodes
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import RobustKL
 
 if __name__ == "__main__":
-    job.prepare()  # Before JAX starts.
+    distributed.prepare()  # Before JAX starts.
 
 config = sa_cartpole.config
 EPISODES = 64

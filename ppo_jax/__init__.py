@@ -1,25 +1,25 @@
 """PPO in JAX: recurrent, distributional, risk-aware, robust, and in populations."""
 
 from ppo_jax import (
-    adversaries,
-    appraisal,
     attacks,
     controllers,
     critics,
     envs,
     networks,
-    opponents,
+    normalization,
     optimizers,
     pbt,
     schedules,
-    snapshot,
-    standardization,
     terms,
 )
+from ppo_jax.attacks import adversaries, opponents
 from ppo_jax.config import Config
+from ppo_jax.metrics import explained as appraisal
+from ppo_jax.normalization import ReturnNormalization
+from ppo_jax.normalization import advantages as standardization
 from ppo_jax.pbt import PBT
-from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.space import Choice, LogUniform, NearOne, Uniform
+from ppo_jax.pbt.space import Choice, LogUniform, NearOne, Uniform
+from ppo_jax.ppo import snapshot
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "critics",
     "envs",
     "networks",
+    "normalization",
     "opponents",
     "optimizers",
     "pbt",

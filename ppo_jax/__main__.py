@@ -6,12 +6,13 @@
 import importlib
 import sys
 
-from ppo_jax import command, suggestion
+from ppo_jax.component import suggestion
 from ppo_jax.errors import UserError
+from ppo_jax.host import command
 
 COMMANDS = (
     *("train", "evaluate", "report", "robustness"),
-    *("sweep", "replay", "selfcheck"),
+    *("sweep", "replay", "selfcheck", "alerts"),
 )
 """In the order in which one comes to need them."""
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import networks
-from ppo_jax.adversaries import Adversary, Regularizer
-from ppo_jax.appraisal import Appraisal
+from ppo_jax.attacks.adversaries import Adversary, Regularizer
+from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.component import (
     component,
     converted,
@@ -19,14 +19,14 @@ from ppo_jax.component import (
 )
 from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
-from ppo_jax.envs.api import Env
+from ppo_jax.envs.env import Env
 from ppo_jax.envs.gymnax import make
+from ppo_jax.metrics.explained import Appraisal
 from ppo_jax.networks import ActorCritic, Cnn, Network
-from ppo_jax.opponents import Opponent
+from ppo_jax.normalization.advantages import OverAll, Standardization
+from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.optimizers import Adam, Optimizer
 from ppo_jax.pbt.config import PBT
-from ppo_jax.return_scale import ReturnNormalization
-from ppo_jax.standardization import OverAll, Standardization
 from ppo_jax.terms import Entropy, Imitation, RobustKL, Surrogate, Term, Value
 from ppo_jax.types import PyTree
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import command
+from ppo_jax.host import command
 
 EXPERIMENT = """\
 {text}
@@ -35,9 +35,9 @@ Schedule = list[tuple[int, dict[str, float]]]
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
-    from ppo_jax import job
+    from ppo_jax.host import distributed
 
-    job.prepare()
+    distributed.prepare()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
     if not options.resume:
@@ -61,8 +61,14 @@ def _record(
     source: Path, asked: int | None, run_dir: Path, overrides: list[str]
 ) -> None:
     """Makes a run directory: the experiment of one agent, and its schedule."""
-    from ppo_jax import experiment, files, runs, script, training
-    from ppo_jax.pbt import lineage
+    from ppo_jax.host import (
+        experiment,
+        files,
+        lineage,
+        runs,
+        script,
+        training,
+    )
 
     experiment.require_new(run_dir)
     given = without(experiment.stored_overrides(source), "pbt") + overrides
@@ -85,10 +91,10 @@ def _record(
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
-    from ppo_jax import experiment, script, training
-    from ppo_jax.conclusion import conclude
-    from ppo_jax.console import verbosity
-    from ppo_jax.pbt import population as populations
+    from ppo_jax.host import experiment, script, training
+    from ppo_jax.host.conclusion import conclude
+    from ppo_jax.host.console import verbosity
+    from ppo_jax.ppo import population as populations
 
     overrides = experiment.stored_overrides(run_dir)
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")

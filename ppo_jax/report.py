@@ -13,8 +13,8 @@ Example:
 import sys
 from pathlib import Path
 
-from ppo_jax import command, figures, files
 from ppo_jax.errors import UserError
+from ppo_jax.host import command, figures, files
 
 
 @command.entrance

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import command
+from ppo_jax.host import command
 
 EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
@@ -63,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
-    from ppo_jax import experiment, files, runs
     from ppo_jax.errors import UserError
+    from ppo_jax.host import experiment, files, runs
 
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:
@@ -107,7 +107,7 @@ def _learner(run: Any, asked: int | None) -> Any:
     """The member that was asked for."""
     import jax
 
-    from ppo_jax import runs
+    from ppo_jax.host import runs
 
     member = runs.choose(run, asked)
     return jax.tree.map(lambda x: x[member], run.population.runs.learner)
@@ -121,8 +121,8 @@ def attacked(
     import jax.numpy as jnp
     import numpy as np
 
-    from ppo_jax import episodes
-    from ppo_jax.opponents import OPPONENTS
+    from ppo_jax.attacks.opponents import OPPONENTS
+    from ppo_jax.ppo import episodes
 
     figures, key = {}, jax.random.key(0)
     for name, opponent in OPPONENTS.items():
@@ -151,7 +151,7 @@ def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
     |---|---|---|
     | runs/x | PGD | 9 (7.5) |
     """
-    from ppo_jax import tables
+    from ppo_jax.host import tables
 
     rows = [
         (agent, name, *(f"{x['mean']:.4g} ({x['cvar_5']:.4g})" for x in by_radius))
@@ -163,8 +163,8 @@ def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
 
 def _draw(agents: dict[str, Figures], eps: Sequence[float], path: Path) -> None:
     """Returns over ε: an agent per column, mean above and CVaR below."""
-    from ppo_jax import figures
-    from ppo_jax.figures import Line
+    from ppo_jax.host import figures
+    from ppo_jax.host.figures import Line
 
     grid = [
         [

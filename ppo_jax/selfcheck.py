@@ -18,16 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import command, learner, losses, rollout
+from ppo_jax import losses
 from ppo_jax.component import program
 from ppo_jax.config import Config
 from ppo_jax.envs import TimeLimit, check_types
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.errors import UserError
-from ppo_jax.experiment import load
-from ppo_jax.objective import forward
+from ppo_jax.host import command
+from ppo_jax.host.experiment import load
+from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo.objective import forward
+from ppo_jax.ppo.update import gather
 from ppo_jax.state import Run
-from ppo_jax.update import gather
 
 TOLERANCE = 1e-5
 

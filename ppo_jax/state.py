@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from flax import struct
 
-from ppo_jax.return_scale import ReturnScale
+from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 

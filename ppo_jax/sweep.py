@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import command
+from ppo_jax.host import command
 
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
@@ -75,11 +75,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    from ppo_jax import experiment, job
     from ppo_jax.envs import check_types
+    from ppo_jax.host import distributed, experiment
     from ppo_jax.sweeps import cohorts, settings
 
-    job.prepare()
+    distributed.prepare()
     if options.resume:
         overrides = _restore(options, overrides)
     config, names = experiment.load_with_names(
@@ -112,8 +112,8 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
     """The grid, each of its points with every draw."""
     import jax
 
-    from ppo_jax.experiment import ExperimentError
-    from ppo_jax.metrics import EVALUATIONS
+    from ppo_jax.host.catalogue import EVALUATIONS
+    from ppo_jax.host.experiment import ExperimentError
     from ppo_jax.sweeps import settings
 
     if options.metric not in EVALUATIONS:
@@ -137,7 +137,7 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
 
 def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
     """Batches that fit into memory; how large they are is decided once."""
-    from ppo_jax import files
+    from ppo_jax.host import files
     from ppo_jax.sweeps import cohorts
 
     most = SHARE_OF_MEMORY * cohorts.capacity()
@@ -160,8 +160,8 @@ def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
 
 def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     """Trains what is not finished; whatever is, is in `results.json`."""
-    from ppo_jax import files
-    from ppo_jax.console import verbosity
+    from ppo_jax.host import files
+    from ppo_jax.host.console import verbosity
     from ppo_jax.sweeps import cohorts, scores, settings
 
     hint = (
@@ -197,8 +197,8 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
 
 def _restore(options: Any, overrides: list[str]) -> list[str]:
     """Fills in what the sweep was asked for; returns the overrides of its fields."""
-    from ppo_jax import experiment
-    from ppo_jax.experiment import ExperimentError
+    from ppo_jax.host import experiment
+    from ppo_jax.host.experiment import ExperimentError
 
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")

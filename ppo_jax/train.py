@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import command
 from ppo_jax.errors import UserError
+from ppo_jax.host import command
 
 
 @command.entrance
@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
-    from ppo_jax import job, training
-    from ppo_jax.conclusion import conclude
-    from ppo_jax.console import verbosity
+    from ppo_jax.host import distributed, training
+    from ppo_jax.host.conclusion import conclude
+    from ppo_jax.host.console import verbosity
 
     _start(options)
     prepare = _old_run if options.resume else _new_run
@@ -65,29 +65,32 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
     shown = verbosity(options)
     ending = training.train(config, run_dir, options.resume, hint, shown)
-    if not job.is_first():
+    if not distributed.is_first():
         return command.EXIT_STATUS[ending]
     return conclude(ending, hint, config, run_dir, shown)
 
 
 def _start(options: Any) -> None:
     """Makes JAX ready: its devices, and the processes of the job."""
-    from ppo_jax import job
+    from ppo_jax.host import distributed
 
-    job.prepare()
+    distributed.prepare()
     place = (options.coordinator, options.num_processes, options.process_id)
     if options.cluster or place != (None, None, None):
         if options.run_dir is None:
-            raise job.JobError("--run-dir: expected, and the same for all processes")
-        job.join(*place)
+            raise distributed.JobError(
+                "--run-dir: expected, and the same for all processes"
+            )
+        distributed.join(*place)
 
 
 def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:
-    from ppo_jax import envs, experiment, job
+    from ppo_jax import envs
+    from ppo_jax.host import distributed, experiment
 
     config = experiment.load(path, overrides)
     envs.check_types(config.env)
-    created = job.first_only(
+    created = distributed.first_only(
         lambda: experiment.create(run_dir, path, overrides, config)
     )
     return created or run_dir, config
@@ -96,7 +99,8 @@ def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]
 def _old_run(
     path: Path, run_dir: Path | None, overrides: list[str]
 ) -> tuple[Path, Any]:
-    from ppo_jax import envs, experiment, job, script
+    from ppo_jax import envs
+    from ppo_jax.host import distributed, experiment, script
 
     if run_dir is None:
         raise UserError("--resume: expected --run-dir as well")
@@ -104,7 +108,7 @@ def _old_run(
     config = experiment.load(path, overrides)
     envs.check_types(config.env)
     experiment.require_same_structure(run_dir, config)
-    job.first_only(
+    distributed.first_only(
         lambda: experiment.store(run_dir, script.texts(path), overrides, config)
     )
     return run_dir, config

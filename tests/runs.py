@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from tensorboardX.proto.event_pb2 import Event
 
-from ppo_jax import experiment, training
-from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.host import experiment, training
+from ppo_jax.host.checkpoint import Checkpointer
 
 EXPERIMENT = """
 from ppo_jax import Config, networks

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, networks, optimizers, rollout
+from ppo_jax import networks, optimizers
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import ValueDist
-from ppo_jax.distributions import Categorical
-from ppo_jax.envs.api import Discrete
+from ppo_jax.envs.env import Discrete
 from ppo_jax.envs.probes import OneStep
-from ppo_jax.pbt import population
+from ppo_jax.networks.distributions import Categorical
+from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.schedules import Progress
 
 WEIGHTS = (1.0, 0.5, 0.0, 2.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from runs import command, rows
 
-from ppo_jax import learner, networks, optimizers, rollout, schedules, terms, training
-from ppo_jax.adversaries import (
+from ppo_jax import networks, optimizers, schedules, terms
+from ppo_jax.attacks.adversaries import (
     Adversary,
     Divergence,
     LowValue,
@@ -20,16 +20,18 @@ from ppo_jax.adversaries import (
     Target,
     ValueLoss,
 )
-from ppo_jax.attacks import Fgsm, Noise, Pgd
+from ppo_jax.attacks.norms import L2
+from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
 from ppo_jax.component import component, replace_at
 from ppo_jax.component import numbers as component_numbers
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile
-from ppo_jax.envs.api import Discrete, Env, outcome
-from ppo_jax.norms import L2
-from ppo_jax.pbt import PBT, Truncation, population
+from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.host import training
+from ppo_jax.pbt import PBT, Truncation
+from ppo_jax.pbt.space import Uniform
+from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.schedules import Progress
-from ppo_jax.space import Uniform
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=4))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.appraisal import Appraisal
+from ppo_jax.metrics.explained import Appraisal
 
 
 def test_a_group_whose_targets_do_not_vary_has_no_part_in_means():

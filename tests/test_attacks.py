@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.attacks import Fgsm, Noise, Pgd
+from ppo_jax.attacks.norms import L2, LInf
+from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
 from ppo_jax.component import as_arrays
-from ppo_jax.norms import L2, LInf
 from ppo_jax.schedules import Cosine, Linear, Ramp
 
 EPS = 0.25

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import networks, training
-from ppo_jax.checkpoint import Checkpointer, CheckpointError
+from ppo_jax import networks
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import Accumulator
+from ppo_jax.host import training
+from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
 
 
 def experiment(**changes):

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 import jax
 import pytest
 
-from ppo_jax import command
 from ppo_jax.errors import Misfit, RunError, UserError
+from ppo_jax.host import command
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,20 @@ from ppo_jax import (
     attacks,
     controllers,
     critics,
-    learner,
     networks,
     optimizers,
     terms,
 )
-from ppo_jax.appraisal import Appraisal
+from ppo_jax.attacks.opponents import Opponent, divergence
 from ppo_jax.component import as_arrays, component, is_component, numbers
 from ppo_jax.config import Config
-from ppo_jax.envs.api import Box
+from ppo_jax.envs.env import Box
 from ppo_jax.envs.probes import Target, TimeLimitChain
-from ppo_jax.opponents import Opponent, divergence
-from ppo_jax.pbt import population
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.normalization.advantages import PerEnv
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.ppo import learner, population
 from ppo_jax.schedules import Bounded, Cosine, Linear, Progress, Ramp, Warmup
-from ppo_jax.standardization import PerEnv
 from ppo_jax.transforms import noise, upgd, vgs
 
 SIZES = {

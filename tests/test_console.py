@@ -10,8 +10,8 @@ import subprocess
 import pytest
 from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows
 
-from ppo_jax import console
-from ppo_jax.console import QUIET, VERBOSE, Console
+from ppo_jax.host import console
+from ppo_jax.host.console import QUIET, VERBOSE, Console
 
 BROKEN = """
 import dataclasses

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ppo_jax.deferred import deferred
+from ppo_jax.envs.deferred import deferred
 
 
 def in_fresh_python(program):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from ppo_jax.distributions import (
+from ppo_jax.networks.distributions import (
     Categorical,
     DiagGaussian,
     MultiCategorical,

@@ -5,16 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, networks, optimizers, terms
+from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import ClosedForm, KlPid, KlStop
-from ppo_jax.distributions import Categorical, MultiCategorical
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import MaskedBandit, RecallCue, Target, TwoDigits
-from ppo_jax.objective import forward
-from ppo_jax.pbt import population
-from ppo_jax.rollout import unroll
+from ppo_jax.networks.distributions import Categorical, MultiCategorical
+from ppo_jax.ppo import learner, population
+from ppo_jax.ppo.objective import forward
+from ppo_jax.ppo.rollout import unroll
 from ppo_jax.schedules import Progress
 
 POLICIES = {

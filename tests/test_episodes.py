@@ -7,9 +7,9 @@ import numpy as np
 from ppo_jax import networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
-from ppo_jax.envs.api import Discrete, Env, outcome
-from ppo_jax.episodes import run_episodes
-from ppo_jax.pbt import population
+from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.ppo import population
+from ppo_jax.ppo.episodes import run_episodes
 
 LONGEST = 6
 

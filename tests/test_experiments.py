@@ -17,16 +17,13 @@ from ppo_jax import (
     adversaries,
     controllers,
     critics,
-    episodes,
-    experiment,
-    files,
     networks,
     optimizers,
     terms,
-    training,
 )
 from ppo_jax.component import is_component
-from ppo_jax.pbt import population
+from ppo_jax.host import experiment, files, training
+from ppo_jax.ppo import episodes, population
 from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parent.parent / "experiments"

@@ -3,7 +3,7 @@
 import pytest
 
 from ppo_jax import Config, networks, optimizers, terms
-from ppo_jax.fields import paths, replace
+from ppo_jax.component.paths import paths, replace
 
 CARTPOLE = Config("CartPole-v1")
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from runs import command
 
-from ppo_jax import figures
-from ppo_jax.figures import Line
-from ppo_jax.pbt import lineage
+from ppo_jax.host import figures, lineage
+from ppo_jax.host.figures import Line
 
 RATE, GAMMA = "optimizer.learning_rate", "gamma"
 

@@ -6,11 +6,12 @@ import json
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import PBT, LogUniform, networks, training
+from ppo_jax import PBT, LogUniform, networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.standardization import OverAll
+from ppo_jax.host import training
+from ppo_jax.normalization.advantages import OverAll
 
 BASE = {
     "env": TimeLimitChain(limit=5),

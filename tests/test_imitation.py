@@ -8,10 +8,10 @@ import tabular
 from runs import EXPERIMENT, command
 from scipy import special
 
-from ppo_jax import Config, episodes, networks, optimizers, rollout
+from ppo_jax import Config, networks, optimizers
 from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
-from ppo_jax.experiment import describe
-from ppo_jax.pbt import population
+from ppo_jax.host.experiment import describe
+from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import Demonstrations, Imitation, Sequences
 

@@ -8,12 +8,12 @@ import pytest
 from ppo_jax import networks, optimizers, terms, tree
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
-from ppo_jax.distributions import Categorical
-from ppo_jax.envs.api import NEVER, Discrete, Env, outcome
+from ppo_jax.envs.env import NEVER, Discrete, Env, outcome
 from ppo_jax.envs.faults import Faulty
-from ppo_jax.pbt import population
+from ppo_jax.networks.distributions import Categorical
+from ppo_jax.normalization.advantages import OverAll
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
-from ppo_jax.standardization import OverAll
 
 NAN, INF = float("nan"), float("inf")
 ENVS, STEPS, EPOCHS, MINIBATCHES = 4, 8, 2, 4

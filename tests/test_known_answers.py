@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import episodes, networks, optimizers, rollout, terms
+from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import (
@@ -23,8 +23,8 @@ from ppo_jax.envs.probes import (
     TwoDigits,
 )
 from ppo_jax.envs.wrappers import MaskObservation
-from ppo_jax.metrics import summarize
-from ppo_jax.pbt import population
+from ppo_jax.host.catalogue import summarize
+from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(64,)))

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import controllers, critics, learner, networks, rollout, terms
+from ppo_jax import controllers, critics, networks, terms
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
-from ppo_jax.objective import forward
 from ppo_jax.optimizers import VGS, AdaptiveUPGD
-from ppo_jax.pbt import population
+from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo.objective import forward
 from ppo_jax.schedules import Progress
 
 SMALL = networks.Mlp(hidden=(8,))

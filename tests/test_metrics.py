@@ -16,20 +16,11 @@ from runs import rows as logged
 
 from ppo_jax import (
     adversaries,
-    alerts,
-    diagnostics,
-    learner,
-    metrics,
     networks,
     optimizers,
-    rollout,
     terms,
-    training,
     tree,
 )
-from ppo_jax.alarms import Alarms
-from ppo_jax.alerts import ALERTS
-from ppo_jax.appraisal import Appraisal
 from ppo_jax.component import component, program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import (
@@ -43,12 +34,23 @@ from ppo_jax.critics import Categorical, PerQuantile, Quantile
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import Costs, IdenticalRewards, Target
 from ppo_jax.envs.probes.bandits import OneStep
-from ppo_jax.metrics import METRICS, Metric, match, row_of, summarize
-from ppo_jax.pbt import PBT, population
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.host import alerts, catalogue, training
+from ppo_jax.host.alarms import Alarms
+from ppo_jax.host.alerts import ALERTS
+from ppo_jax.host.catalogue import (
+    METRICS,
+    Metric,
+    match,
+    row_of,
+    summarize,
+)
+from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.normalization.advantages import OverAll
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.pbt import PBT
+from ppo_jax.pbt.space import LogUniform, Uniform
+from ppo_jax.ppo import diagnostics, learner, population, rollout
 from ppo_jax.schedules import Bounded, Progress
-from ppo_jax.space import LogUniform, Uniform
-from ppo_jax.standardization import OverAll
 from ppo_jax.state import Batch
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -171,7 +173,7 @@ def test_runs_log_what_is_documented_and_nothing_else(rows):
 
 def test_what_a_run_logs_is_finite_unless_the_table_says_so(rows):
     """R-B6, R-E11: a run that takes steps has every number of them."""
-    allowed = {metrics.NO_STEP, metrics.NO_WEIGHT, ""}
+    allowed = {catalogue.NO_STEP, catalogue.NO_WEIGHT, ""}
     for run in rows.values():
         for row in run:
             null = {
@@ -207,7 +209,7 @@ def test_every_alert_is_looked_at_in_a_run(rows):
 
 @pytest.mark.parametrize(
     ("file", "text"),
-    [("metrics.md", metrics.document()), ("monitoring.md", alerts.document())],
+    [("metrics.md", catalogue.document()), ("monitoring.md", alerts.document())],
 )
 def test_the_documents_are_what_the_tables_say(file, text):
     module = {"metrics.md": "metrics", "monitoring.md": "alerts"}[file]
@@ -574,7 +576,7 @@ def test_what_did_not_happen_is_unavailable():
     """R-A17, PROP-14.6: without a step, means over steps are not 0."""
     (said,) = phases({"env.env.hidden": 1.0}, same, count=1)
     null = {name for name, value in said.items() if math.isnan(value)}
-    needs = {metrics.NO_STEP, metrics.NO_WEIGHT}
+    needs = {catalogue.NO_STEP, catalogue.NO_WEIGHT}
     expected = {name for name in said if row_of(name) and row_of(name).null in needs}
     assert expected <= null
     assert {"train/approx_kl", "train/loss", "train/advantages_mean_raw"} <= expected

@@ -12,7 +12,7 @@ import shutil
 import pytest
 from runs import EXPERIMENT, SAYS_ALL, WALK, command, part, session
 
-from ppo_jax import experiment as experiments
+from ppo_jax.host import experiment as experiments
 
 BEGINNING = (
     EXPERIMENT.format(memory="")

@@ -7,8 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import moments
-from ppo_jax.moments import BLOCK, drift, init, normalize, update
+from ppo_jax.normalization.observations import (
+    BLOCK,
+    EPS,
+    drift,
+    init,
+    normalize,
+    update,
+)
 
 SPEC = {"image": jax.ShapeDtypeStruct((2, 2), jnp.uint8), "speed": jnp.zeros(3)}
 
@@ -49,8 +55,8 @@ def test_merging_equals_one_pass(variant):
     """PROP-3.1: over the union, however the samples were split."""
     batches = [batch(0), batch(1, scale=20.0, shift=-7.0), batch(2, shift=3.0)]
     result, counts = init(SPEC), []
-    for observations in batches:
-        result = variant(update)(result, observations)
+    for obs in batches:
+        result = variant(update)(result, obs)
         counts.append(float(result.count))
         assert all((var >= 0).all() for var in result.var.values())
     assert_moments_of(result, batches)
@@ -153,7 +159,7 @@ def test_normalize_only_reads(variant):
     x = batch(13, leading=(7,), scale=100.0)
     result = variant(normalize)(frozen, x, jnp.float32(2.0))
     for name, leaf in result.items():
-        std = np.sqrt(np.asarray(frozen.var[name], np.float64) + moments.EPS)
+        std = np.sqrt(np.asarray(frozen.var[name], np.float64) + EPS)
         mean = np.asarray(frozen.mean[name], np.float64)
         expected = (np.asarray(x[name], np.float64) - mean) / std
         np.testing.assert_allclose(leaf, np.clip(expected, -2, 2), atol=1e-5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import critics, networks
-from ppo_jax.envs.api import Box, Discrete, MultiDiscrete
+from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
 
 SCALAR = critics.Scalar()
 TWO_ACTIONS = Discrete(2)

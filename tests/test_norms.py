@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppo_jax.norms import L2, LInf, Norm
+from ppo_jax.attacks.norms import L2, LInf, Norm
 
 NORMS = {"LInf": (LInf(), np.inf), "L2": (L2(), 2)}
 each_norm = pytest.mark.parametrize(("norm", "order"), NORMS.values(), ids=NORMS)

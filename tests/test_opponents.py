@@ -8,14 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, moments, networks, optimizers, rollout
-from ppo_jax.attacks import Fgsm, Noise, Pgd
+from ppo_jax import networks, optimizers
+from ppo_jax.attacks.opponents import (
+    Opponent,
+    divergence,
+    low_value,
+    misled,
+    nothing,
+)
+from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.opponents import Opponent, divergence, low_value, misled, nothing
-from ppo_jax.pbt import population
+from ppo_jax.normalization import observations
+from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.schedules import Progress, Ramp
 
 EPS, ENVS, STEPS = 0.3, 4, 12
@@ -45,7 +52,7 @@ def first(opponent, **changes):
     run = jax.tree.map(lambda x: x[0], members.runs)
     shape = jax.tree.map(lambda x: x[0], run.actor.obs).shape
     obs = jax.random.uniform(jax.random.key(3), (50, 1, *shape))
-    seen = moments.update(run.learner.obs_moments, obs, jnp.ones((50, 1)))
+    seen = observations.update(run.learner.obs_moments, obs, jnp.ones((50, 1)))
     return run.replace(learner=run.learner.replace(obs_moments=seen))
 
 
@@ -111,7 +118,7 @@ def test_statistics_are_those_of_environments_that_are_spared(share, spared):
     run = first(Opponent(Fgsm(EPS), share=share))
     _, steps, _ = unroll(run.replace(key=jax.random.split(run.key, 3)[1]))
     raw = np.asarray(steps.raw_obs)[:, -spared:]
-    expected = moments.update(run.learner.obs_moments, jnp.asarray(raw))
+    expected = observations.update(run.learner.obs_moments, jnp.asarray(raw))
     after, _ = iteration(run, Progress.at(0.0))
     chex.assert_trees_all_close(after.learner.obs_moments, expected, atol=1e-6)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from runs import EXPERIMENT, assert_same, command, rows, saved
 
-from ppo_jax import experiment, training
-from ppo_jax.checkpoint import Checkpointer
 from ppo_jax.component import numbers
+from ppo_jax.host import experiment, training
+from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.transforms import vgs
 from ppo_jax.transforms.upgd import GateByUtilityState
 

@@ -13,10 +13,10 @@ from ppo_jax import networks, optimizers
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.experiment import describe
-from ppo_jax.metrics import summarize
+from ppo_jax.host.catalogue import summarize
+from ppo_jax.host.experiment import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Constant, Progress
 from ppo_jax.transforms.noise import fixed, gradient_norm, relative
 

@@ -18,8 +18,7 @@ from tabular import (
     update,
 )
 
-from ppo_jax import learner, networks, optimizers, terms
-from ppo_jax.appraisal import Appraisal
+from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import (
@@ -34,9 +33,11 @@ from ppo_jax.controllers import (
 )
 from ppo_jax.controllers.early_stop import REASONS
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.normalization.advantages import OverAll, PerEnv, PerGroup
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress, Ramp
-from ppo_jax.standardization import OverAll, PerEnv, PerGroup
 
 PID = KlPid(target=0.01, initial=0.3, kp=2.0, ki=0.5, kd=1.0)
 STOP = KlStop(target=1e6, budget=EpochBudget())

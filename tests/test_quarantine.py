@@ -10,10 +10,10 @@ import pytest
 
 from ppo_jax import networks, optimizers, tree
 from ppo_jax.config import Config
-from ppo_jax.envs.api import NEVER
+from ppo_jax.envs.env import NEVER
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import Accumulator, HiddenSteps, TimeLimitChain
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 NAN = float("nan")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import recurrence
+from ppo_jax.networks import recurrence
 
 STEPS, BATCH, SIZE, FEATURES = 7, 3, 4, 5
 RESET = np.zeros((STEPS, BATCH), bool)

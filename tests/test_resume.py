@@ -23,7 +23,7 @@ from runs import (
     wait_for_checkpoint,
 )
 
-from ppo_jax.checkpoint import Checkpointer, CheckpointError
+from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
 
 CONSTANT = (
     EXPERIMENT

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from ppo_jax import critics, returns
-from ppo_jax.return_scale import ReturnNormalization, ReturnScale, identity
+from ppo_jax.normalization.return_scale import (
+    ReturnNormalization,
+    ReturnScale,
+    identity,
+)
 
 FREE = ReturnNormalization(rate=0.25, max_step=1e6, min_std=1e-3, min_returns=1)
 

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import critics, learner, networks, optimizers, terms
+from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.pbt import population
-from ppo_jax.return_scale import ReturnNormalization, identity
+from ppo_jax.normalization.return_scale import ReturnNormalization, identity
+from ppo_jax.ppo import learner, population
 from ppo_jax.schedules import Progress
 
 CRITIC = critics.Quantile(5)

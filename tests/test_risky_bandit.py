@@ -11,7 +11,7 @@ from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RiskyBandit
-from ppo_jax.pbt import population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 UPDATES = 120

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from runs import EXPERIMENT, command
 
-from ppo_jax import episodes, networks, robustness
-from ppo_jax.attacks import Attack
+from ppo_jax import networks, robustness
+from ppo_jax.attacks.opponents import OPPONENTS, Opponent, nothing
+from ppo_jax.attacks.perturbations import Attack
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
-from ppo_jax.distributions import Categorical
-from ppo_jax.envs.api import Discrete, Env, outcome
-from ppo_jax.episodes import returns_against
-from ppo_jax.opponents import OPPONENTS, Opponent, nothing
-from ppo_jax.pbt import population
+from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.networks.distributions import Categorical
+from ppo_jax.ppo import episodes, population
+from ppo_jax.ppo.episodes import returns_against
 
 EPISODES = 400
 

@@ -5,12 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import learner, networks, rollout
+from ppo_jax import networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
-from ppo_jax.distributions import Categorical
-from ppo_jax.envs.api import NEVER
+from ppo_jax.envs.env import NEVER
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import (
     Accumulator,
@@ -21,9 +20,10 @@ from ppo_jax.envs.probes import (
     Target,
 )
 from ppo_jax.envs.wrappers import TimeLimit, Wrapper
-from ppo_jax.objective import forward
-from ppo_jax.pbt import population
-from ppo_jax.update import gather
+from ppo_jax.networks.distributions import Categorical
+from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo.objective import forward
+from ppo_jax.ppo.update import gather
 
 SMALL = networks.Mlp(hidden=(8,))
 NAN = float("nan")

@@ -7,9 +7,10 @@ import jax
 import pytest
 from runs import EXPERIMENT, command
 
-from ppo_jax import networks, rollout, selfcheck
+from ppo_jax import networks, selfcheck
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
+from ppo_jax.ppo import rollout
 
 
 def experiment(**changes):

@@ -7,12 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import controllers, learner, networks, optimizers, snapshot, terms
+from ppo_jax import (
+    controllers,
+    networks,
+    optimizers,
+    snapshot,
+    terms,
+)
 from ppo_jax.component import program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.pbt import population
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.ppo import learner, population
 from ppo_jax.schedules import Progress
 from ppo_jax.transforms.upgd import GateByUtilityState
 from ppo_jax.transforms.vgs import ScaleByVarianceState

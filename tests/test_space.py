@@ -9,7 +9,14 @@ import pytest
 from scipy import stats
 
 from ppo_jax.component import component
-from ppo_jax.space import Choice, LogUniform, NearOne, Range, Space, Uniform
+from ppo_jax.pbt.space import (
+    Choice,
+    LogUniform,
+    NearOne,
+    Range,
+    Space,
+    Uniform,
+)
 
 RANGES = [
     LogUniform(1e-5, 5e-4),

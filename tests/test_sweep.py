@@ -10,7 +10,7 @@ import pytest
 from runs import EXPERIMENT, begin, command
 from scipy import stats
 
-from ppo_jax import experiment, training
+from ppo_jax.host import experiment, training
 from ppo_jax.sweeps import cohorts, settings
 
 RATE = "optimizer.learning_rate"

@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import diagnostics, learner, networks, optimizers, rollout, terms, tree
+from ppo_jax import networks, optimizers, terms, tree
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile, Scalar, ValueDist
-from ppo_jax.distributions import Categorical
-from ppo_jax.envs.api import Discrete, Env, outcome
+from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
-from ppo_jax.objective import objective
-from ppo_jax.pbt import population
+from ppo_jax.networks.distributions import Categorical
+from ppo_jax.ppo import diagnostics, learner, population, rollout
+from ppo_jax.ppo.objective import objective
+from ppo_jax.ppo.update import contexts, gather
 from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
-from ppo_jax.update import contexts, gather
 
 SMALL = networks.Mlp(hidden=(8,))
 FEED_FORWARD = networks.ActorCritic(torso=SMALL)

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from ppo_jax import watchdog
-from ppo_jax.watchdog import Watchdog
+from ppo_jax.host import watchdog
+from ppo_jax.host.watchdog import Watchdog
 
 TICK = 0.01
 

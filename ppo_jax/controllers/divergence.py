@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from ppo_jax import losses
 from ppo_jax.component import component
-from ppo_jax.distributions import Distribution
 from ppo_jax.errors import missing
+from ppo_jax.networks.distributions import Distribution
 from ppo_jax.types import Array
 
 

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax import counting, tree
+from ppo_jax import tree
 from ppo_jax.component import component, require, require_range
+from ppo_jax.ppo import counting
 from ppo_jax.schedules import rise
 from ppo_jax.types import Array, Metrics, PyTree
 

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax import counting
 from ppo_jax.component import component, require, require_range
 from ppo_jax.errors import missing
+from ppo_jax.ppo import counting
 from ppo_jax.types import Array
 
 

@@ -12,7 +12,7 @@ from ppo_jax.component import component, concrete, require, require_range
 from ppo_jax.critics.clipping import MeanAndVariance, MeanOnly
 from ppo_jax.critics.critic import Critic, ValueDist
 from ppo_jax.losses import Law
-from ppo_jax.return_scale import ReturnScale
+from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.types import Array, Metrics, PyTree
 
 

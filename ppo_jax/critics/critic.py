@@ -22,7 +22,7 @@ from ppo_jax.component import component
 from ppo_jax.critics.clipping import Clip
 from ppo_jax.errors import missing, require_shape
 from ppo_jax.losses import Law
-from ppo_jax.return_scale import ReturnScale, preserve_outputs
+from ppo_jax.normalization.return_scale import ReturnScale, preserve_outputs
 from ppo_jax.types import Array, Metrics, PyTree
 
 

@@ -4,7 +4,8 @@
 `probes` are environments with known answers, and `faults` break one on purpose.
 """
 
-from ppo_jax.envs.api import (
+from ppo_jax.envs.check.check import check, check_types
+from ppo_jax.envs.env import (
     NEVER,
     ActionSpace,
     Box,
@@ -14,7 +15,6 @@ from ppo_jax.envs.api import (
     Timestep,
     outcome,
 )
-from ppo_jax.envs.check import check, check_types
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnax import Gymnax, make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.component import children, component, concrete, require
-from ppo_jax.deferred import deferred
-from ppo_jax.envs.api import (
+from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.envs.deferred import deferred
+from ppo_jax.envs.env import (
     ActionSpace,
     Box,
     Discrete,
@@ -23,7 +24,6 @@ from ppo_jax.envs.api import (
     outcome,
     strong,
 )
-from ppo_jax.suggestion import uncalled, unknown
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"

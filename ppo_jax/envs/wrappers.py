@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ppo_jax import tree
 from ppo_jax.component import component, converted, require
-from ppo_jax.envs.api import ActionSpace, Env, Timestep
+from ppo_jax.envs.env import ActionSpace, Env, Timestep
 from ppo_jax.envs.gymnax import make
 from ppo_jax.types import Array, Key, PyTree
 

@@ -7,8 +7,8 @@ from ppo_jax.losses.categorical import (
     shifted_cross_entropy,
     two_hot,
 )
-from ppo_jax.losses.constraint import dual_ascent, shortfall
-from ppo_jax.losses.law import Law, clip_mean, clip_mean_and_std
+from ppo_jax.losses.discrete import Law, clip_mean, clip_mean_and_std
+from ppo_jax.losses.lagrangian import dual_ascent, shortfall
 from ppo_jax.losses.policy import (
     LOG_RATIO_LIMIT,
     advantage_weights,

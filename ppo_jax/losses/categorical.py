@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
-from ppo_jax.losses.law import Law
+from ppo_jax.losses.discrete import Law
 from ppo_jax.types import Array
 
 MIN_PROB = 1e-8

@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
-from ppo_jax.losses.law import Law
+from ppo_jax.losses.discrete import Law
 from ppo_jax.tree import require_finite
 from ppo_jax.types import Array
 

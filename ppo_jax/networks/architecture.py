@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 import jax
 
-from ppo_jax import recurrence
 from ppo_jax.component import component, require, require_range
-from ppo_jax.recurrence import Cell
+from ppo_jax.networks import recurrence
+from ppo_jax.networks.recurrence import Cell
 from ppo_jax.types import PyTree
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]

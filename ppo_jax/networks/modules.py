@@ -7,10 +7,11 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import recurrence, tree
-from ppo_jax.envs.api import ActionSpace, Box, Discrete
+from ppo_jax import tree
+from ppo_jax.envs.env import ActionSpace, Box, Discrete
+from ppo_jax.networks import recurrence
 from ppo_jax.networks.architecture import ActorCritic, Cnn, Memory, Torso
-from ppo_jax.recurrence import State
+from ppo_jax.networks.recurrence import State
 from ppo_jax.types import Array, Key, Params, PyTree
 
 

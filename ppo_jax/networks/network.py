@@ -11,10 +11,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import distributions
 from ppo_jax.critics import Critic, ValueDist
-from ppo_jax.envs.api import ActionSpace, Box, Discrete
-from ppo_jax.networks import modules
+from ppo_jax.envs.env import ActionSpace, Box, Discrete
+from ppo_jax.networks import distributions, modules
 from ppo_jax.networks.architecture import (
     ActorCritic,
     GaussianHead,

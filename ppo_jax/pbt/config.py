@@ -14,12 +14,12 @@ from ppo_jax.component import (
     replace_at,
     require,
 )
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.errors import missing
 from ppo_jax.pbt.exploit import Reinitialize, Strategy
 from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
 from ppo_jax.pbt.select import Readiness, Selector, Truncation
-from ppo_jax.space import Space
-from ppo_jax.suggestion import unknown
+from ppo_jax.pbt.space import Space
 
 
 @component

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import counting
 from ppo_jax.component import component, require_range
 from ppo_jax.errors import missing
+from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Key
 
 

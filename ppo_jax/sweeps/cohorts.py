@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import component, training
+from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.console import Verbosity
-from ppo_jax.pbt import population as populations
+from ppo_jax.host import training
+from ppo_jax.host.console import Verbosity
+from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from ppo_jax import fields
+from ppo_jax.component import paths
 from ppo_jax.config import Config
-from ppo_jax.experiment import ExperimentError
-from ppo_jax.space import Range
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.pbt.space import Range
 from ppo_jax.types import Key
 
 Setting = dict[str, Any]
@@ -88,7 +88,7 @@ def apply(config: Config, setting: Setting) -> Config:
     if "seed" in setting:
         raise ExperimentError("seed: every setting has all seeds; give --seeds")
     try:
-        return fields.replace(config, setting)
+        return paths.replace(config, setting)
     except (KeyError, ValueError, TypeError) as error:
         raise ExperimentError(f"{label(setting)}: {error.args[0]}") from error
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ppo_jax.component import component, require, require_range
-from ppo_jax.envs.api import ActionSpace, Box, Discrete
+from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term

@@ -13,7 +13,7 @@ from ppo_jax.controllers import (
     KlPid,
     KlPidState,
 )
-from ppo_jax.moments import TINY
+from ppo_jax.normalization.observations import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term

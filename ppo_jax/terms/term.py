@@ -8,10 +8,10 @@ import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
-from ppo_jax.distributions import Distribution
 from ppo_jax.errors import Misfit, kind, missing, require_shape
-from ppo_jax.moments import TINY
-from ppo_jax.return_scale import ReturnScale
+from ppo_jax.networks.distributions import Distribution
+from ppo_jax.normalization.observations import TINY
+from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.state import Batch
 from ppo_jax.types import Array, Metrics, PyTree
 

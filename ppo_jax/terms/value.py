@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax import counting
 from ppo_jax.component import component, require, require_range
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
+from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Rollout, Term
 from ppo_jax.types import Array, Metrics, PyTree

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
-from ppo_jax import counting
 from ppo_jax.component import require_number
+from ppo_jax.ppo import counting
 from ppo_jax.transforms.noise import (
     NoiseScale,
     NoiseState,

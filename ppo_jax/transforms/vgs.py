@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
-from ppo_jax import counting, tree
+from ppo_jax import tree
 from ppo_jax.component import require_number
+from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Metrics, PyTree
 
 VERSION = 1

@@ -13,8 +13,9 @@ from gymnax.wrappers.purerl import GymnaxWrapper
 
 from ppo_jax import envs
 from ppo_jax.component import component
-from ppo_jax.envs import api, probes
 from ppo_jax.envs import gymnax as behind
+from ppo_jax.envs import probes
+from ppo_jax.envs.env import strong
 
 HANDFUL = (
     "CartPole-v1",
@@ -266,7 +267,7 @@ def test_an_outcome_has_strong_types():
 
 
 def test_strong_keeps_values_and_keys(key):
-    tree = api.strong({"key": key, "time": 3, "x": jnp.arange(2)})
+    tree = strong({"key": key, "time": 3, "x": jnp.arange(2)})
     assert (tree["key"] == key) and tree["time"] == 3 and tree["x"].tolist() == [0, 1]
 
 

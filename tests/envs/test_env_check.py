@@ -13,7 +13,7 @@ import pytest
 from ppo_jax import envs
 from ppo_jax.component import component
 from ppo_jax.envs import probes
-from ppo_jax.envs.traces import draws
+from ppo_jax.envs.check.traces import draws
 
 
 class Place(NamedTuple):

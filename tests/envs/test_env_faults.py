@@ -8,7 +8,7 @@ import pytest
 from ppo_jax import envs
 from ppo_jax.component import replace_at
 from ppo_jax.envs import probes
-from ppo_jax.envs.api import NEVER
+from ppo_jax.envs.env import NEVER
 
 STEPS, NUM_ENVS = 12, 3
 

@@ -11,9 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import PBT, Config, LogUniform, Uniform, envs, experiment, networks
+from ppo_jax import (
+    PBT,
+    Config,
+    LogUniform,
+    Uniform,
+    envs,
+    networks,
+)
 from ppo_jax.component import numbers, replace_at
-from ppo_jax.pbt import population
+from ppo_jax.host import experiment
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 MOON = envs.Gymnax("CartPole-v1", params={"gravity": 1.62})

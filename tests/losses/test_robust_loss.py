@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.distributions import Categorical, DiagGaussian, TanhGaussian
 from ppo_jax.losses import policy_smoothness_loss
+from ppo_jax.networks.distributions import Categorical, DiagGaussian, TanhGaussian
 
 
 def gaussian(params, obs):

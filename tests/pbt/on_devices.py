@@ -19,10 +19,10 @@ from ppo_jax import (
     controllers,
     networks,
     terms,
-    training,
 )
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.pbt import mesh, population
+from ppo_jax.host import mesh, training
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 SIZE = 8

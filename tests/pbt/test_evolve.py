@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from tabular import lived
 
-from ppo_jax import controllers, networks, optimizers, rollout, terms, tree
-from ppo_jax.checkpoint import Checkpointer
+from ppo_jax import (
+    controllers,
+    networks,
+    optimizers,
+    terms,
+    tree,
+)
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import (
     PBT,
     Copy,
@@ -22,14 +29,13 @@ from ppo_jax.pbt import (
     Readiness,
     Reinitialize,
     Truncation,
-    population,
 )
 from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.select import Selection, Selector
-from ppo_jax.return_scale import ReturnNormalization
+from ppo_jax.pbt.space import LogUniform, NearOne, Space, Uniform
+from ppo_jax.ppo import population, rollout
 from ppo_jax.schedules import Progress
-from ppo_jax.space import LogUniform, NearOne, Space, Uniform
 from ppo_jax.state import Population
 
 RATE = "optimizer.learning_rate"

@@ -14,7 +14,13 @@ from ppo_jax.pbt.explore import (
     Resample,
     explore,
 )
-from ppo_jax.space import Choice, LogUniform, Range, Space, Uniform
+from ppo_jax.pbt.space import (
+    Choice,
+    LogUniform,
+    Range,
+    Space,
+    Uniform,
+)
 
 SPACE = Space.of(
     {

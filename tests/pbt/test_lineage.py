@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from ppo_jax.pbt.lineage import Lineage, beginning, line, schedule
-from ppo_jax.pbt.population import Generation
+from ppo_jax.host.lineage import Lineage, beginning, line, schedule
+from ppo_jax.ppo.population import Generation
 
 
 def generation(update, parent, rates):

@@ -362,7 +362,7 @@ def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
 )
 def test_as_many_devices_as_take_equal_shares(members, per_member, devices, used):
     code = (
-        "from ppo_jax.pbt.mesh import over_all_devices;"
+        "from ppo_jax.host.mesh import over_all_devices;"
         f"print(len(over_all_devices({members}, {per_member}).devices))"
     )
     assert run_python(code, on(devices)) == str(used)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from runs import EXPERIMENT, assert_same, begin, command, rows, wait_for_checkpoint
 
-from ppo_jax import experiment, training
-from ppo_jax.checkpoint import Checkpointer
+from ppo_jax.host import experiment, training
+from ppo_jax.host.checkpoint import Checkpointer
 
 POPULATION = (
     EXPERIMENT.format(memory="")

@@ -8,7 +8,7 @@ import pytest
 from runs import EXPERIMENT, assert_same, command, leaves, rows
 
 from ppo_jax import replay
-from ppo_jax.pbt import lineage
+from ppo_jax.host import lineage
 
 POPULATION = (
     EXPERIMENT.format(memory="")

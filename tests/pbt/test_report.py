@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from ppo_jax.host.members import (
+    fittest,
+    generation_metrics,
+    over_members,
+)
 from ppo_jax.pbt import Maximize, Minimize
-from ppo_jax.pbt.population import Generation
-from ppo_jax.pbt.report import fittest, generation_metrics, over_members
+from ppo_jax.ppo.population import Generation
 
 NAN = float("nan")
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppo_jax import Config, LogUniform, networks, optimizers, space
-from ppo_jax.experiment import ExperimentError
+from ppo_jax import Config, LogUniform, networks, optimizers
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.pbt import space
 from ppo_jax.sweeps import settings
 
 CARTPOLE = Config("CartPole-v1")

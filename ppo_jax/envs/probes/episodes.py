@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component, require, require_range
-from ppo_jax.envs.api import (
+from ppo_jax.envs.env import (
     NEVER,
     ActionSpace,
     Discrete,

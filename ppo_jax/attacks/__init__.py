@@ -1,0 +1,14 @@
+"""Attacks on what an agent sees: in training, in rollouts, and afterwards."""
+
+from ppo_jax.attacks.norms import L2, LInf, Norm
+from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd
+
+__all__ = [
+    "L2",
+    "Attack",
+    "Fgsm",
+    "LInf",
+    "Noise",
+    "Norm",
+    "Pgd",
+]

@@ -1,0 +1,269 @@
+"""Adversaries of training: a share of what is learned from is shown changed (SA-PPO).
+
+Perturbations are in the units of what the network sees: normalised observations, if
+there is an `obs_clip`. Chunks are attacked as a whole, as many steps as they have: one
+without a memory, and with one the carry is computed anew from the chunk's stored one.
+A minibatch is a random set of chunks in random order, so its first ones are a random
+share of it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import losses, tree
+from ppo_jax.attacks.perturbations import Attack, Pgd, first_share
+from ppo_jax.component import component, require, require_range
+from ppo_jax.critics import pessimistic
+from ppo_jax.errors import missing
+from ppo_jax.state import Batch
+from ppo_jax.terms.term import Attacked, Forward
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+Replay = Callable[[Batch], Forward]
+"""What the network says of rows."""
+
+
+@component
+class Target:
+    """What an adversary raises."""
+
+    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        """Harm per example `[L, b]`.
+
+        Args:
+            seen: What the network says of perturbed observations.
+            clean: What it says of the true ones.
+            batch: The rows.
+        """
+        raise missing(self, "__call__")
+
+
+@component
+class PolicyLoss(Target):
+    """The surrogate without its clip, beyond which it would have no gradient."""
+
+    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        return losses.clipped_surrogate_loss(
+            seen.log_ratio, batch.advantage, clip_eps=jnp.inf
+        )
+
+
+@component
+class ValueLoss(Target):
+    """The loss of the critics, their mean."""
+
+    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        return seen.value.loss(batch.target).mean(axis=-1)
+
+
+@component
+class Divergence(Target):
+    """KL(π(·|s) ‖ π(·|ŝ)), whatever was done: the maximal action difference.
+
+    It has no gradient at the true observation: the attack needs a random start.
+    """
+
+    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        return losses.policy_smoothness_loss(clean.policy, seen.policy)
+
+
+@component
+class LowValue(Target):
+    """What the critics fear: observations of a low value."""
+
+    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        return -pessimistic(seen.value)
+
+
+class Perturbed(NamedTuple):
+    """The first k chunks of a minibatch as an adversary shows them."""
+
+    obs: PyTree
+    """`[L, k, ...]`."""
+    mask: Array
+    """Which rows were attacked, bool `[L, k]`; the others are the true ones."""
+    eps: Array
+    """The radius in force."""
+
+
+@component
+class Adversary:
+    """Who is learned against.
+
+    Attributes:
+        attack: How observations are perturbed; its schedule is the warm-up.
+        ratio: Share in [0, 1] of a minibatch's chunks that are attacked, rounded down.
+        max_percent: How many of 100 chunks can be attacked; the attack costs as much
+            whatever the ratio, which is at most this. Structure.
+        target: What the attack raises.
+
+    Raises:
+        ValueError: At construction, for a ratio that is not possible.
+    """
+
+    attack: Attack = Pgd()
+    ratio: float = 0.5
+    max_percent: int = 50
+    target: Target = PolicyLoss()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a ratio that is not possible."""
+        percent, name = self.max_percent, type(self).__name__
+        require(1 <= percent <= 100, f"{name}.max_percent", percent, "1 to 100")
+        expected = f"a number in [0, {percent / 100}], because max_percent = {percent}"
+        require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
+
+    def most(self, num_chunks: int) -> int:
+        """How many of the chunks of a minibatch can be attacked."""
+        return num_chunks * self.max_percent // 100
+
+    def perturb(
+        self, replay: Replay, batch: Batch, key: Key, progress: Array
+    ) -> Perturbed:
+        """Attacks the first chunks of a minibatch.
+
+        Args:
+            replay: The network as it is; no gradient of it is kept.
+            batch: The minibatch, in random order; rows without weight stay the same.
+            key: For what is random.
+            progress: From 0 in the first update to 1 in the last.
+        """
+        num_chunks = batch.weight.shape[1]
+        rows = first(batch, self.most(num_chunks))
+        attack, clean = self.attack.at(progress), replay(rows)
+        chosen = first_share(self.ratio, num_chunks)[: rows.weight.shape[1]]
+        mask = chosen[None] & (rows.weight > 0) & (attack.eps > 0)
+
+        def shown(obs: PyTree) -> PyTree:
+            return tree.where(mask, obs, rows.obs)
+
+        def harm(obs: PyTree) -> Array:
+            seen = replay(rows._replace(obs=shown(obs)))
+            return jnp.where(mask, self.target(seen, clean, rows), 0.0)
+
+        obs = attack(harm, rows.obs, key)
+        return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))
+
+    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+        """What the objective sees of a minibatch.
+
+        Args:
+            replay: The network, differentiable.
+            batch: The minibatch.
+            perturbed: What `perturb` made of its first chunks.
+        """
+        raise missing(self, "forward")
+
+
+@component
+class Mixed(Adversary):
+    """Attacked rows take the place of the true ones, with the same weight.
+
+    All terms learn from them, and so does all that is said of log-ratios: a `KlStop`
+    needs a target that allows for it.
+    """
+
+    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+        out = replay(batch._replace(obs=_front(perturbed.obs, batch.obs)))
+        size = perturbed.mask.shape[1]
+        clean, seen = replay(first(batch, size)), _first_of(out, size)
+        return out._replace(
+            attacked=_attacked(self, out, clean, seen, batch, perturbed)
+        )
+
+
+@component
+class Regularizer(Adversary):
+    """All terms see the true rows; only `terms.RobustKL` sees the attacked ones.
+
+    References:
+        Zhang et al., `Robust Deep Reinforcement Learning against Adversarial
+        Perturbations on State Observations <https://arxiv.org/abs/2003.08938>`_, 2020.
+    """
+
+    ratio: float = 1.0
+    max_percent: int = 100
+    target: Target = Divergence()
+
+    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+        out, size = replay(batch), perturbed.mask.shape[1]
+        clean = _first_of(out, size)
+        seen = replay(first(batch, size)._replace(obs=perturbed.obs))
+        return out._replace(
+            attacked=_attacked(self, out, clean, seen, batch, perturbed)
+        )
+
+
+def first(batch: Batch, count: int) -> Batch:
+    """The first chunks of a minibatch."""
+    rows = jax.tree.map(lambda x: x[:, :count], batch._replace(carry=()))
+    return rows._replace(carry=jax.tree.map(lambda x: x[:count], batch.carry))
+
+
+def _attacked(
+    adversary: Adversary,
+    out: Forward,
+    clean: Forward,
+    seen: Forward,
+    batch: Batch,
+    perturbed: Perturbed,
+) -> Attacked:
+    """Both policies over all rows, and what became of the attack."""
+    rows = first(batch, perturbed.mask.shape[1])
+    nowhere = jnp.zeros_like(batch.weight)
+    attacked = Attacked(
+        clean=_front(clean.policy, out.policy),
+        perturbed=_front(seen.policy, out.policy),
+        mask=_front(perturbed.mask, nowhere > 0),
+        metrics={},
+    )
+    harm = adversary.target(seen, clean, rows) - adversary.target(clean, clean, rows)
+    said = _sizes(adversary.attack, rows.obs, perturbed) | {
+        "sa_ppo/attack_success": harm
+    }
+    own = {
+        name: attacked.alone(_front(x, nowhere), batch.weight)
+        for name, x in said.items()
+    }
+    all_rows = {
+        "sa_ppo/adversarial_ratio": attacked.mask.astype(jnp.float32),
+        "sa_ppo/current_epsilon": jnp.full_like(nowhere, perturbed.eps),
+    }
+    return attacked._replace(metrics=own | all_rows)
+
+
+def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
+    """How far the attack went, `[L, k]`."""
+    delta = [
+        new - old
+        for new, old in zip(
+            jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True
+        )
+        if jnp.issubdtype(old.dtype, jnp.floating)
+    ]
+    parts = jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in delta], axis=-1)
+    # Adding to an observation rounds.
+    at_border = jnp.abs(parts) > 0.999 * perturbed.eps
+    return {
+        "sa_ppo/avg_perturbation_norm": attack.norm.size(delta, axes=2),
+        "sa_ppo/boundary_fraction": at_border.astype(jnp.float32).mean(axis=-1),
+    }
+
+
+def _first_of(out: Forward, count: int) -> Forward:
+    """What was said of the first chunks."""
+    policy, outputs, log_ratio = jax.tree.map(
+        lambda x: x[:, :count], (out.policy, out.value.outputs, out.log_ratio)
+    )
+    return Forward(policy, dataclasses.replace(out.value, outputs=outputs), log_ratio)
+
+
+def _front(new: PyTree, whole: PyTree) -> PyTree:
+    """A tree whose first chunks are others."""
+    return jax.tree.map(
+        lambda a, b: jnp.concatenate([a, b[:, a.shape[1] :]], axis=1), new, whole
+    )

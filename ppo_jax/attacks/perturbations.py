@@ -1,0 +1,251 @@
+"""Worst-case observations in an ε-ball around the true ones.
+
+An attack raises a loss per sample by moving the observations, and knows nothing about
+networks: policy loss, value loss, divergence from the clean policy or a critic's
+opinion come as closures `objective(obs) -> [...]` over parameters, actions and carries.
+The axes of what it returns are the batch axes of every observation leaf. Float leaves
+are attacked, others are left alone; ε is in units of the observations as given, so they
+should be normalised.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.attacks.norms import Delta, LInf, Norm
+from ppo_jax.component import component, require, require_range
+from ppo_jax.errors import missing
+from ppo_jax.schedules import Constant, Schedule
+from ppo_jax.types import Array, Key, PyTree
+
+Objective = Callable[[PyTree], Array]
+"""Observations to one number per sample `[...]`."""
+
+
+class Problem(NamedTuple):
+    """What an attack is asked to do."""
+
+    objective: Objective
+    """What to raise, `[...]` per sample."""
+    floats: list[Array]
+    """The float leaves of the observations, `[..., ...]`."""
+    axes: int
+    """Axes of a batch."""
+    observe: Callable[[Delta], PyTree]
+    """Observations with a perturbation added."""
+
+    def zero(self) -> Delta:
+        """No perturbation."""
+        return [jnp.zeros(x.shape) for x in self.floats]
+
+    def gradient(self, delta: Delta) -> Delta:
+        """Of each sample's own objective; 0 where it is not finite."""
+        # Of the sum: of a mean, the gradients would shrink with the batch.
+        raw = jax.grad(lambda d: self.objective(self.observe(d)).sum())(delta)
+        return [jnp.where(jnp.isfinite(x), x, 0.0) for x in raw]
+
+
+@component
+class Attack:
+    """A way to perturb observations.
+
+    Attributes:
+        eps: Radius ε ≥ 0 of the ball.
+        norm: Its shape.
+        low: Least value of an observation; None: unbounded. A clean observation that
+            is lower itself may stay, so that the ball is kept.
+        high: Largest value, likewise.
+        schedule: Factor of ε as a function of progress.
+
+    Raises:
+        ValueError: At construction, for a negative ε or bounds out of order.
+    """
+
+    eps: float = 0.075
+    norm: Norm = LInf()
+    low: float | None = None
+    high: float | None = None
+    schedule: Schedule = Constant()
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative ε or bounds out of order."""
+        require_range(self, "eps", "a number ≥ 0", lambda eps: eps >= 0)
+        if isinstance(self.low, float):
+            above = f"a number > low = {self.low}"
+            require_range(self, "high", above, lambda high: high > self.low)
+
+    def at(self, progress: ArrayLike) -> Self:
+        """The attack whose ε is the one in force at this progress in [0, 1]."""
+        factor = self.schedule(progress)
+        return dataclasses.replace(self, eps=self.eps * factor, schedule=Constant())
+
+    def __call__(self, objective: Objective, obs: PyTree, key: Key) -> PyTree:
+        """Perturbed observations.
+
+        Args:
+            objective: What to raise: observations to one number per sample `[...]`.
+            obs: True observations, leaves `[..., ...]`.
+            key: For what is random.
+
+        Returns:
+            Observations of the same structure without gradient, in the ε-ball around
+            the true ones; exactly the true ones where ε is 0.
+        """
+        problem = _problem(objective, obs)
+        delta = self.perturbation(problem, key)
+        return jax.lax.stop_gradient(problem.observe(delta))
+
+    def perturbation(self, problem: Problem, key: Key) -> Delta:
+        """What to add, in the ball and the bounds."""
+        raise missing(self, "perturbation")
+
+    def bounded(self, delta: Delta, problem: Problem) -> Delta:
+        """The perturbation, cut so that observations keep to the bounds."""
+        pairs = zip(delta, problem.floats, strict=True)
+        return [self._bounded(d, x.astype(jnp.float32)) for d, x in pairs]
+
+    def _bounded(self, delta: Array, clean: Array) -> Array:
+        if self.low is not None:
+            delta = jnp.maximum(delta, jnp.minimum(self.low - clean, 0.0))
+        if self.high is not None:
+            delta = jnp.minimum(delta, jnp.maximum(self.high - clean, 0.0))
+        return delta
+
+
+@component
+class Noise(Attack):
+    """A random perturbation: what an attack has to beat.
+
+    >>> obs = Noise(eps=0.5)(lambda obs: obs.sum(axis=-1), jnp.ones((4, 2)),
+    ...                      jax.random.key(0))
+    >>> bool((jnp.abs(obs - 1) <= 0.5).all())
+    True
+    """
+
+    def perturbation(self, problem: Problem, key: Key) -> Delta:
+        delta = self.norm.sample(key, problem.floats, problem.axes)
+        return self.bounded([self.eps * x for x in delta], problem)
+
+
+@component
+class Fgsm(Attack):
+    """One step to the border of the ball along the steepest direction.
+
+    References:
+        Goodfellow et al., `Explaining and Harnessing Adversarial Examples
+        <https://arxiv.org/abs/1412.6572>`_, 2015.
+
+    >>> obs = jnp.array([[1.0, -1.0], [0.0, 2.0]])
+    >>> Fgsm(eps=0.5)(lambda obs: (obs**2).sum(axis=-1), obs, jax.random.key(0))
+    Array([[ 1.5, -1.5],
+           [ 0. ,  2.5]], dtype=float32)
+    """
+
+    def perturbation(self, problem: Problem, key: Key) -> Delta:
+        del key
+        gradient = problem.gradient(problem.zero())
+        steepest = self.norm.steepest(gradient, problem.axes)
+        return self.bounded([self.eps * x for x in steepest], problem)
+
+
+@component
+class Pgd(Attack):
+    """Projected gradient ascent: steps along the steepest direction, kept in the ball.
+
+    Attributes:
+        steps: Gradient steps.
+        step_size: Length of a step, in units of ε.
+        start: Radius in [0, 1] of the random start, in units of ε; 0: the clean
+            observation. A divergence from the clean policy has no gradient there.
+        restarts: Random starts, of which each sample keeps the best.
+
+    References:
+        Madry et al., `Towards Deep Learning Models Resistant to Adversarial Attacks
+        <https://arxiv.org/abs/1706.06083>`_, 2018.
+
+    >>> from ppo_jax.attacks.norms import L2
+    >>> obs = jnp.array([[1.0, -1.0], [0.0, 2.0]])
+    >>> pgd = Pgd(eps=0.5, norm=L2(), steps=8, start=0.0)
+    >>> worst = pgd(lambda obs: obs @ jnp.array([3.0, 4.0]), obs, jax.random.key(0))
+    >>> print((worst - obs).round(3)[0])
+    [0.3 0.4]
+    """
+
+    steps: int = 3
+    step_size: float = 0.4
+    start: float = 1.0
+    restarts: int = 1
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for impossible numbers."""
+        super().validate()
+        for field in ("steps", "restarts"):
+            require(
+                getattr(self, field) >= 1,
+                *(f"{type(self).__name__}.{field}", getattr(self, field)),
+                "at least 1",
+            )
+        require_range(self, "step_size", "a number > 0", lambda x: x > 0)
+        require_range(self, "start", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+
+    def perturbation(self, problem: Problem, key: Key) -> Delta:
+        if self.restarts == 1:
+            return self._climb(problem, key)
+
+        def attempt(best, key):
+            delta = self._climb(problem, key)
+            reached = problem.objective(problem.observe(delta))
+            reached = jnp.where(jnp.isnan(reached), -jnp.inf, reached)
+            return tree.where(reached >= best[1], (delta, reached), best), None
+
+        batch = problem.floats[0].shape[: problem.axes]
+        none = (problem.zero(), jnp.full(batch, -jnp.inf))
+        keys = jax.random.split(key, self.restarts)
+        (delta, _), _ = jax.lax.scan(attempt, none, keys)
+        return delta
+
+    def _climb(self, problem: Problem, key: Key) -> Delta:
+        def step(_, delta):
+            steepest = self.norm.steepest(problem.gradient(delta), problem.axes)
+            length = self.step_size * self.eps
+            moved = [d + length * s for d, s in zip(delta, steepest, strict=True)]
+            projected = self.norm.project(moved, self.eps, problem.axes)
+            return self.bounded(projected, problem)
+
+        radius = self.start * self.eps
+        sample = self.norm.sample(key, problem.floats, problem.axes)
+        first = self.bounded([radius * x for x in sample], problem)
+        return jax.lax.fori_loop(0, self.steps, step, first)
+
+
+def first_share(share: ArrayLike, count: int) -> Array:
+    """The first ones, up to a share rounded down, bool `[count]`.
+
+    >>> first_share(0.5, 5).tolist()
+    [True, True, False, False, False]
+    """
+    # 0.53 · 100 is just below 53 in float32.
+    return jnp.arange(count) < jnp.floor(share * count + 1e-4)
+
+
+def _problem(objective: Objective, obs: PyTree) -> Problem:
+    leaves, structure = jax.tree.flatten(jax.lax.stop_gradient(obs))
+    attacked = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
+    floats = [x for x, is_float in zip(leaves, attacked, strict=True) if is_float]
+    require(len(floats) > 0, "obs", structure, "at least one float leaf")
+
+    def observe(delta: Delta) -> PyTree:
+        deltas = iter(delta)
+        moved = [
+            (x + next(deltas)).astype(x.dtype) if is_float else x
+            for x, is_float in zip(leaves, attacked, strict=True)
+        ]
+        return jax.tree.unflatten(structure, moved)
+
+    axes = jax.eval_shape(objective, obs).ndim
+    return Problem(objective, floats, axes, observe)

@@ -1,0 +1,37 @@
+"""What every part of an experiment is made of."""
+
+from ppo_jax.component.definition import (
+    as_arrays,
+    checked,
+    children,
+    component,
+    concrete,
+    converted,
+    descendants,
+    host,
+    is_component,
+    numbers,
+    program,
+    replace_at,
+    require,
+    require_number,
+    require_range,
+)
+
+__all__ = [
+    "as_arrays",
+    "checked",
+    "children",
+    "component",
+    "concrete",
+    "converted",
+    "descendants",
+    "host",
+    "is_component",
+    "numbers",
+    "program",
+    "replace_at",
+    "require",
+    "require_number",
+    "require_range",
+]

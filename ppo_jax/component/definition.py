@@ -1,0 +1,297 @@
+"""The one rule of configuration: a float is a number, everything else is structure.
+
+A *component* is a frozen dataclass and a pytree. Its `float` fields and its fields
+that hold components are data: they may be traced, mapped over a population and
+changed during a run. All other fields are static: they are part of the tree's
+structure, for which a program is compiled.
+"""
+
+import copy
+import dataclasses
+import functools
+import types
+import typing
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+from jax.lax import convert_element_type
+
+from ppo_jax.component.coercion import coerced, fits
+from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.types import PyTree
+
+T = TypeVar("T")
+
+
+def host(*, default: Any) -> Any:
+    """A field that only the host reads: budgets, intervals, paths, search ranges.
+
+    It is static, whatever its type, and `program` blanks it, so that it never causes a
+    compilation.
+    """
+    return dataclasses.field(default=default, metadata={"host": True})
+
+
+def converted(converter: Callable[[Any], Any]) -> Any:
+    """A field without a default that also accepts what `converter` understands."""
+    return dataclasses.field(metadata={"converter": converter})
+
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(dataclasses.field, host, converted)
+)
+def component(cls: type[T]) -> type[T]:
+    """Makes a class a frozen dataclass and a pytree whose floats are its data.
+
+    Arguments are checked when a component is constructed, and not when JAX rebuilds
+    one from traced leaves. A class checks its ranges in `validate`, and says in
+    `advise`, line by line, what is possible but odd. A subclass of a component is
+    decorated too.
+
+    Raises:
+        TypeError: At construction, if there is no such field, if a value does not have
+            its field's type, or if the class is an undecorated subclass of a component;
+            at decoration, if the class has a `__post_init__`.
+
+    Warns:
+        UserWarning: At construction, of what the class advises against.
+
+    >>> @component
+    ... class Clip:
+    ...     eps: float = 0.2
+    ...     passes: int = 4
+    >>> jax.tree.leaves(Clip())
+    [0.2]
+    >>> Clip(passes="4")
+    Traceback (most recent call last):
+    TypeError: Clip.passes: expected int, got '4' (str)
+    """
+    if "__post_init__" in cls.__dict__:
+        raise TypeError(f"{cls.__name__}: call it `validate` instead of __post_init__")
+    kind: Any = cls
+    kind.__post_init__ = _check
+    dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
+    kind.__init__ = _constructor(kind.__init__)
+    hints = kind.__component_hints__ = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    data = [f.name for f in fields if not _is_host(f) and _is_data(hints[f.name])]
+    static = [field.name for field in fields if field.name not in data]
+
+    def flatten_with_keys(node):
+        keys = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
+        return keys, tuple(getattr(node, name) for name in static)
+
+    def flatten(node):
+        leaves = tuple(getattr(node, name) for name in data)
+        return leaves, tuple(getattr(node, name) for name in static)
+
+    def unflatten(metadata, leaves):
+        node = object.__new__(cls)
+        for name, value in zip(data + static, (*leaves, *metadata), strict=True):
+            object.__setattr__(node, name, value)
+        return node
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
+
+
+def is_component(value: Any) -> bool:
+    """Whether a value or a class is a component."""
+    cls = value if isinstance(value, type) else type(value)
+    return "__component_hints__" in cls.__dict__
+
+
+def concrete(value: Any) -> bool:
+    """Whether a number is known now, so that its range can be checked."""
+    return isinstance(value, float | int)
+
+
+def require(ok: bool, field: str, value: Any, expected: str) -> None:
+    """Raises a `ValueError` that names the field, unless `ok`."""
+    if not ok:
+        raise ValueError(f"{field}: expected {expected}, got {value!r}")
+
+
+def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
+    """Checks one number of a component, unless it is traced or absent."""
+    name = f"{type(owner).__name__}.{field}"
+    require_number(name, getattr(owner, field), expected, test)
+
+
+def require_number(name: str, value: Any, expected: str, test: Any) -> None:
+    """Checks a number by name, unless it is traced or absent."""
+    if concrete(value):
+        require(bool(test(value)), name, value, expected)
+
+
+def numbers(tree: PyTree) -> dict[str, Any]:
+    """The numbers of a component by path, for example `optimizer.learning_rate`.
+
+    >>> @component
+    ... class Clip:
+    ...     eps: float = 0.2
+    >>> @component
+    ... class Loss:
+    ...     clip: Clip = Clip()
+    >>> numbers(Loss())
+    {'clip.eps': 0.2}
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_join(path): leaf for path, leaf in leaves}
+
+
+def children(node: Any) -> dict[str, Any]:
+    """The fields of a component, or the items of a tuple that has any, by name."""
+    if is_component(node):
+        fields = dataclasses.fields(node)
+        return {field.name: getattr(node, field.name) for field in fields}
+    if isinstance(node, tuple) and any(map(is_component, node)):
+        return {str(i): item for i, item in enumerate(node)}
+    return {}
+
+
+def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values and all fields of components among them, by path, outer ones first."""
+    found = {}
+    for name, value in values.items():
+        found[prefix + name] = value
+        found |= descendants(children(value), f"{prefix}{name}.")
+    return found
+
+
+def replace_at(tree: T, path: str, value: Any) -> T:
+    """The same component with another number at `path`; its range is not checked.
+
+    Raises:
+        KeyError: If no number has that path; the message names the closest one.
+    """
+    known = numbers(tree)
+    if path not in known:
+        raise KeyError(unknown("number", path, known))
+    return jax.tree_util.tree_map_with_path(
+        lambda key, leaf: value if _join(key) == path else leaf, tree
+    )
+
+
+def checked(tree: T) -> T:
+    """The same component, once the ranges of all its numbers are checked.
+
+    Raises:
+        ValueError: For an impossible number.
+    """
+
+    def check(node):
+        if is_component(node):
+            for field in dataclasses.fields(node):
+                value = getattr(node, field.name)
+                jax.tree.map(check, value, is_leaf=is_component)
+            if validate := getattr(node, "validate", None):
+                validate()
+
+    jax.tree.map(check, tree, is_leaf=is_component)
+    return tree
+
+
+def as_arrays(tree: T) -> T:
+    """The same component with strong float32 arrays for numbers, as programs need it.
+
+    Weak types would be a second signature, and so a second compilation.
+    """
+    strong = jnp.dtype("float32")
+    return jax.tree.map(lambda x: convert_element_type(jnp.asarray(x), strong), tree)
+
+
+def program(tree: T) -> T:
+    """The same component without what only the host reads, at any depth.
+
+    Ranges are not checked again: the defaults need not fit the other fields.
+
+    >>> @component
+    ... class Search:
+    ...     interval: int = host(default=10)
+    ...     size: int = 4
+    >>> program(Search(interval=3, size=8))
+    Search(interval=10, size=8)
+    """
+
+    def blank(node):
+        if not is_component(node):
+            return node
+        blanked = copy.copy(node)
+        for field in dataclasses.fields(node):
+            if _is_host(field):
+                object.__setattr__(blanked, field.name, field.default)
+            elif _is_data(node.__component_hints__[field.name]):
+                value = getattr(node, field.name)
+                value = jax.tree.map(blank, value, is_leaf=is_component)
+                object.__setattr__(blanked, field.name, value)
+        return blanked
+
+    return jax.tree.map(blank, tree, is_leaf=is_component)
+
+
+def _join(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _is_host(field: dataclasses.Field) -> bool:
+    return field.metadata.get("host", False)
+
+
+def _is_data(hint: Any) -> bool:
+    """Whether values of this annotation are pytree data."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        return hint is float or is_component(hint)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
+        return any(_is_data(arg) for arg in typing.get_args(hint))
+    return False
+
+
+def _constructor(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that says which field is close to one that there is not."""
+
+    @functools.wraps(init)
+    def construct(self: Any, *args: Any, **given: Any) -> None:
+        name = type(self).__name__
+        if not is_component(self):
+            said = "a subclass of a component needs @component as well"
+            raise TypeError(f"{name}: {said}")
+        known = {
+            field.name: given.get(field.name, field.default)
+            for field in dataclasses.fields(self)
+        }
+        for field in given.keys() - known.keys():
+            said = unknown("field", field, descendants(known))
+            raise TypeError(f"{name}: {said}")
+        init(self, *args, **given)
+
+    return construct
+
+
+def _check(self: Any) -> None:
+    """Checks types field by field, then what the class knows of ranges and oddities."""
+    for field in dataclasses.fields(self):
+        convert = field.metadata.get("converter", lambda value: value)
+        value = convert(getattr(self, field.name))
+        hint = self.__component_hints__[field.name]
+        object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
+    if validate := getattr(self, "validate", None):
+        validate()
+    for said in getattr(self, "advise", tuple)():
+        # Whoever constructs it: behind `construct` and the dataclass's own __init__.
+        warnings.warn(said, stacklevel=4)
+
+
+def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
+    """The value of a field, once it has the annotated type."""
+    value = coerced(hint, given)
+    if not fits(hint, value):
+        expected = hint.__name__ if isinstance(hint, type) else str(hint)
+        raise TypeError(
+            f"{type(owner).__name__}.{name}: expected {expected}, "
+            f"got {given!r} ({type(given).__name__}){uncalled(given)}"
+        )
+    return value

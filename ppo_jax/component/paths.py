@@ -1,0 +1,54 @@
+"""Fields of components by path, numbers and structure alike."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ppo_jax.component import children, descendants
+from ppo_jax.component.suggestion import unknown
+
+T = TypeVar("T")
+
+
+def paths(tree: Any) -> list[str]:
+    """The paths of all fields of a component, outer ones first.
+
+    >>> from ppo_jax.schedules import Linear, Warmup
+    >>> paths(Warmup(then=Linear()))
+    ['fraction', 'then', 'then.final']
+    """
+    return [*descendants(children(tree))]
+
+
+def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
+    """The same component with other values of some fields, checked as a whole.
+
+    Args:
+        tree: A component, or a tuple of components.
+        values: New values by path. A component is replaced before its fields are.
+        prefix: What paths begin with in messages.
+
+    Raises:
+        KeyError: If there is no such field; the message names the closest one.
+        ValueError: For an impossible number or combination.
+        TypeError: For a value of another type.
+
+    >>> from ppo_jax.schedules import Linear, Warmup
+    >>> replace(Warmup(), {"fraction": 0.5, "then": Linear(), "then.final": 0.25})
+    Warmup(fraction=0.5, then=Linear(final=0.25))
+    """
+    known, inner = children(tree), collections.defaultdict(dict)
+    for path, value in values.items():
+        head, _, rest = path.partition(".")
+        if head not in known:
+            there = [prefix + known for known in paths(tree)]
+            raise KeyError(unknown("field", prefix + path, there))
+        inner[head][rest] = value
+    changed = {}
+    for head, below in inner.items():
+        value = below.pop("", known[head])
+        changed[head] = replace(value, below, f"{prefix}{head}.") if below else value
+    if isinstance(tree, tuple):
+        return tuple((known | changed).values())  # pyright: ignore
+    return dataclasses.replace(tree, **changed)  # pyright: ignore

@@ -1,0 +1,8 @@
+"""Does an environment keep its promises?"""
+
+from ppo_jax.envs.check.check import check, check_types
+
+__all__ = [
+    "check",
+    "check_types",
+]

@@ -1,0 +1,287 @@
+"""What `check` finds by playing: random episodes, read afterwards on the host."""
+
+import functools
+import warnings
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.component import as_arrays
+from ppo_jax.envs.env import (
+    ActionSpace,
+    Box,
+    Discrete,
+    Env,
+    Timestep,
+    strong,
+)
+from ppo_jax.types import Array, Key, PyTree
+
+NUM_RESETS = 1024
+"""Resets that show what the beginning of an episode can look like."""
+
+
+class Played(NamedTuple):
+    """A record of play; leaves `[T, B, ...]`."""
+
+    timestep: Timestep
+    state: PyTree
+    """States after each step."""
+    allowed: Array
+    """Whether any action was allowed before each step, bool `[T, B]`."""
+    begun: tuple[PyTree, PyTree]
+    """Observations and states of independent resets, leaves `[NUM_RESETS, ...]`."""
+
+
+class Table(NamedTuple):
+    """Any tree as named columns of numbers, a row per step and environment."""
+
+    names: list[str]
+    leaves: list[str]
+    """What each of them is a part of."""
+    values: np.ndarray
+
+
+def play(env: Env, steps: int, num_envs: int, seed: int) -> tuple[Played, Played]:
+    """Plays with random allowed actions, twice the same, as NumPy arrays."""
+    numbers, structure = jax.tree.flatten(as_arrays(env))
+    space = env.action_space
+
+    @jax.jit
+    def run(numbers, key):
+        env = structure.unflatten(numbers)
+        key_begun, key_steps = jax.random.split(key)
+
+        def step(state, keys):
+            masks = jax.vmap(env.action_mask, axis_size=num_envs)(state)
+            action, allowed = jax.vmap(functools.partial(_act, space))(keys[0], masks)
+            timestep, state = jax.vmap(env.step)(keys[1], state, action)
+            return strong(state), (timestep, state, allowed)
+
+        begun = jax.vmap(env.reset)(jax.random.split(key_begun, NUM_RESETS))
+        state = jax.tree.map(lambda x: x[:num_envs], strong(begun[1]))
+        keys = jax.random.split(key_steps, (steps, 2, num_envs))
+        _, record = jax.lax.scan(step, state, keys)
+        return jax.tree.map(plain, Played(*record, begun))
+
+    key = jax.random.key(seed)
+    return jax.device_get(run(numbers, key)), jax.device_get(run(numbers, key))
+
+
+def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array]:
+    """A random action that is allowed, and whether there is one."""
+    if isinstance(space, Box):
+        low, high = (np.nan_to_num(x, posinf=10.0, neginf=-10.0) for x in space)
+        action = low + (high - low) * jax.random.uniform(key, low.shape)
+        return jnp.asarray(action, jnp.float32), jnp.array(True)
+    nvec = (space.n,) if isinstance(space, Discrete) else space.nvec
+    mask = jnp.ones(sum(nvec), bool) if mask is None else mask
+    parts = jnp.split(mask, np.cumsum(nvec)[:-1])
+    keys = jax.random.split(key, len(nvec))
+    action = [
+        jax.random.categorical(k, jnp.where(part, 0.0, -jnp.inf)).astype(jnp.int32)
+        for k, part in zip(keys, parts, strict=True)
+    ]
+    allowed = jnp.stack([part.any() for part in parts]).all()
+    return action[0] if isinstance(space, Discrete) else jnp.stack(action), allowed
+
+
+def read(
+    env: Env, played: Played, again: Played, carried: tuple[str, ...]
+) -> list[str]:
+    """What is wrong with a record, and with its repetition."""
+    steps, num_envs = played.timestep.reward.shape
+    rows = steps * num_envs
+    final_obs = _table("final_obs", played.timestep.final_obs, rows)
+    after = [
+        _table("obs", played.timestep.obs, rows),
+        _without(carried, _table("state", played.state, rows)),
+    ]
+    begun = [
+        _table("obs", played.begun[0], NUM_RESETS),
+        _without(carried, _table("state", played.begun[1], NUM_RESETS)),
+    ]
+    ends = np.ravel(played.timestep.terminated | played.timestep.truncated)
+    if not ends.any():
+        warnings.warn(
+            f"no episode ended within {steps} steps, so that resets were not checked",
+            stacklevel=4,
+        )
+    return [
+        *_not_repeated(played, again, rows),
+        *_not_finite(played.timestep, begun[0], num_envs),
+        *_not_allowed(np.asarray(played.allowed)),
+        *_lengths(env, played.timestep),
+        *_final_observations(final_obs, after[0], ends, num_envs),
+        *_not_reset(after[0], begun[0], ends),
+        *_not_reset(after[1], begun[1], ends),
+        *_same_start(after, begun, ends),
+    ]
+
+
+def _not_repeated(played: Played, again: Played, rows: int) -> list[str]:
+    """The same keys give the same results."""
+    first, second = (_table("", (x.timestep, x.state), rows) for x in (played, again))
+    if np.array_equal(first.values, second.values, equal_nan=True):
+        return []
+    return [
+        "step: got other results from the same keys, expected the same; draw all "
+        "randomness from the key"
+    ]
+
+
+def _not_finite(timestep: Timestep, first_obs: Table, num_envs: int) -> list[str]:
+    """Observations, rewards and weights are finite; costs need not be."""
+    findings = []
+    bad = np.argwhere(~np.isfinite(first_obs.values))
+    if len(bad):
+        row, column = bad[0]
+        findings.append(
+            f"reset: {first_obs.names[column]}: got {first_obs.values[row, column]}, "
+            "expected finite numbers"
+        )
+    for name in ("obs", "final_obs", "reward", "weight"):
+        table = _table(name, getattr(timestep, name), timestep.reward.size)
+        bad = np.argwhere(~np.isfinite(table.values))
+        if len(bad):
+            row, column = bad[0]
+            findings.append(
+                f"{table.names[column]}: got {table.values[row, column]} "
+                f"{_where(row, num_envs)}, expected finite numbers"
+            )
+    weight = np.asarray(timestep.weight)
+    if (weight < 0).any():
+        findings.append(f"weight: got {weight.min():g}, expected at least 0")
+    return findings
+
+
+def _not_allowed(allowed: np.ndarray) -> list[str]:
+    """Masks leave something to do."""
+    if allowed.all():
+        return []
+    step, env = np.argwhere(~allowed)[0]
+    return [
+        f"action_mask: got no allowed action before step {step} of environment {env}, "
+        "expected at least one for every component of the action"
+    ]
+
+
+def _lengths(env: Env, timestep: Timestep) -> list[str]:
+    """Episodes keep what `min_steps_to_truncation` and `max_episode_steps` promise."""
+    shortest, longest = np.inf, 0
+    length = np.zeros(timestep.reward.shape[1], int)
+    for terminated, truncated in zip(
+        timestep.terminated, timestep.truncated, strict=True
+    ):
+        length += 1
+        shortest = min([shortest, *length[truncated]])
+        longest = max(longest, length.max())
+        length[terminated | truncated] = 0
+    findings = []
+    least, most = env.min_steps_to_truncation, env.max_episode_steps
+    if shortest < least:
+        findings.append(
+            f"min_steps_to_truncation: got a truncation after {shortest} steps, "
+            f"expected at least {least}; lower it, or see whether resets restart the "
+            "clock"
+        )
+    if most is not None and longest > most:
+        findings.append(
+            f"max_episode_steps: got an episode of {longest} steps or more, expected "
+            f"at most {most}; raise it, or end episodes then"
+        )
+    return findings
+
+
+def _final_observations(
+    final_obs: Table, obs: Table, ends: np.ndarray, num_envs: int
+) -> list[str]:
+    """`final_obs` is `obs` within an episode, and older than it at an end."""
+    differ = _differ(final_obs.values, obs.values)
+    within = np.argwhere(differ & ~ends[:, None])
+    if len(within):
+        row, column = within[0]
+        return [
+            f"{final_obs.names[column]}: got {final_obs.values[row, column]:g} "
+            f"{_where(row, num_envs)}, expected {obs.values[row, column]:g} as in obs, "
+            "since no episode ended there"
+        ]
+    various = len(np.unique(obs.values[ends], axis=0)) >= 4
+    if various and not differ[ends].any():
+        return [
+            f"final_obs: got the next episode's first observation at all {ends.sum()} "
+            "ends of episodes, expected what the step led to, before the reset"
+        ]
+    return []
+
+
+def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> list[str]:
+    """What follows an end lies where resets lie, or not ten times as far out."""
+    if not ends.any():
+        return []
+    low, high = begun.values.min(axis=0), begun.values.max(axis=0)
+    slack = 10 * (high - low) + 1e-5 * np.maximum(np.abs(low), np.abs(high)) + 1e-6
+    values = after.values[ends]
+    outside = np.argwhere((values < low - slack) | (values > high + slack))
+    if not len(outside):
+        return []
+    row, column = outside[0]
+    leaves = [after.leaves[i] for i in np.unique(outside[:, 1])]
+    more = f" (and {len(leaves) - 1} more like it)" if len(leaves) > 1 else ""
+    names = tuple(dict.fromkeys(leaves))
+    return [
+        f"{after.names[column]}: got {values[row, column]:g} after an end{more}, "
+        f"expected {low[column]:g} to {high[column]:g} as after resets; return what a "
+        f"reset returns, or, if it is kept on purpose, check(env, carried={names})"
+    ]
+
+
+def _same_start(after: list[Table], begun: list[Table], ends: np.ndarray) -> list[str]:
+    """New episodes differ if resets do."""
+    starts = np.concatenate([table.values[ends] for table in after], axis=1)
+    resets = np.concatenate([table.values for table in begun], axis=1)
+    if len(starts) < 16 or _differ(starts, starts[:1]).any():
+        return []
+    share = 1 - _differ(resets, starts[:1]).any(axis=1).mean()
+    if share > 0.5:
+        return []
+    return [
+        f"step: got {len(starts)} new episodes that begin alike, expected as many "
+        "kinds as resets show; reset with a part of the step's key"
+    ]
+
+
+def _table(name: str, tree: PyTree, rows: int) -> Table:
+    """The leaves of a tree, whose leading axes become rows."""
+    names, leaves, columns = [], [], [np.zeros((rows, 0))]
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        column = np.asarray(leaf, np.float64).reshape(rows, -1)
+        columns.append(column)
+        label, width = name + jax.tree_util.keystr(path), column.shape[1]
+        names += [label] if width == 1 else [f"{label}[{i}]" for i in range(width)]
+        leaves += [label] * width
+    return Table(names, leaves, np.concatenate(columns, axis=1))
+
+
+def _without(carried: tuple[str, ...], table: Table) -> Table:
+    keep = [i for i, name in enumerate(table.names) if not name.startswith(carried)]
+    names, leaves = ([each[i] for i in keep] for each in table[:2])
+    return Table(names, leaves, table.values[:, keep])
+
+
+def plain(x: Array) -> Array:
+    """An array that NumPy understands: a key becomes its data."""
+    is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(x) if is_key else x
+
+
+def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Beyond what two programs for the same formula may differ by."""
+    return ~np.isclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def _where(row: int, num_envs: int) -> str:
+    step, env = divmod(int(row), num_envs)
+    return f"at step {step} of environment {env}"

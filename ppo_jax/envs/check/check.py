@@ -1,0 +1,220 @@
+"""Is this environment what training takes it for? `check` asks before training does.
+
+Defects of environments are seldom loud. A state that is not reset, an observation from
+the wrong side of a reset or a limit that is not kept train an agent all the same,
+towards something else.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+
+from ppo_jax.component import is_component, require
+from ppo_jax.envs.check.behaviour import NUM_RESETS, play, read
+from ppo_jax.envs.check.traces import (
+    Untraceable,
+    attempted,
+    habits,
+    misfits,
+    opened,
+    trace_methods,
+    weak_types,
+)
+from ppo_jax.envs.env import (
+    ActionSpace,
+    Box,
+    Discrete,
+    Env,
+    MultiDiscrete,
+)
+from ppo_jax.envs.gymnax import make
+from ppo_jax.errors import Misfit, brief, own_lines
+
+MIN_STEPS, MAX_STEPS = 256, 10_000
+"""Of play, where nobody says how many."""
+FACTS = ("action_space", "min_steps_to_truncation", "max_episode_steps")
+
+
+def check(
+    env: Env | str,
+    steps: int | None = None,
+    num_envs: int = 4,
+    seed: int = 0,
+    carried: tuple[str, ...] = (),
+) -> None:
+    """Plays an environment with random actions and reports all that is wrong with it.
+
+    By tracing it finds: settings that cannot be hashed or that depend on numbers;
+    types, shapes and structures that change between `reset` and a step; weak types;
+    rewards and flags of the wrong type or shape; masks of the wrong shape; callbacks to
+    the host; results that differ from trace to trace; code that cannot be traced with
+    its numbers as arrays, or mapped by `jax.vmap`.
+
+    By playing it finds: observations, rewards or weights that are not finite; no
+    allowed action; truncations and ends at times that the environment rules out;
+    `final_obs` that differs from `obs` within an episode, or that is taken after the
+    reset; observations and states after an end that no reset would give; episodes that
+    all begin alike; the same keys with other results.
+
+    It cannot know which beginnings are right, only which ones `reset` gives: after an
+    end, a number is wrong if it lies outside of the range of 1024 resets by ten times
+    that range's width. So it misses a state that is not reset but stays in that range,
+    a `final_obs` that is wrong in an environment where every episode begins alike, and
+    whatever random actions do not reach. An environment that inherits `Env.step` resets
+    correctly by construction.
+
+    Args:
+        env: An `Env`, or the id of one.
+        steps: Steps to play; as many as an episode can have, or resets go unchecked,
+            which gives a warning. None: as many as the environment says that an episode
+            can have, if that is 256 to 10,000.
+        num_envs: Environments side by side.
+        seed: Seed of the random actions and of everything in the environment.
+        carried: Parts of the state that outlive episodes on purpose, such as a count
+            of them, under the names that findings have: bsuite's deep sea passes with
+            `("state.total_bad_episodes", "state.denoised_return")`.
+
+    Raises:
+        Misfit: If anything was found; the message lists all of it.
+        ValueError: If there is nothing to play.
+        TypeError: If `env` is neither an `Env` nor an id.
+
+    >>> from ppo_jax.envs.probes import RiskyBandit
+    >>> check(RiskyBandit(), steps=8)
+    """
+    env = make(env)
+    given = steps is None or (isinstance(steps, int) and steps >= 1)
+    require(given, "steps", steps, "a whole number, at least 1")
+    require(1 <= num_envs <= NUM_RESETS, "num_envs", num_envs, f"1 to {NUM_RESETS}")
+    findings = _settings(env)
+    if not findings:
+        traces, findings = trace_methods(env)
+        fits = not findings
+        findings += _not_static(env)
+        findings += [text for trace in traces for text in habits(trace)]
+        if fits:
+            findings += [text for trace in traces for text in weak_types(trace)]
+            findings += _played(env, steps, num_envs, seed, carried)
+    _refuse(env, findings)
+
+
+def check_types(env: Env) -> None:
+    """What `check` finds by tracing once: settings, types, shapes and structures.
+
+    Less than a second is enough for it, so training begins with it.
+
+    Raises:
+        Misfit: If anything was found; the message lists all of it.
+
+    >>> from ppo_jax.envs.probes import RiskyBandit
+    >>> check_types(RiskyBandit())
+    """
+    _refuse(env, _settings(env) or misfits(env) + _not_static(env))
+
+
+def _refuse(env: Env, findings: list[str]) -> None:
+    """Raises an error that lists the findings, if there are any."""
+    if findings:
+        count = f"{len(findings)} problem{'s' * (len(findings) > 1)}"
+        raise Misfit("\n- ".join([f"{env!r:.80}: {count}", *findings]))
+
+
+def _settings(env: Env) -> list[str]:
+    """Facts about episodes and actions are there and in range."""
+    findings = []
+    for name in FACTS:
+        try:
+            attempted(name, functools.partial(getattr, env, name))
+        except Untraceable as error:
+            findings.append(str(error))
+    if findings:
+        return findings
+    space, least, most = _facts(env)
+    limits = {
+        "min_steps_to_truncation": least,
+        "max_episode_steps": 1 if most is None else most,
+    }
+    findings += [
+        f"{name}: got {value!r}, expected an int from 1 up"
+        for name, value in limits.items()
+        if not isinstance(value, int) or value < 1
+    ]
+    if not _valid(space):
+        findings.append(
+            f"action_space: got {space!r}, expected Discrete(n) with n ≥ 1, "
+            "MultiDiscrete of such, or Box with low < high"
+        )
+    return findings
+
+
+def _not_static(env: Env) -> list[str]:
+    """What a program is compiled for: hashable, and the same for all numbers."""
+    findings = _unhashable(env, type(env).__name__)
+    facts, (numbers, rebuild) = _facts(env), opened(env)
+
+    def compare(numbers):
+        if _facts(rebuild(numbers)) != facts:
+            raise ValueError
+
+    try:
+        jax.eval_shape(compare, numbers)
+    except Exception:  # Among them JAX's own, for a comparison of traced numbers.
+        findings.append(
+            f"{', '.join(FACTS)}: got some that depend on a number, expected static "
+            "ones; compute them from static fields (int, tuple)"
+        )
+    return findings
+
+
+def _played(
+    env: Env, steps: int | None, num_envs: int, seed: int, carried: tuple[str, ...]
+) -> list[str]:
+    if steps is None:
+        steps = min(max(MIN_STEPS, env.max_episode_steps or 0), MAX_STEPS)
+    try:
+        played, again = play(env, steps, num_envs, seed)
+    except Exception as error:
+        said = f"step: got {brief(error)}, expected code that jax.vmap can map"
+        return [said + own_lines(error)]
+    return read(env, played, again, carried)
+
+
+def _facts(env: Env) -> tuple[ActionSpace, int, int | None]:
+    return tuple(getattr(env, name) for name in FACTS)
+
+
+def _valid(space: ActionSpace) -> bool:
+    match space:
+        case Discrete(n):
+            return n >= 1
+        case MultiDiscrete(nvec):
+            return len(nvec) > 0 and all(n >= 1 for n in nvec)
+        case Box(low, high):
+            paired = len(low) == len(high) > 0
+            return paired and all(a < b for a, b in zip(low, high, strict=True))
+    return False
+
+
+def _unhashable(node: Any, path: str) -> list[str]:
+    """Static fields that cannot be part of a signature of jit, at any depth."""
+    children, _ = jax.tree_util.tree_flatten_with_path(
+        node, is_leaf=lambda x: x is not node
+    )
+    data = {path[0].name: value for path, value in children}
+    findings = []
+    for name in (field.name for field in dataclasses.fields(node)):
+        if name in data:
+            if is_component(data[name]):
+                findings += _unhashable(data[name], f"{path}.{name}")
+            continue
+        value = getattr(node, name)
+        try:
+            hash(value)
+        except TypeError:
+            findings.append(
+                f"{path}.{name}: got an unhashable {type(value).__name__}, expected "
+                "what can be a key of a dict; use a tuple, or an object of your own"
+            )
+    return findings

@@ -1,0 +1,271 @@
+"""What `check` finds by tracing: types that differ, and habits that hurt."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.interpreters import partial_eval
+
+from ppo_jax.component import as_arrays
+from ppo_jax.envs.env import (
+    Box,
+    Discrete,
+    Env,
+    MultiDiscrete,
+    Timestep,
+)
+from ppo_jax.errors import UserError, brief, is_of_jax, kind, own_lines
+from ppo_jax.types import Array, PyTree
+
+T = TypeVar("T")
+
+SCALARS = {
+    "reward": jnp.float32,
+    "terminated": bool,
+    "truncated": bool,
+    "weight": jnp.float32,
+    "cost": jnp.float32,
+    "group": jnp.int32,
+}
+
+
+class Trace(NamedTuple):
+    """What tracing a method shows."""
+
+    name: str
+    out: PyTree
+    """Abstract values of what it returns."""
+    programs: tuple[Any, Any]
+    """Its jaxpr, from tracing it twice."""
+
+
+class Untraceable(Exception):
+    """What an environment cannot answer, or JAX not trace; the message is a finding."""
+
+
+def trace_methods(env: Env) -> tuple[list[Trace], list[str]]:
+    """Traces the methods twice; what they return must fit together."""
+    traces = []
+
+    def trace(name, *args):
+        traces.append(_trace(env, name, *args))
+        return traces[-1].out
+
+    return traces, _listed(env, trace)
+
+
+def misfits(env: Env) -> list[str]:
+    """What the methods return that does not fit together; the quickest way to know."""
+    numbers, rebuild = opened(env)
+
+    def shapes(name, *args):
+        def call(numbers, *args):
+            return getattr(rebuild(numbers), name)(*args)
+
+        return attempted(name, lambda: jax.eval_shape(call, numbers, *args))
+
+    return _listed(env, shapes)
+
+
+def attempted(name: str, attempt: Callable[[], T]) -> T:
+    """What comes of asking an environment for something.
+
+    Raises:
+        Untraceable: If it fails; the message shows the lines that led there.
+    """
+    try:
+        return attempt()
+    except UserError as error:
+        raise Untraceable(f"{error}{own_lines(error)}") from error
+    except Exception as error:
+        expected = "no error"
+        if is_of_jax(error):
+            expected = (
+                "code that JAX can trace; numbers are arrays here: choose with "
+                "jnp.where, not with if"
+            )
+        said = f"{name}: got {brief(error)}, expected {expected}{own_lines(error)}"
+        raise Untraceable(said) from error
+
+
+def draws(env: Env) -> bool:
+    """Whether a key changes anything: how an episode begins, or where a step leads."""
+    key = jax.random.key(0)
+    _, state = jax.eval_shape(env.reset, key)
+    programs = (
+        jax.make_jaxpr(env.reset)(key),
+        jax.make_jaxpr(env.step)(key, state, _action(env)),
+    )
+    return any(_uses_first(program.jaxpr) for program in programs)
+
+
+def _uses_first(jaxpr: Any) -> bool:
+    """Whether a result depends on the first argument."""
+    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return used[0]
+
+
+def _listed(env: Env, trace: Callable[..., PyTree]) -> list[str]:
+    """All mismatches, up to the first method that cannot be traced."""
+    findings = []
+    try:
+        for finding in _mismatches(env, trace):
+            findings.append(finding)
+    except Untraceable as error:
+        findings.append(str(error))
+    return findings
+
+
+def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
+    key = jax.random.key(0)
+    first = trace("reset", key)
+    if not (isinstance(first, tuple) and len(first) == 2):
+        yield f"reset: got {kind(first)}, expected (obs, state)"
+        return
+    obs, state = jax.tree.map(_strong_shape, first)
+    names = ("transition", "step")
+    own = [name for name in names if getattr(type(env), name) is not getattr(Env, name)]
+    if not own:
+        yield "transition: got none, expected one, or a step that resets by itself"
+    for name in own:  # An inherited step is made of a transition and a reset.
+        wrong = list(_wrong(name, trace(name, key, state, _action(env)), obs, state))
+        yield from wrong
+        if wrong:
+            return
+    mask = trace("action_mask", state)
+    if mask is None:
+        return
+    match env.action_space:
+        case Box():
+            yield "action_mask: got a mask, expected None for the actions of a Box"
+            return
+        case Discrete(size):
+            pass
+        case MultiDiscrete(nvec):
+            size = sum(nvec)
+    yield from _unlike("action_mask", mask, jax.ShapeDtypeStruct((size,), bool))
+
+
+def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:
+    """What is not as `reset` and `Timestep` have it."""
+    pair = isinstance(out, tuple) and len(out) == 2
+    if not (pair and isinstance(out[0], Timestep)):
+        yield f"{name}: got {kind(out)}, expected (Timestep, state)"
+        return
+    timestep, after = out
+    yield from _unlike(f"{name}: obs", timestep.obs, obs)
+    yield from _unlike(f"{name}: final_obs", timestep.final_obs, obs)
+    yield from _unlike(f"{name}: state", after, state)
+    for field, dtype in SCALARS.items():
+        expected = jax.ShapeDtypeStruct((), dtype)
+        yield from _unlike(f"{name}: {field}", getattr(timestep, field), expected)
+
+
+def _unlike(name: str, given: PyTree, expected: PyTree) -> Iterator[str]:
+    """Differences in structure, shape and type."""
+    if jax.tree.structure(given) != jax.tree.structure(expected):
+        yield (
+            f"{name}: got the structure {jax.tree.structure(given)}, expected "
+            f"{jax.tree.structure(expected)}; always return the same containers"
+        )
+        return
+    leaves = jax.tree_util.tree_flatten_with_path(given)[0]
+    for (path, leaf), like in zip(leaves, jax.tree.leaves(expected), strict=True):
+        if (leaf.shape, leaf.dtype) != (like.shape, like.dtype):
+            yield (
+                f"{name}{jax.tree_util.keystr(path)}: got {kind(leaf)}, expected "
+                f"{kind(like)}; convert it with jnp.asarray(x, dtype), reshape it"
+            )
+
+
+def weak_types(trace: Trace) -> Iterator[str]:
+    """Observations and states, which loops carry, are strong."""
+    if trace.name == "action_mask":
+        return
+    carried = trace.out if trace.name == "reset" else (trace.out[0].obs, trace.out[1])
+    for name, part in zip(("obs", "state"), carried, strict=True):
+        for path, leaf in jax.tree_util.tree_flatten_with_path(part)[0]:
+            if leaf.weak_type:
+                yield (
+                    f"{trace.name}: {name}{jax.tree_util.keystr(path)}: got a weak "
+                    f"{leaf.dtype}, expected a strong one; make it with "
+                    f"jnp.asarray(x, jnp.{leaf.dtype})"
+                )
+
+
+def habits(trace: Trace) -> list[str]:
+    """What a method may not do: call the host, or be different each time."""
+    findings = []
+    first, second = trace.programs
+    calls = sorted(set(_host_calls(first.jaxpr)))
+    if calls:
+        findings.append(
+            f"{trace.name}: got {', '.join(calls)}, expected no calls to the host: "
+            "each stops the device; compute it in JAX, or before training"
+        )
+    same = _text(first) == _text(second) and all(
+        _alike(a, b) for a, b in zip(first.consts, second.consts, strict=True)
+    )
+    if not same:
+        findings.append(
+            f"{trace.name}: got another program from tracing again, expected the same; "
+            "draw randomness from the key, not from numpy.random"
+        )
+    return findings
+
+
+def _trace(env: Env, name: str, *args: PyTree) -> Trace:
+    numbers, rebuild = opened(env)
+
+    def program():
+        def call(numbers, *args):
+            return getattr(rebuild(numbers), name)(*args)
+
+        return jax.make_jaxpr(call, return_shape=True)(numbers, *args)
+
+    (first, shapes), (second, _) = (attempted(name, program) for _ in range(2))
+    out = jax.tree.unflatten(jax.tree.structure(shapes), first.out_avals)
+    return Trace(name, out, (first, second))
+
+
+def _host_calls(jaxpr: Any) -> Iterator[str]:
+    """Names of primitives that call Python, at any depth."""
+    for equation in jaxpr.eqns:
+        if re.search("callback|debug_print", equation.primitive.name):
+            yield equation.primitive.name
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(inner, "eqns"):
+                    yield from _host_calls(inner)
+
+
+def _action(env: Env) -> jax.ShapeDtypeStruct:
+    match env.action_space:
+        case Discrete():
+            return jax.ShapeDtypeStruct((), jnp.int32)
+        case MultiDiscrete(nvec):
+            return jax.ShapeDtypeStruct((len(nvec),), jnp.int32)
+        case Box(low):
+            return jax.ShapeDtypeStruct((len(low),), jnp.float32)
+
+
+def _strong_shape(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+
+
+def _alike(a: Array, b: Array) -> bool:
+    """Equal, NaN being itself; also for keys."""
+    return bool(jnp.all((a == b) | ((a != a) & (b != b))))
+
+
+def _text(program: Any) -> str:
+    """The program without the addresses of functions in it."""
+    return re.sub("0x[0-9a-f]+", "", str(program))
+
+
+def opened(env: Env) -> tuple[list[Array], Callable[[list[Array]], Env]]:
+    """Its numbers as training has them, and the way back; jit never hashes the rest."""
+    numbers, structure = jax.tree.flatten(as_arrays(env))
+    return numbers, structure.unflatten

@@ -1,0 +1,1 @@
+"""What the computer around a run does: files, devices, messages, and the loop."""

@@ -1,0 +1,273 @@
+"""Saving and restoring whole populations: asynchronous, atomic, never pickled."""
+
+import contextlib
+import copy
+import gc
+import logging
+import math
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
+
+from ppo_jax.errors import UserError
+from ppo_jax.host import distributed
+from ppo_jax.transforms import vgs
+from ppo_jax.types import PyTree
+
+VERSIONS = {vgs.ScaleByVarianceState: vgs.VERSION}
+"""States whose statistics have a meaning of their own, which may change."""
+
+logging.getLogger("absl").setLevel(logging.CRITICAL)
+logging.getLogger("asyncio").addFilter(lambda x: "orbax" not in x.getMessage())
+ECHOES = (
+    "Event loop is closed",
+    "Encountered error while reading array",
+    "coroutine 'Store.",
+)
+"""What orbax's threads print as tracebacks, beside the exception that it raises."""
+
+
+def _drop_echoes(
+    unraisable: Any, report: Any = sys.unraisablehook, echoes: tuple = ECHOES
+) -> None:
+    """Bound to what it needs: modules are empty when a process ends."""
+    if not str(unraisable.exc_value).startswith(echoes):
+        report(unraisable)
+
+
+sys.unraisablehook = _drop_echoes
+
+
+class CheckpointError(UserError):
+    """There is no checkpoint that can be restored; the message says why."""
+
+
+class Checkpointer:
+    """Checkpoints of a run directory: the last ones and the best one.
+
+    Args:
+        run_dir: The run's directory.
+        last: How many of the newest to keep; an older one stands in for a damaged one.
+    """
+
+    def __init__(self, run_dir: Path, last: int = 2):
+        self._fitness = _Fitness()
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=keep.AnyPreservationPolicy(
+                [keep.LatestN(last), self._fitness]
+            )
+        )
+        self._path = Path(run_dir).absolute() / "checkpoints"
+        self._manager = ocp.CheckpointManager(self._path, options=options)
+        for step in self._manager.all_steps():
+            with contextlib.suppress(Exception):  # It is damaged, and never the best.
+                self._fitness[step] = self._meta(step)["fitness"]
+
+    def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
+        """Starts to save; afterwards the population may be donated, and `meta` changed.
+
+        Args:
+            update: Updates done.
+            population: What to save.
+            fitness: By which the best is kept; one that is not finite never is.
+            meta: What else to remember, as JSON.
+
+        Raises:
+            OSError: If this save or the one before cannot be written.
+        """
+        score = fitness if math.isfinite(fitness) else None
+        meta = copy.deepcopy(meta) | {
+            "fitness": score,
+            "leaves": _leaves(population),
+            "versions": {kind.__name__: now for kind, now in VERSIONS.items()},
+        }
+        self._fitness[update] = score
+        try:
+            self._manager.save(
+                update,
+                args=ocp.args.Composite(
+                    population=ocp.args.StandardSave(population),
+                    meta=ocp.args.JsonSave(meta),
+                ),
+            )
+        except Exception as error:
+            raise self._unwritable(error) from error
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever saved whole."""
+        return not self._manager.all_steps()
+
+    def restore(
+        self, template: PyTree, best: bool = False, asked: int | None = None
+    ) -> tuple[int, Any, dict]:
+        """The newest whole checkpoint, or the best, or the one that is asked for.
+
+        Args:
+            template: A population before its first update, for shapes and devices; what
+                begins anew is taken from it.
+            best: Whether to prefer the fittest one.
+            asked: The update of the one to restore, and no other.
+
+        Returns:
+            Its update, its population and its metadata.
+
+        Raises:
+            CheckpointError: If none can be read, or there is none such, or one has
+                other leaves, or statistics of a newer version.
+
+        Warns:
+            UserWarning: If statistics of an older version begin anew.
+        """
+        steps = sorted(self._manager.all_steps(), reverse=True)
+        if best:
+            first = self._fitness.best(steps)
+            steps = sorted(steps, key=lambda step: step != first)
+        if asked is not None:
+            if asked not in steps:
+                there = ", ".join(map(str, sorted(steps))) or "none"
+                raise CheckpointError(
+                    f"{self._path}: no checkpoint {asked}; there are: {there}"
+                )
+            steps = [asked]
+        for step in steps:
+            try:
+                return step, *self._read(step, template)
+            except CheckpointError:
+                raise
+            except Exception as error:
+                if distributed.is_first():
+                    print(f"checkpoint {step} cannot be read ({_first_line(error)})")
+            gc.collect()  # Coroutines that orbax left complain now, not at the end.
+        missing = "can be restored" if steps else "was saved: the run ended before that"
+        raise CheckpointError(f"{self._path}: no checkpoint {missing}")
+
+    def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:
+        meta = self._meta(step)
+        wrong = _differences(meta["leaves"], _leaves(template))
+        if wrong:
+            raise CheckpointError(
+                f"{self._path / str(step)}: its leaves are not those of this "
+                "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
+            )
+        stale = self._stale(step, meta, template)
+        shapes = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
+            template,
+        )
+        args = ocp.args.Composite(population=ocp.args.StandardRestore(shapes))
+        population = self._manager.restore(step, args=args)["population"]
+        return _anew(population, template, stale), meta
+
+    def _stale(self, step: int, meta: dict, template: PyTree) -> tuple[type, ...]:
+        """The kinds of states in a population that another version has written."""
+        stale = []
+        for kind in _kinds(template):
+            was, now = meta.get("versions", {}).get(kind.__name__, 0), VERSIONS[kind]
+            said = f"{self._path / str(step)}: {kind.__name__} is of version {was}"
+            if was > now:
+                raise CheckpointError(f"{said}, and this ppo_jax knows {now}")
+            if was < now:
+                warnings.warn(
+                    f"{said}, and this is {now}: its statistics begin anew",
+                    stacklevel=4,  # Whoever restores.
+                )
+                stale.append(kind)
+        return tuple(stale)
+
+    def _meta(self, step: int) -> dict:
+        args = ocp.args.Composite(meta=ocp.args.JsonRestore())
+        return self._manager.restore(step, args=args)["meta"]
+
+    def rewind(self, update: int) -> None:
+        """Removes what is newer than an update, and saves that were cut off."""
+
+        def remove():
+            for path in self._path.iterdir():
+                if not path.name.isdigit() or int(path.name) > update:
+                    shutil.rmtree(path)
+
+        distributed.first_only(remove)
+        self._manager.reload()
+
+    def close(self) -> None:
+        """Waits until everything is on disk.
+
+        Raises:
+            OSError: If the last save cannot be written.
+        """
+        try:
+            self._manager.wait_until_finished()
+        except Exception as error:
+            raise self._unwritable(error) from error
+        finally:
+            self._manager.close()
+
+    def _unwritable(self, error: Exception) -> OSError:
+        return OSError(
+            f"{self._path}: a checkpoint cannot be saved ({_first_line(error)})"
+        )
+
+
+class _Fitness(dict[int, float | None], keep.PreservationPolicy):
+    """What every checkpoint scored, of which the best is kept."""
+
+    def best(self, steps: Iterable[int]) -> int | None:
+        scored = [(self[step], step) for step in steps if self.get(step) is not None]
+        return max(scored)[1] if scored else None
+
+    def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
+        best = self.best(info.step for info in checkpoints)
+        return [info.step == best for info in checkpoints]
+
+
+def _leaves(tree: PyTree) -> dict[str, str]:
+    """What every leaf is, by path, for example `float32[4, 64]`."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): (
+            f"{leaf.dtype}{list(leaf.shape)}"
+        )
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
+def _kinds(tree: PyTree) -> set[type]:
+    """Which states with a version are in a tree."""
+    kinds = tuple(VERSIONS)
+    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, kinds))
+    return {type(node) for node in nodes if isinstance(node, kinds)}
+
+
+def _anew(tree: PyTree, fresh: PyTree, kinds: tuple[type, ...]) -> PyTree:
+    """A tree with the states of some kinds taken from another."""
+    return jax.tree.map(
+        lambda old, new: new if isinstance(old, kinds) else old,
+        *(tree, fresh),
+        is_leaf=lambda node: isinstance(node, kinds),
+    )
+
+
+def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:
+    """Leaves that differ.
+
+    >>> _differences({"x": "float32[2]", "y": "int32[]"}, {"x": "float32[3]"})
+    ['x: float32[2] -> float32[3]', 'y: int32[] -> absent']
+    """
+    return [
+        f"{path}: {saved.get(path, 'absent')} -> {wanted.get(path, 'absent')}"
+        for path in sorted(saved.keys() | wanted.keys())
+        if saved.get(path) != wanted.get(path)
+    ]
+
+
+def _first_line(error: Exception) -> str:
+    line = next(iter(str(error).splitlines()), "")
+    return textwrap.shorten(f"{type(error).__name__}: {line}", 200, placeholder=" …")

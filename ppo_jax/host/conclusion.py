@@ -1,0 +1,93 @@
+"""What a run tells at its end: what it reached, how long it took, and what is next."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.host import command, files
+from ppo_jax.host.console import Verbosity, duration, figure
+from ppo_jax.host.figures import BEST, SCORE
+
+Row = dict[str, Any]
+"""A line of `metrics.jsonl`."""
+
+
+def conclude(
+    ending: str, hint: str, config: Any, run_dir: Path, verbosity: Verbosity
+) -> int:
+    """Says how a run has ended; returns the exit status.
+
+    Args:
+        ending: `finished`, `failed` or `interrupted`.
+        hint: How to go on with it.
+        config: Its experiment.
+        run_dir: Its directory.
+        verbosity: How much to show. Why it failed is said in any case.
+    """
+    rows = files.rows(run_dir / "metrics.jsonl")
+    if verbosity.notes:
+        print(summary(ending, rows, run_dir))
+    if ending == "interrupted":
+        print(hint)
+    if ending == "failed":
+        command.say(_cause(rows, config.max_failures, run_dir))
+    return command.EXIT_STATUS[ending]
+
+
+def summary(ending: str, rows: Sequence[Row], run_dir: Path) -> str:
+    """The end of a run in a few lines.
+
+    Args:
+        ending: `finished`, `failed` or `interrupted`.
+        rows: What it logged.
+        run_dir: Its directory.
+    """
+    last = rows[-1]
+    compiling = sum(row.get("time/compiling", 0.0) for row in rows)
+    lines = [
+        f"{ending}: {last['step']:,} steps in {duration(last['time/time_elapsed'])}, "
+        f"{duration(compiling)} of it compiling"
+    ]
+    lines += [f"  {line}" for line in (_evaluation(rows), _quarantine(rows)) if line]
+    lines += [f"  in {run_dir}"]
+    if ending == "finished":
+        lines += [
+            f"  python -m ppo_jax.{name} {run_dir}" for name in ("evaluate", "report")
+        ]
+    return "\n".join(lines)
+
+
+def _evaluation(rows: Sequence[Row]) -> str:
+    """The last evaluation, and the best one if that is another."""
+    rated = [row for row in rows if row.get(SCORE) is not None]
+    if not rated:
+        return "no evaluation was finite"
+    last = rated[-1]
+    text = f"evaluation {figure(last[SCORE])}"
+    if BEST in last:
+        best = figure(last[f"best/{SCORE}"])
+        return f"{text}, the median member; the fittest, {last[BEST]:.0f}: {best}"
+    best = max(rated, key=lambda row: row[SCORE])
+    if best[SCORE] > last[SCORE]:
+        text += f"; best {figure(best[SCORE])} after {best['step']:,} steps"
+    return text
+
+
+def _quarantine(rows: Sequence[Row]) -> str:
+    """Which share of the steps was not finite; of members, that of the worst."""
+    share = sum(row["error/quarantined_steps"] for row in rows) / rows[-1]["step"]
+    return f"quarantined: {share:.2%} of the steps were not finite" if share else ""
+
+
+def _cause(rows: Sequence[Row], updates: int, run_dir: Path) -> str:
+    """Why a run failed."""
+    begun = rows[-2]["step"] if len(rows) > 1 else 0
+    if rows[-1]["error/quarantined_steps"] >= rows[-1]["step"] - begun:
+        return (
+            f"{updates} updates in a row had no step with finite observations and "
+            "rewards; `ppo_jax.envs.check` plays the environment and says which"
+        )
+    return (
+        f"{updates} updates in a row had no finite optimiser step; error/* in "
+        f"{run_dir / 'metrics.jsonl'} says why"
+    )

@@ -1,0 +1,72 @@
+"""Metrics on the host: `metrics.jsonl` and tensorboard events, by environment step."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event  # pyright: ignore
+from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore
+
+from ppo_jax.host import files
+
+FLUSH_SECONDS = 10
+
+
+class Logger:
+    """Writes one row per phase, as a line and as an event.
+
+    A run that resumes is cut back to the step it resumes from. Its events, of which
+    some may have been lost, are written anew from the rows, so that both hold each
+    step once.
+
+    Args:
+        run_dir: The run's directory.
+        first_step: Environment steps done when the run starts or resumes.
+
+    Raises:
+        OSError: Here and in every method, if the disk does not take it.
+    """
+
+    def __init__(self, run_dir: Path, first_step: int):
+        self._path = run_dir / "metrics.jsonl"
+        rows = [row for row in files.rows(self._path) if row["step"] <= first_step]
+        files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
+        for stale in run_dir.glob("events.out.tfevents.*"):
+            stale.unlink()
+        before = rows[-1]["time/time_elapsed"] if rows else 0.0
+        self._began = time.time() - before
+        self._events = EventsWriter(str(run_dir / "events"))
+        for row in rows:
+            self._write_event(row)
+        self._flushed = 0.0
+
+    def write(self, step: int, metrics: dict[str, float]) -> None:
+        """Appends a row; a value that is not finite is null, and in no event."""
+        metrics = metrics | {"time/time_elapsed": time.time() - self._began}
+        numbers = {name: float(metrics[name]) for name in sorted(metrics)}
+        finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
+        row = {"step": step} | finite
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        self._write_event(row)
+        if time.time() > self._flushed + FLUSH_SECONDS:
+            self._events.flush()
+            self._flushed = time.time()
+
+    def close(self) -> None:
+        """Flushes the events."""
+        self._events.close()
+
+    def _write_event(self, row: dict) -> None:
+        summary = Summary(
+            value=[
+                Summary.Value(tag=name, simple_value=value)
+                for name, value in row.items()
+                if name != "step" and value is not None
+            ]
+        )
+        when = self._began + row["time/time_elapsed"]
+        event = Event(wall_time=when, step=row["step"], summary=summary)
+        self._events.write_event(event)

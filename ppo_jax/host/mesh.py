@@ -1,0 +1,196 @@
+"""Members, and the environments of a member, over devices of one process or of many.
+
+Members are independent between two generations, so every device runs the program of
+its own members and waits for no other: `advance` and evaluations communicate nothing.
+A generation is a gather over all of them, which the compiler turns into communication.
+Where a member has several devices, each acts in a share of its environments and learns
+from a share of every minibatch; the compiler adds up what they find.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Axes
+from jax.typing import ArrayLike
+
+from ppo_jax.host import distributed
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo import population as populations
+from ppo_jax.ppo.sharding import ENVS
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Population, Run
+from ppo_jax.types import Array, Key, PyTree
+
+MEMBERS: Any = Axes("population")
+TOGETHER: Any = Axes()
+PLACES = Population(runs=MEMBERS, fitness=TOGETHER, waited=TOGETHER)
+"""Of a population's leaves: with their members, or whole on every device."""
+SHARED: Any = Axes("population", ENVS)
+SHARES = Population(
+    runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
+    fitness=TOGETHER,
+    waited=TOGETHER,
+)
+"""Those places once more, with environments over the devices of their member."""
+HISTORY: Any = Axes(None, "population")
+"""Of metrics."""
+
+
+class Layout:
+    """Members in equal shares over devices, in order.
+
+    A population that a function returns lies as the one it was given, so that nothing
+    is compiled twice.
+
+    Args:
+        devices: The devices.
+        per_member: How many of them, one after the other, share a member.
+    """
+
+    def __init__(self, devices: Sequence[Any], per_member: int = 1):
+        self.devices = tuple(devices)
+        grid = np.array(self.devices).reshape(-1, per_member)
+        self._mesh = Mesh(grid, ("population", ENVS))
+        # Left to the compiler, an axis would forbid callbacks to the host.
+        self._apart = {"population"} if per_member > 1 else {"population", ENVS}
+        whole, lies = self._on(TOGETHER), self._on(SHARES)
+        self._lies = lies
+        self._evolve = jax.jit(
+            populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
+        )
+        self._advance = jax.jit(
+            self._each(
+                populations.advance, (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
+            ),
+            donate_argnums=0,
+            out_shardings=(lies, self._on(HISTORY)),
+        )
+        self._everywhere = jax.jit(_same, out_shardings=whole)
+
+    def __str__(self) -> str:
+        device, processes = self.devices[0], jax.process_count()
+        text = f"{device.platform} ({device.device_kind})"
+        text += f", {len(self.devices)} devices" if len(self.devices) > 1 else ""
+        return text + (f" of {processes} processes" if processes > 1 else "")
+
+    def make(self, function: Callable[[], Population]) -> Population:
+        """What a function makes, made where it lies."""
+        if len(self.devices) == 1:
+            return self.place(function())
+        return jax.jit(function, out_shardings=self._lies)()
+
+    def advance(
+        self, population: Population, progress: Progress, count: ArrayLike
+    ) -> tuple[Population, PyTree]:
+        """As `population.advance`; the population is donated."""
+        return self._advance(population, progress, count)
+
+    def evolve(
+        self, pbt: Any, population: Population, keys: Key
+    ) -> tuple[Population, populations.Generation]:
+        """As `population.evolve`; the population is donated."""
+        return self._evolve(pbt, population, keys)
+
+    def run_episodes(
+        self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
+    ) -> tuple[Array, Array]:
+        """As `episodes.run_episodes` for every member, the same episodes for all."""
+        return self._player(num_episodes, deterministic)(learners, key)
+
+    def place(self, population: Population) -> Population:
+        """The same members; those leaves are moved that do not lie as they should."""
+        return jax.device_put(population, self._lies)
+
+    def fetch(self, tree: PyTree) -> PyTree:
+        """The whole of every leaf, on the host of every process."""
+        if self._mesh.is_multi_process:
+            tree = self._everywhere(tree)
+        return jax.device_get(tree)
+
+    def put(self, values: np.ndarray) -> Array:
+        """A host's values on all devices: those of process 0, if they differ."""
+        return jax.device_put(distributed.agreed(values), self._on(TOGETHER))
+
+    def _on(self, places: PyTree) -> PyTree:
+        return jax.tree.map(lambda axes: NamedSharding(self._mesh, axes), places)
+
+    def _each(self, function: Any, in_specs: Any, out_specs: Any) -> Any:
+        """The same function for every share of the members, of what lies there."""
+        return jax.shard_map(
+            function,
+            mesh=self._mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            axis_names=self._apart,
+            check_vma=False,
+        )
+
+    @functools.cache  # noqa: B019  A layout lives as long as its process.
+    def _player(self, num_episodes: int, deterministic: bool) -> Any:
+        def play(learners, key):
+            return jax.vmap(
+                lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
+            )(learners)
+
+        return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
+
+
+def _same(tree: PyTree) -> PyTree:
+    return tree
+
+
+def spread(
+    make: Callable[[], Population], per_member: int = 1
+) -> tuple[Layout, Population]:
+    """What a function makes, over all devices that take equal shares of it.
+
+    Raises:
+        JobError: If devices and processes cannot take equal shares.
+    """
+    layout = over_all_devices(jax.eval_shape(make).fitness.size, per_member)
+    return layout, layout.make(make)
+
+
+@functools.cache
+def over_all_devices(num_members: int, per_member: int = 1) -> Layout:
+    """As many devices as take equal shares of the members, equally many per process.
+
+    Args:
+        num_members: The size of the population.
+        per_member: Devices that share the environments of a member; those of several
+            processes, if it has more than one.
+
+    Raises:
+        JobError: If devices and processes cannot take equal shares.
+    """
+    own, processes = jax.local_device_count(), jax.process_count()
+    crew = -(-per_member // own)
+    """Processes that work together."""
+    if processes % crew or (crew > 1 and per_member % own):
+        raise distributed.JobError(
+            f"Config.devices_per_member = {per_member}: expected up to {own}, or a "
+            f"multiple of it, of the {processes * own} devices that there are"
+        )
+    crews = processes // crew
+    if num_members % crews:
+        raise distributed.JobError(
+            f"{num_members} members: expected a multiple of the {crews} processes"
+            + (f" of {crew} each" if crew > 1 else "")
+        )
+    groups = range(1, crew * own // per_member + 1)
+    most = max(n for n in groups if num_members // crews % n == 0)
+    devices: dict[int, list] = {}
+    for device in jax.devices():
+        devices.setdefault(device.process_index // crew, []).append(device)
+    used = [device for ours in devices.values() for device in ours[: most * per_member]]
+    return Layout(used, per_member)
+
+
+@functools.cache
+def on_one_device() -> Layout:
+    """All members on the first device of this process."""
+    return Layout(jax.local_devices()[:1])

@@ -1,0 +1,112 @@
+"""Fields of a config on the command line, after its file has been read."""
+
+import contextlib
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import tyro
+from tyro import constructors
+
+from ppo_jax.component.coercion import coerced
+from ppo_jax.config import Config
+from ppo_jax.errors import own_lines
+from ppo_jax.host.script import ExperimentError
+from ppo_jax.terms import Demonstrations
+
+FIELDS = """\
+These are the fields of the experiment; all else is in `python -m {command} --help`.
+
+Example:
+    python -m {command} {path} --seed 1
+"""
+REFUSED = """\
+Values of fields can be given; which components there are is for the file to say.
+All other options: python -m {command} --help
+"""
+_RULES = constructors.ConstructorRegistry()
+
+
+def with_overrides(
+    config: Config, path: Path, overrides: list[str], command: str
+) -> Config:
+    """A config with fields overridden.
+
+    Args:
+        config: The one of the file.
+        path: The file.
+        overrides: Options such as `--optimizer.learning-rate 1e-3`.
+        command: What help and errors call the program.
+
+    Raises:
+        ExperimentError: If a value is wrong.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            return tyro.cli(
+                Config,
+                default=config,
+                args=overrides,
+                prog=f"python -m {command} {path}",
+                config=(tyro.conf.AvoidSubcommands,),
+                registry=_RULES,
+            )
+    except (ValueError, TypeError) as error:
+        raise ExperimentError(f"{error}{own_lines(error)}") from error
+    except SystemExit as ending:
+        said, file = (REFUSED, sys.stderr) if ending.code else (FIELDS, sys.stdout)
+        print(said.format(command=command, path=path), end="", file=file)
+        raise
+
+
+def _say(message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line, without a place in code that is not the user's."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+@_RULES.primitive_rule
+def _integers(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Integers may be written as numbers without a fraction, such as 1e6."""
+    if info.type is not int:
+        return None
+
+    def read(args: list[str]) -> int:
+        for number in (int, float):
+            with contextlib.suppress(ValueError):
+                value = coerced(int, number(args[0]))
+                if isinstance(value, int):
+                    return value
+        raise ValueError(f"{args[0]!r} is no whole number")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=read,
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+@_RULES.primitive_rule
+def _arrays(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Arrays are what the file says: a command line cannot give them."""
+    if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
+        return None
+
+    def refuse(args: list[str]) -> Demonstrations:
+        raise ValueError(f"arrays are given in the experiment's file, not as {args}")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{fixed}",
+        instance_from_str=refuse,
+        is_instance=lambda value: isinstance(value, Demonstrations),
+        str_from_instance=lambda value: [repr(value)],
+    )

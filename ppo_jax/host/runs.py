@@ -1,0 +1,66 @@
+"""Runs that are on disk, as those who use them need them."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ppo_jax.config import Config
+from ppo_jax.host import experiment, script, training
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.members import fittest
+from ppo_jax.state import Population
+
+
+class Restored(NamedTuple):
+    """A checkpoint of a run."""
+
+    config: Config
+    update: int
+    population: Population
+    lineage: list[dict[str, Any]]
+    """Generations until then; empty for a single run."""
+
+    @property
+    def steps(self) -> int:
+        """Environment steps until then, of each member."""
+        return self.update * self.config.steps_per_update
+
+
+def restore(
+    run_dir: Path, command: str, best: bool = False, asked: int | None = None
+) -> Restored:
+    """The newest checkpoint of a run, or the best one, or the one that is asked for.
+
+    Args:
+        run_dir: The run's directory.
+        command: What errors call the program.
+        best: Whether to prefer the fittest checkpoint.
+        asked: The update of the checkpoint to restore, and no other.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+        CheckpointError: If no checkpoint can be restored.
+    """
+    overrides = experiment.stored_overrides(run_dir)
+    config = experiment.load(run_dir / script.KEPT, overrides, command)
+    with closing(Checkpointer(run_dir)) as checkpoints:
+        template = training.start(config)
+        update, population, meta = checkpoints.restore(template, best, asked)
+    return Restored(config, update, population, meta["lineage"])
+
+
+def choose(run: Restored, asked: int | None) -> int:
+    """The member that was asked for, or the fittest one at its last evaluation.
+
+    Raises:
+        ExperimentError: If there is no such member.
+    """
+    size = run.population.fitness.size
+    if asked is None:
+        asked = fittest(np.asarray(run.population.fitness)) or 0
+    if not 0 <= asked < size:
+        raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
+    return asked

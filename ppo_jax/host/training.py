@@ -1,0 +1,340 @@
+"""A run on the host: phases, evaluations, checkpoints, logs."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ppo_jax import component
+from ppo_jax.config import Config
+from ppo_jax.host import distributed, lineage
+from ppo_jax.host.alarms import Alarms
+from ppo_jax.host.catalogue import summarize
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.console import NORMAL, Console, Verbosity
+from ppo_jax.host.experiment import ExperimentError, describe, differences
+from ppo_jax.host.interrupt import Interrupt
+from ppo_jax.host.lineage import Lineage
+from ppo_jax.host.logger import Logger
+from ppo_jax.host.members import (
+    fittest,
+    generation_metrics,
+    over_members,
+)
+from ppo_jax.host.mesh import Layout, on_one_device, spread
+from ppo_jax.host.stopwatch import Stopwatch
+from ppo_jax.host.watchdog import Watchdog
+from ppo_jax.pbt import Maximize
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo import population as populations
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Population
+from ppo_jax.types import Key
+
+EVOLUTION = 2**32 - 1
+"""Sets the keys of generations apart from those of evaluations; no update's number."""
+
+
+class StartState(NamedTuple):
+    """What a run begins with, or goes on with."""
+
+    population: Population
+    done: int
+    """Updates."""
+    lineage: list[dict[str, Any]]
+    streaks: dict[str, list[int]]
+    """Of alerts."""
+
+
+def start(config: Config) -> Population:
+    """The population of an experiment before its first update."""
+    keys = member_keys(config.seed, config.num_members)
+    if config.pbt is not None:
+        space = config.pbt.space
+        numbers = jax.vmap(space.sample)(generation_keys(config, 0))
+        config = space.write(config, numbers)
+    return populations.init(config, keys)
+
+
+def member_keys(seed: int, count: int = 1) -> Key:
+    """The keys of an experiment's members, `[count]`."""
+    key = jax.random.fold_in(jax.random.key(seed), 0)
+    return jax.random.split(key, count)
+
+
+def as_it_is(population: Population, done: int) -> Population:
+    """Leaves a population to itself."""
+    del done
+    return population
+
+
+def train(
+    config: Config,
+    run_dir: Path,
+    resume: bool,
+    hint: str = "",
+    verbosity: Verbosity = NORMAL,
+    begin: Callable[[Config], Population] = start,
+    steer: Callable[[Population, int], Population] = as_it_is,
+) -> str:
+    """Trains to the end of the budget, or until something stops it.
+
+    A row is logged before its checkpoint is saved: what a resumed run finds in the log
+    reaches at least as far as the checkpoint, and is cut back to it.
+
+    Args:
+        config: The experiment.
+        run_dir: Where checkpoints and logs go.
+        resume: Whether to go on from the newest checkpoint.
+        hint: How to go on with the run, for whoever ends it or finds it ended.
+        verbosity: How much to show.
+        begin: Makes the members before their first update.
+        steer: What becomes of the members before each phase, after so many updates.
+
+    Returns:
+        How it ended: `finished`, `interrupted` or `failed`.
+
+    Raises:
+        CheckpointError: If no checkpoint can be restored.
+        ExperimentError: If there is no metric to select for.
+        JobError: If the processes of a job cannot share the members.
+        RunError: If the disk does not take a checkpoint or a log.
+    """
+    with (
+        distributed.together(hint),
+        closing(Console(verbosity, mute=not distributed.is_first())) as console,
+        Interrupt(console) as interrupt,
+        Watchdog(config.stall_seconds, console, hint) as watchdog,
+        closing(Checkpointer(run_dir)) as checkpoints,
+        distributed.together(hint),
+        distributed.folder(run_dir) as folder,
+    ):
+        layout, population = spread(lambda: begin(config), config.devices_per_member)
+        console.note(f"training on {layout}, in {run_dir}")
+        begun = _beginning(config, layout, population)
+        if resume:
+            begun = _resume(config, layout, checkpoints, begun, console)
+        population, done = begun.population, begun.done
+        family, alarms = Lineage(folder, begun.lineage), Alarms(begun.streaks)
+        steps = config.steps_per_update
+        console.start(config.num_updates * steps, done * steps)
+        ending = "finished" if done >= config.num_updates else ""
+        with closing(Logger(folder, done * steps)) as logger:
+            while not ending:
+                watchdog.heard()
+                population = layout.place(steer(population, done))
+                population, done, members, speed = _phase(
+                    config, layout, population, done
+                )
+                watchdog.heard()
+                ending = _ending(config, done, members, interrupt)
+                due = ending == "finished" or _is_evaluated(config, done)
+                if due or _evolves(config, done):
+                    population = _rate(config, layout, population, done, members)
+                metrics = over_members(members, _fitness(population)) | speed
+                if _evolves(config, done):
+                    population, said = _evolve(config, layout, population, done, family)
+                    metrics |= said
+                flags, lines = alarms.check(members)
+                metrics |= flags
+                for line in lines:
+                    console.say(line)
+                logger.write(done * steps, metrics)
+                console.update(done * steps, metrics)
+                if due or ending:
+                    fitness = _best(population) if due else -math.inf
+                    meta = {"config": describe(config), "lineage": family.lines}
+                    meta |= {"streaks": alarms.streaks}
+                    checkpoints.save(done, population, fitness, meta)
+    return ending
+
+
+def evaluate(
+    population: Population,
+    seed: int,
+    update: int,
+    num_episodes: int,
+    deterministic: bool = True,
+    layout: Layout | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns of whole episodes, with keys that training never sees.
+
+    Args:
+        population: The members.
+        seed: Of the episodes; training takes that of the experiment.
+        update: How many updates they have done.
+        num_episodes: How many episodes each plays.
+        deterministic: Whether they take the most likely action instead of a sample.
+        layout: How the population lies; None: on one device.
+
+    Returns:
+        Returns `[P, num_episodes]`, of the same starts for all members, and whether
+        each episode came to its end.
+    """
+    key = jax.random.fold_in(jax.random.key(seed), 1 + update)
+    layout = layout or on_one_device()
+    learners = population.runs.learner
+    return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
+
+
+def _beginning(config: Config, layout: Layout, population: Population) -> StartState:
+    """Before the first update; a population has the first line of its lineage."""
+    if config.pbt is None:
+        return StartState(population, 0, [], {})
+    numbers = layout.fetch(config.pbt.space.read(population.runs.learner.config))
+    first = lineage.beginning(config.pbt.size, numbers)
+    return StartState(population, 0, [first], {})
+
+
+def _resume(
+    config: Config,
+    layout: Layout,
+    checkpoints: Checkpointer,
+    fresh: StartState,
+    console: Console,
+) -> StartState:
+    """The newest checkpoint, with the numbers that the run was given anew."""
+    if checkpoints.empty:
+        checkpoints.rewind(0)
+        console.note("stopped before its first checkpoint; starting again")
+        return fresh
+    done, population, meta = checkpoints.restore(fresh.population)
+    checkpoints.rewind(done)
+    changed = differences(meta["config"], describe(config))
+    for name, change in changed.items():
+        console.note(f"resuming with another {name}: {change}")
+    if done < config.num_updates:
+        console.note(f"resuming after update {done} of {config.num_updates}")
+    else:
+        console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
+    given = component.numbers(config)
+    anew = {path: given[path] for path in changed.keys() & given.keys()}
+    population = layout.place(populations.with_numbers(population, anew))
+    # A run from before streaks were saved has none.
+    return StartState(population, done, meta["lineage"], meta.get("streaks", {}))
+
+
+def _phase(
+    config: Config, layout: Layout, population: Population, done: int
+) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
+    """Advances to the next multiple of the phase length, or to the end.
+
+    Returns:
+        The population, the updates done, and metrics: of each member, and of the clock.
+    """
+    length = phase_length(config)
+    until = min((done // length + 1) * length, config.num_updates)
+    progress = Progress.of(done + np.arange(length), config.num_updates)
+    with Stopwatch() as watch:
+        population, history = layout.advance(
+            population, progress, np.int32(until - done)
+        )
+        jax.block_until_ready(history)
+    history = layout.fetch(history)
+    steps, size = config.steps_per_update, population.fitness.size
+    members = [
+        summarize({k: v[: until - done, member] for k, v in history.items()})
+        for member in range(size)
+    ]
+    speed = {
+        "time/fps": (until - done) * steps * size / watch.running,
+        "time/compiling": watch.compiling,
+        "time/iterations": until,
+        "time/total_timesteps": until * steps,
+    }
+    return population, until, members, speed
+
+
+def phase_length(config: Config) -> int:
+    """Updates of a phase: as many as wished, or fewer, so that generations end one."""
+    wanted = config.phase_updates or max(1, config.num_updates // 100)
+    if config.pbt is None:
+        return wanted
+    interval = config.pbt.interval
+    return max(n for n in range(1, wanted + 1) if interval % n == 0)
+
+
+def _evolves(config: Config, done: int) -> bool:
+    return config.pbt is not None and done % config.pbt.interval == 0
+
+
+def _is_evaluated(config: Config, done: int) -> bool:
+    return done // phase_length(config) % config.eval_phases == 0
+
+
+def _ending(
+    config: Config, done: int, members: list[dict[str, float]], interrupt: Interrupt
+) -> str:
+    """How the run ends after this phase, or nothing; one member can go on for all."""
+    streaks = [member["error/failure_streak"] for member in members]
+    if min(streaks) >= config.max_failures:
+        return "failed"
+    if done >= config.num_updates:
+        return "finished"
+    return "interrupted" if distributed.any_of(interrupt.asked) else ""
+
+
+def _rate(
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
+) -> Population:
+    """Evaluates all members, adds to their metrics, and says how fit they are."""
+    returns, ended = evaluate(
+        population, config.seed, done, config.eval_episodes, layout=layout
+    )
+    fitness = Maximize() if config.pbt is None else config.pbt.fitness
+    for metrics, total, over in zip(members, returns, ended, strict=True):
+        metrics |= _evaluation(total, over)
+    try:
+        scores = np.array([fitness(metrics) for metrics in members], np.float32)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
+    return dataclasses.replace(population, fitness=layout.put(scores))
+
+
+def _fitness(population: Population) -> np.ndarray:
+    return np.asarray(population.fitness)
+
+
+def _best(population: Population) -> float:
+    fitness = _fitness(population)
+    best = fittest(fitness)
+    return -math.inf if best is None else float(fitness[best])
+
+
+def _evolve(
+    config: Config, layout: Layout, population: Population, done: int, family: Lineage
+) -> tuple[Population, dict[str, float]]:
+    """A generation, its line in the lineage, and its metrics."""
+    keys = generation_keys(config, done)
+    population, generation = layout.evolve(config.pbt, population, keys)
+    generation = layout.fetch(generation)
+    family.append(lineage.line(done, generation))
+    return population, generation_metrics(generation) | {
+        "pbt/exploitation_count": family.count("copied"),
+        "pbt/exploration_count": family.count("explored"),
+        "pbt/failed_ready_checks": int(population.waited),
+    }
+
+
+def generation_keys(config: Config, done: int) -> Key:
+    """The keys of a generation after so many updates, `[P]`."""
+    key = jax.random.fold_in(jax.random.key(config.seed), EVOLUTION)
+    return jax.random.split(jax.random.fold_in(key, done), config.num_members)
+
+
+def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
+    figures = episodes.summarize(returns)
+    count = figures.pop("episodes")
+    return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
+        "eval/episodes": count,
+        "eval/unfinished_episodes": np.sum(~ended),
+    }

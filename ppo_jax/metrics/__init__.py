@@ -1,0 +1,1 @@
+"""Numbers of updates, and what becomes of them over a phase."""

@@ -1,0 +1,67 @@
+"""How well critics explain returns once they have learned from them."""
+
+import jax.numpy as jnp
+
+from ppo_jax import returns
+from ppo_jax.component import component, require
+from ppo_jax.ppo import diagnostics
+from ppo_jax.ppo.diagnostics import average
+from ppo_jax.types import Array, Metrics
+
+
+@component
+class Appraisal:
+    """Asks the critics again after each update, and looks at groups apart.
+
+    It costs a pass of the critics over the rollout in every update, and steers nothing.
+    Over all steps, differences between groups can explain what nothing explains within
+    them; so the explained variances of groups are averaged as well.
+
+    Attributes:
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of none
+            of them count for their environment.
+
+    Raises:
+        ValueError: At construction, for a negative number of groups.
+    """
+
+    num_groups: int = 0
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a negative number of groups."""
+        name = "Appraisal.num_groups"
+        require(self.num_groups >= 0, name, self.num_groups, "at least 0")
+
+    def __call__(
+        self,
+        target: Array,
+        before: Array,
+        after: Array,
+        weight: Array,
+        held_out: Array | None,
+        group: Array,
+    ) -> Metrics:
+        """Metrics `[]`.
+
+        Args:
+            target: λ-returns `[T, B]`.
+            before: Values that acting was based on `[T, B]`.
+            after: Values of the same observations after the update `[T, B]`.
+            weight: Weights of what was learned from `[T, B]`.
+            held_out: Weights of what is held out `[T, B]`, if anything is.
+            group: The group of each step, int32 `[T, B]`.
+        """
+        index = returns.group_index(group, self.num_groups)
+        count = self.num_groups + group.shape[1]
+        metrics = diagnostics.explained(target, after, weight, held_out, "_after")
+        for name, value in (("", before), ("_after", after)):
+            each, mass = returns.explained_variance_by_group(
+                target, value, weight, index, count
+            )
+            mass = jnp.where(jnp.isnan(each), 0.0, mass)
+            metrics |= {
+                f"train/ev/mean_grouped_weighted{name}": average(each, mass),
+                f"train/ev/mean_grouped_unweighted{name}": average(each, mass > 0),
+                f"train/ev/median_grouped{name}": jnp.nanmedian(each),
+            }
+        return metrics

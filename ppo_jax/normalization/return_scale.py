@@ -1,0 +1,174 @@
+"""The scale of returns: what targets are divided by, and heads that follow it.
+
+Critics see returns as `scale.encode(returns)`, and everybody else sees what critics
+say as `scale.decode(values)`. One scale holds for a whole rollout and its update; then
+it moves a little towards the returns of that rollout, and the heads are rescaled so
+that no prediction changes (PopArt). It forgets: returns drift while a policy improves.
+"""
+
+import jax.numpy as jnp
+from flax import struct
+
+from ppo_jax import tree
+from ppo_jax.component import component, require, require_range
+from ppo_jax.normalization.observations import TINY, centre
+from ppo_jax.types import Array
+
+
+@struct.dataclass
+class ReturnScale:
+    """What is in force, and the moving moments that it follows; float32 `[]` each."""
+
+    mean: Array
+    """In force: what encoded returns are less."""
+    std: Array
+    """In force: what encoded returns are divided by, > 0."""
+    moving_mean: Array
+    """Mean of recent returns."""
+    moving_var: Array
+    """Variance of recent returns."""
+    seen: Array
+    """Total weight of all returns so far."""
+
+    def encode(self, returns: Array) -> Array:
+        """Returns in units of the scale, `[...]`; nothing is clipped."""
+        return (returns - self.mean) / self.std
+
+    def decode(self, values: Array) -> Array:
+        """Values in units of rewards, `[...]`; undoes `encode`."""
+        return values * self.std + self.mean
+
+
+def identity() -> ReturnScale:
+    """The scale that changes nothing, before any return was seen.
+
+    >>> identity().encode(jnp.array([2.0, -3.0])).tolist()
+    [2.0, -3.0]
+    """
+    zero, one = jnp.zeros(()), jnp.ones(())
+    return ReturnScale(zero, one, moving_mean=zero, moving_var=zero, seen=zero)
+
+
+def preserve_outputs(
+    kernel: Array, bias: Array, old: ReturnScale, new: ReturnScale
+) -> tuple[Array, Array]:
+    """The linear layer that says under `new` what it said under `old`.
+
+    W ← W σ / σ′,   b ← (σ b + μ − μ′) / σ′.
+
+    Args:
+        kernel: Weights `[...]`; every output is in the units of the scale.
+        bias: Biases `[...]`.
+        old: The scale (μ, σ) that the outputs are in.
+        new: The scale (μ′, σ′) that they shall be in.
+
+    Returns:
+        Kernel and bias of the same shapes.
+
+    References:
+        van Hasselt et al., `Learning Values across Many Orders of Magnitude
+        <https://arxiv.org/abs/1602.07714>`_, 2016, proposition 1.
+
+    >>> old, new = identity().replace(std=2.0), identity().replace(mean=1.0, std=4.0)
+    >>> kernel, bias = preserve_outputs(jnp.array([3.0]), jnp.array([0.5]), old, new)
+    >>> float(kernel[0]), float(bias[0])
+    (1.5, 0.0)
+    """
+    return kernel * (old.std / new.std), new.encode(old.decode(bias))
+
+
+@component
+class ReturnNormalization:
+    """How the scale follows the returns.
+
+    Attributes:
+        rate: Weight in (0, 1] of a new rollout in the moving moments.
+        max_step: Largest relative change in an update, > 0: of the standard deviation,
+            and of the mean as a share of its size or of the deviation.
+        min_std: Least standard deviation, > 0.
+        min_returns: Returns that have to be seen before the scale moves at all.
+
+    Raises:
+        ValueError: At construction, for a number out of its range.
+    """
+
+    rate: float = 0.2
+    max_step: float = 0.5
+    min_std: float = 3e-3
+    min_returns: int = 256
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a number out of its range."""
+        require_range(self, "rate", "a number in (0, 1]", lambda x: 0 < x <= 1)
+        require_range(self, "max_step", "a number > 0", lambda x: x > 0)
+        require_range(self, "min_std", "a number > 0", lambda x: x > 0)
+        name = "ReturnNormalization.min_returns"
+        require(self.min_returns >= 0, name, self.min_returns, "at least 0")
+
+    def init(self) -> ReturnScale:
+        """The scale before the first update: the identity."""
+        return identity()
+
+    def update(
+        self, scale: ReturnScale, returns: Array, weight: Array | None = None
+    ) -> ReturnScale:
+        """The scale for the next rollout.
+
+        The first rollout sets the moving moments, later ones enter with weight `rate`;
+        then what is in force moves towards them, by a limited step.
+
+        Args:
+            scale: The scale during the rollout.
+            returns: Its returns, not encoded, `[...]`.
+            weight: Their weights ≥ 0, `[...]`, all 1 by default. Returns without weight
+                may be anything, even NaN; without any weight nothing changes.
+
+        Returns:
+            The new scale; the old one if returns with weight are not finite.
+
+        Raises:
+            ValueError: If called eagerly with a non-finite return that has weight.
+        """
+        weight = jnp.ones(returns.shape) if weight is None else weight
+        weight = weight.astype(jnp.float32).reshape(-1)
+        returns = returns.astype(jnp.float32).reshape(-1)
+        tree.require_finite(returns=jnp.where(weight > 0, returns, 0.0))
+        moved = self._limit(scale, self._follow(scale, returns, weight))
+        changed = tree.all_finite(moved) & (weight.sum() > 0)
+        return tree.where(changed, moved, scale)
+
+    def _follow(self, scale: ReturnScale, returns: Array, weight: Array) -> ReturnScale:
+        """Moves the moments: an average of first and second moments, by Chan et al."""
+        centred, mean = centre(returns, weight)
+        total = weight.sum()
+        var = jnp.sum(weight * centred**2) / jnp.maximum(total, TINY)
+        share = jnp.where(scale.seen > 0, self.rate, 1.0)
+        delta = mean - scale.moving_mean
+        spread = (1 - share) * scale.moving_var + share * var
+        return ReturnScale(
+            mean=scale.mean,
+            std=scale.std,
+            moving_mean=scale.moving_mean + share * delta,
+            moving_var=spread + share * (1 - share) * delta**2,
+            seen=scale.seen + total,
+        )
+
+    def _limit(self, old: ReturnScale, moments: ReturnScale) -> ReturnScale:
+        """What comes into force: the moving moments, but a limited step away."""
+        wanted = jnp.sqrt(moments.moving_var)
+        growth = 1 + self.max_step
+        std = jnp.clip(wanted, old.std / growth, old.std * growth)
+        reach = jnp.maximum(jnp.abs(old.mean), jnp.maximum(wanted, old.std))
+        step = jnp.clip(
+            moments.moving_mean - old.mean,
+            -self.max_step * reach,
+            self.max_step * reach,
+        )
+        moved = ReturnScale(
+            mean=old.mean + step,
+            std=jnp.maximum(std, self.min_std),
+            moving_mean=moments.moving_mean,
+            moving_var=moments.moving_var,
+            seen=moments.seen,
+        )
+        return tree.where(moments.seen >= self.min_returns, moved, moments)

@@ -1,0 +1,133 @@
+"""Whole episodes with a frozen learner, and what they say about it."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.ppo import rollout
+from ppo_jax.state import Learner
+from ppo_jax.types import Array, Key
+
+DEFAULT_LIMIT = 10_000
+"""Steps after which an episode is given up, where the environment knows no limit."""
+
+
+def limit(env: Any) -> int:
+    """Steps after which an episode of an environment is over, or given up."""
+    return env.max_episode_steps or DEFAULT_LIMIT
+
+
+def run_episodes(
+    learner: Learner,
+    key: Key,
+    num_episodes: int,
+    deterministic: bool = True,
+    opponent: Opponent | None = None,
+) -> tuple[Array, Array]:
+    """Plays one episode in each of `num_episodes` environments.
+
+    The learner's statistics are frozen; a memory starts empty.
+
+    Args:
+        learner: One member.
+        key: A key of its own, so that evaluating never changes the training.
+        num_episodes: How many episodes.
+        deterministic: Whether the most likely action is taken instead of a sample.
+        opponent: Who changes what the agent sees; None: nobody. Harm is measured
+            against what the agent would do had it always seen the truth.
+
+    Returns:
+        Returns of the episodes `[num_episodes]`, and whether each came to its end.
+    """
+    config = learner.config
+    network = config.build()
+    longest = limit(config.env)
+    key, key_start = jax.random.split(key)
+    actor = rollout.start(config.env, network, num_episodes, key_start)
+
+    def going(loop):
+        *_, time, _, ended = loop
+        return (time < longest) & ~ended.all()
+
+    def step(loop):
+        actor, truth, time, total, ended = loop
+        key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
+        mask = rollout.action_masks(config.env, actor)
+        obs = rollout.observe(learner, actor.obs)
+
+        def answers(obs, carry=actor.carry):
+            return rollout.evaluate(
+                network, learner.params, carry, obs, actor.reset, mask
+            )
+
+        if opponent is not None:
+            honest = answers(obs, truth)
+            key_attack = jax.random.fold_in(key_action, rollout.ATTACK)
+            obs = opponent.show(answers, honest, obs, key_attack)
+            truth = honest.carry
+        policy, _, carry = answers(obs)
+        action = policy.mode() if deterministic else policy.sample(key_action)
+        timestep, env_state = jax.vmap(config.env.step)(
+            jax.random.split(key_env, num_episodes),
+            actor.env_state,
+            policy.to_action(action),
+        )
+        total += jnp.where(ended, 0.0, timestep.reward)
+        last = timestep.terminated | timestep.truncated
+        actor = dataclasses.replace(
+            actor, env_state=env_state, obs=timestep.obs, reset=last, carry=carry
+        )
+        return actor, truth, time + 1, total, ended | last
+
+    nothing = jnp.zeros(num_episodes)
+    loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
+    *_, total, ended = jax.lax.while_loop(going, step, loop)
+    return total, ended
+
+
+def returns_against(
+    opponent: Opponent,
+    learner: Learner,
+    eps: ArrayLike,
+    key: Key,
+    num_episodes: int,
+    deterministic: bool = True,
+) -> tuple[Array, Array]:
+    """As `run_episodes`, with attacks of another radius.
+
+    Args:
+        opponent: Who attacks.
+        learner: One member.
+        eps: Radius ≥ 0 of the ball around the observations as the network sees them;
+            may be traced.
+        key: The same key gives the same starts, whoever attacks.
+        num_episodes: How many episodes.
+        deterministic: Whether the most likely action is taken instead of a sample.
+    """
+    attack = dataclasses.replace(opponent.attack, eps=jnp.asarray(eps, jnp.float32))
+    opponent = dataclasses.replace(opponent, attack=attack)
+    return run_episodes(learner, key, num_episodes, deterministic, opponent)
+
+
+def summarize(returns: Any) -> dict[str, float]:
+    """Statistics of the returns of episodes, on the host.
+
+    >>> {k: float(v) for k, v in summarize([1.0, 2.0, 3.0, 4.0]).items()}["cvar_5"]
+    1.0
+    """
+    x = np.sort(np.asarray(returns, np.float64))
+    tail = x[: max(1, int(np.ceil(0.05 * x.size)))]
+    return {
+        "mean": float(x.mean()),
+        "std": float(x.std(ddof=1)) if x.size > 1 else 0.0,
+        "median": float(np.median(x)),
+        "q25": float(np.quantile(x, 0.25)),
+        "q75": float(np.quantile(x, 0.75)),
+        "cvar_5": float(tail.mean()),
+        "episodes": int(x.size),
+    }

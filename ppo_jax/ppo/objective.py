@@ -1,0 +1,97 @@
+"""The objective: Σ over terms and examples of weight · loss, divided by the weight.
+
+Sums and weights are kept apart, so that microbatches add up to the same objective.
+"""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.attacks.adversaries import Replay
+from ppo_jax.networks import Network
+from ppo_jax.networks.distributions import Distribution
+from ppo_jax.ppo import diagnostics
+from ppo_jax.state import Batch
+from ppo_jax.terms import Context, Forward, Term
+from ppo_jax.terms.term import said_by
+from ppo_jax.types import Array, Metrics, Params, PyTree
+
+Look = Callable[[Replay], Forward]
+"""How a minibatch is looked at, given what says what of rows."""
+
+
+def forward(network: Network, params: Params, batch: Batch) -> Forward:
+    """Replays chunks from their stored carries; see `Batch` for shapes."""
+    mask = None if isinstance(batch.action_mask, tuple) else batch.action_mask
+    out = network.apply(params, batch.carry, batch.obs, batch.reset, mask)
+    log_ratio = out.policy.log_prob(batch.action) - batch.log_prob
+    return Forward(out.policy, out.value, log_ratio)
+
+
+def objective(
+    params: Params,
+    network: Network,
+    terms: tuple[Term, ...],
+    contexts: tuple[Context, ...],
+    batch: Batch,
+    look: Look | None = None,
+) -> tuple[Array, Metrics]:
+    """Sums of weighted losses and metrics over a minibatch.
+
+    Args:
+        params: What to differentiate by.
+        network: The network.
+        terms: The summands.
+        contexts: What each of them knows; what it prepared is in the batch.
+        batch: The minibatch, time-major.
+        look: How an adversary shows it; None: as it is.
+
+    Returns:
+        The weighted sum of losses `[]` and weighted sums of metrics `[]`, or the
+        largest of them, with counts of log-ratios that are not finite.
+    """
+    replay = functools.partial(forward, network, params)
+    out = replay(batch) if look is None else look(replay)
+    active = batch.weight > 0
+    total = jnp.zeros(())
+    said = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
+    if out.attacked is not None:
+        said |= out.attacked.metrics
+    for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
+        policy = functools.partial(_policy, network, params, context.observe)
+        context = context._replace(prepared=prepared, policy=policy)
+        loss, metrics = said_by(term, out, batch, context)
+        total += _weighted_sum(loss, batch.weight)
+        said |= metrics
+    sums = {
+        name: (_largest if name in diagnostics.PEAKS else _weighted_sum)(
+            jax.lax.stop_gradient(metric), batch.weight
+        )
+        for name, metric in said.items()
+    }
+    sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
+    sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
+    if out.attacked is not None:
+        sums["sa_ppo/num_adversarial"] = jnp.sum(active & out.attacked.mask)
+        sums["sa_ppo/num_clean"] = jnp.sum(active & ~out.attacked.mask)
+    return total, sums
+
+
+def _policy(
+    network: Network, params: Params, observe: Callable[[PyTree], PyTree], obs: PyTree
+) -> Distribution:
+    """The policy in episodes that begin with the first observation, `[L, n, ...]`."""
+    length, count = jax.tree.leaves(obs)[0].shape[:2]
+    carry = network.initial_carry(count)
+    reset = jnp.zeros((length, count), bool)
+    return network.apply(params, carry, observe(obs), reset).policy
+
+
+def _weighted_sum(x: Array, weight: Array) -> Array:
+    return jnp.sum(jnp.where(weight > 0, weight * x, 0.0))
+
+
+def _largest(x: Array, weight: Array) -> Array:
+    return jnp.max(jnp.where(weight > 0, x, 0.0))

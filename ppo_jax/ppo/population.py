@@ -1,0 +1,154 @@
+"""A population trained in one program; a single run is a population of one."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import component, tree
+from ppo_jax.pbt.config import PBT
+from ppo_jax.pbt.exploit import exploit
+from ppo_jax.pbt.explore import explore
+from ppo_jax.pbt.select import only_if
+from ppo_jax.ppo import learner
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Population
+from ppo_jax.types import Array, Key, Metrics
+
+
+def init(config: Any, keys: Key) -> Population:
+    """A population of one experiment.
+
+    Args:
+        config: The experiment; its numbers are scalars, or `[P]` each.
+        keys: A key per member, `[P]`.
+    """
+    config = component.as_arrays(component.program(config))
+    size = keys.shape[0]
+    return _init(jax.tree.map(lambda x: jnp.broadcast_to(x, size), config), keys)
+
+
+@jax.jit
+def _init(config: Any, keys: Key) -> Population:
+    return Population(
+        runs=jax.vmap(learner.init)(config, keys),
+        fitness=jnp.full(keys.shape[0], jnp.nan, jnp.float32),
+        waited=jnp.int32(0),
+    )
+
+
+def member(population: Population, index: int) -> Population:
+    """One member, as a population of its own."""
+    return dataclasses.replace(
+        population,
+        runs=tree.take(population.runs, jnp.array([index])),
+        fitness=population.fitness[jnp.array([index])],
+    )
+
+
+def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Population:
+    """The same members with other numbers, by path: scalars, or `[P]` each."""
+    learner = population.runs.learner
+    config, known = learner.config, component.numbers(learner.config)
+    for path, value in numbers.items():
+        value = jnp.broadcast_to(jnp.float32(value), known[path].shape)
+        config = component.replace_at(config, path, value)
+    learner = dataclasses.replace(learner, config=config)
+    runs = dataclasses.replace(population.runs, learner=learner)
+    return dataclasses.replace(population, runs=runs)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def advance(
+    population: Population, progress: Progress, count: Array
+) -> tuple[Population, Metrics]:
+    """A phase: updates of all members in one program.
+
+    Args:
+        population: The members; donated.
+        progress: How far training is before each update, `[N]`, for at most N of them.
+        count: How many of them to do, int32 `[]`: the last phase of a run is shorter
+            and needs no other program.
+
+    Returns:
+        The population afterwards and metrics `[N, P]`, zeros from `count` on.
+    """
+    members = jax.vmap(learner.iteration, in_axes=(0, None))
+    _, spec = jax.eval_shape(members, population.runs, tree.take(progress, 0))
+    empty = jax.tree.map(
+        lambda x: jnp.zeros((progress.done.shape[0], *x.shape), x.dtype), spec
+    )
+
+    def update(i, loop):
+        runs, history = loop
+        runs, metrics = members(runs, tree.take(progress, i))
+        return runs, jax.tree.map(lambda h, m: h.at[i].set(m), history, metrics)
+
+    runs, history = jax.lax.fori_loop(0, count, update, (population.runs, empty))
+    return dataclasses.replace(population, runs=runs), history
+
+
+class Generation(NamedTuple):
+    """What became of every member; a line of the population's lineage."""
+
+    parent: Array
+    """Whom it continues, int32 `[P]`; itself, unless it copied."""
+    copied: Array
+    """Bool `[P]`."""
+    explored: Array
+    """Whether its numbers moved, bool `[P]`."""
+    ready: Array
+    """Bool `[P]`."""
+    fitness: Array
+    """Before, `[P]`; NaN for members that are broken."""
+    numbers: dict[str, Array]
+    """Afterwards, `[P]` by path: those in force at the next update."""
+    fallback: Array
+    """Whether it took place only because it waited too long, bool `[]`."""
+
+
+@functools.partial(jax.jit, donate_argnums=1)
+def evolve(
+    pbt: PBT, population: Population, keys: Key
+) -> tuple[Population, Generation]:
+    """A generation: some members copy better ones, and explore from there.
+
+    A member whose parameters are not finite is broken, whatever its fitness.
+
+    Args:
+        pbt: The rules.
+        population: The members with their fitness; donated.
+        keys: One per member `[P]`, so that the order of members means nothing.
+
+    Returns:
+        The population afterwards, and who continues whom with which numbers. If too few
+        are ready, nothing changes but that the population has waited.
+
+    References:
+        Jaderberg et al., `Population Based Training of Neural Networks
+        <https://arxiv.org/abs/1711.09846>`_, 2017.
+    """
+    runs = population.runs
+    whole = tree.all_finite(runs.learner.params, batch_axes=1)
+    fitness = jnp.where(whole, population.fitness, jnp.nan)
+    ready = pbt.readiness.members(runs.counters.episodes, fitness)
+    now = pbt.readiness(ready, population.waited)
+    keys_select, keys_explore = jax.vmap(jax.random.split, out_axes=1)(keys)
+    parent, copied = only_if(now.proceed, pbt.selector(fitness, ready, keys_select))
+    explored = pbt.movers(copied, now.proceed)
+    numbers = tree.take(pbt.space.read(runs.learner.config), parent)
+    numbers = explore(pbt.explorer, pbt.space, numbers, explored, keys_explore)
+    runs = exploit(pbt.optimizer, runs, parent, copied)
+    config = pbt.space.write(runs.learner.config, numbers)
+    learner = dataclasses.replace(runs.learner, config=config)
+    population = Population(
+        runs=dataclasses.replace(runs, learner=learner),
+        fitness=population.fitness,
+        waited=now.waited,
+    )
+    return population, Generation(
+        parent, copied, explored, ready, fitness, numbers, now.fallback
+    )

@@ -1,0 +1,216 @@
+"""What is learned from one batch: epochs of minibatch steps."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ppo_jax import tree
+from ppo_jax.networks import Network
+from ppo_jax.normalization import observations
+from ppo_jax.ppo import diagnostics, rollout, sharding
+from ppo_jax.ppo.objective import Look, forward, objective
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Batch, Learner
+from ppo_jax.terms import Context
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+ATTACK = 2**32 - 1
+"""Sets the keys of attacks apart from those of the optimiser's noise."""
+
+
+class Outcome(NamedTuple):
+    """What became of an update."""
+
+    metrics: Metrics
+    """Means over the steps that were taken, NaN without any, and counts of errors."""
+    taken: Array
+    """Steps that were taken, int32 `[]`."""
+    failed: Array
+    """Steps that were no-ops because something was not finite, int32 `[]`."""
+
+
+class _Trainee(NamedTuple):
+    """What minibatch steps change."""
+
+    params: PyTree
+    opt_state: PyTree
+    stop: PyTree
+    """The state of the early stop."""
+
+
+def update(
+    learner: Learner, batch: Batch, key: Key, progress: Progress
+) -> tuple[Learner, Outcome]:
+    """Epochs of minibatch steps over chunks `[K, L, ...]`."""
+    config = learner.config
+    num_chunks = batch.weight.shape[0]
+
+    def epoch(trainee, inputs):
+        index, key = inputs
+        keys = jax.random.split(key, 1 + config.num_minibatches)
+        order = jnp.argsort(jax.random.bits(keys[0], (num_chunks,)))
+        order = order.reshape(config.num_minibatches, -1)
+
+        def step(trainee, inputs):
+            order, key = inputs
+            allowed = config.early_stop.allows(trainee.stop, index)
+            return _minibatch_step(
+                learner, batch, trainee, order, key, progress, allowed
+            )
+
+        trainee, flags = jax.lax.scan(step, trainee, (order, keys[1:]))
+        stop = config.early_stop.end_epoch(trainee.stop)
+        return trainee._replace(stop=stop), flags
+
+    stop = config.early_stop.begin(learner.stop_memory, config.num_epochs)
+    trainee = _Trainee(learner.params, learner.opt_state, stop)
+    keys = jax.random.split(key, config.num_epochs)
+    inputs = (jnp.arange(config.num_epochs), keys)
+    trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
+    outcome = _outcome(batch, flags, metrics)
+    said = config.early_stop.metrics(learner.stop_memory, trainee.stop, outcome.metrics)
+    outcome.metrics.update(said)
+    learner = dataclasses.replace(
+        learner, params=trainee.params, opt_state=trainee.opt_state
+    )
+    return learner, outcome
+
+
+def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
+    """What each term of the objective knows in an update."""
+    observe = functools.partial(rollout.observe, learner)
+    return tuple(
+        Context(memory, (), progress.course, learner.return_scale, observe)
+        for memory in learner.memories
+    )
+
+
+def gather(batch: Batch, order: Array) -> Batch:
+    """Chunks by index, time-major `[L, b, ...]`."""
+    carry, rows = sharding.shared(
+        tree.take((batch.carry, batch._replace(carry=())), order)
+    )
+    return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
+
+
+def _minibatch_step(
+    learner: Learner,
+    batch: Batch,
+    trainee: _Trainee,
+    order: Array,
+    key: Key,
+    progress: Progress,
+    allowed: Array,
+) -> tuple[_Trainee, tuple[Metrics, Metrics]]:
+    """One optimiser step; a no-op if anything about it is not finite."""
+    config = learner.config
+    grads, loss, metrics, weight = _gradients(
+        learner, trainee.params, batch, order, key, progress
+    )
+    norms = diagnostics.gradient_norms(grads)
+    nan = metrics.pop("error/log_ratio_nan_count")
+    inf = metrics.pop("error/log_ratio_inf_count")
+    finite_loss = jnp.isfinite(loss)
+    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"])
+    finite = finite_loss & finite_grad & (nan + inf == 0)
+    taken = allowed & finite & (weight > 0)
+    updates, opt_state, norm = config.optimizer.update(
+        grads, trainee.opt_state, trainee.params, key
+    )
+    norms["train/grad_norm_post_clip"] = norm
+    step_size = config.optimizer.step_size(progress.done)
+    updates = jax.tree.map(lambda u: -step_size * u, updates)
+    stop = config.early_stop.observe(trainee.stop, metrics)
+    stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
+    flags = {
+        "taken": taken,
+        "failed": allowed & ~finite,
+        "error/log_ratio_nan_count": jnp.where(allowed, nan, 0),
+        "error/log_ratio_inf_count": jnp.where(allowed, inf, 0),
+        "error/nonfinite_loss": allowed & ~finite_loss,
+        "error/nonfinite_grad": allowed & ~finite_grad,
+        "error/skipped_steps": allowed & ~finite,
+    }
+    metrics |= norms | {"train/loss": loss}
+    return tree.where(taken, stepped, trainee), (flags, metrics)
+
+
+def _gradients(
+    learner: Learner,
+    params: PyTree,
+    batch: Batch,
+    order: Array,
+    key: Key,
+    progress: Progress,
+) -> tuple[PyTree, Array, Metrics, Array]:
+    """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
+    config = learner.config
+    network = config.build()
+
+    def part(order):
+        rows = gather(batch, order)
+        look = _look(learner, network, params, rows, order, key, progress)
+        (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
+            params, network, config.terms, contexts(learner, progress), rows, look
+        )
+        return grads, loss, sums, rows.weight.sum()
+
+    if config.num_microbatches == 1:
+        grads, loss, sums, weight = part(order)
+    else:
+        parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
+        grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
+        sums |= {name: parts[2][name].max(axis=0) for name in diagnostics.PEAKS}
+    total = jnp.maximum(weight, observations.TINY)
+    grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
+    means = {
+        name: value
+        if name in diagnostics.PEAKS | diagnostics.COUNTS or name.startswith("error/")
+        else value / total
+        for name, value in sums.items()
+    }
+    return grads, loss, means, weight
+
+
+def _look(
+    learner: Learner,
+    network: Network,
+    params: PyTree,
+    rows: Batch,
+    order: Array,
+    key: Key,
+    progress: Progress,
+) -> Look | None:
+    """How the adversary shows a minibatch, attacked before it is learned from."""
+    adversary = learner.config.adversary
+    if adversary is None:
+        return None
+    # Microbatches share a key, but no chunk.
+    key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
+    replay = functools.partial(forward, network, params)
+    perturbed = adversary.perturb(replay, rows, key, progress.course)
+    return lambda replay: adversary.forward(replay, rows, perturbed)
+
+
+def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:
+    """Sums of flags and means of metrics `[epochs, minibatches]`."""
+    taken = flags["taken"]
+    sums = jax.tree.map(jnp.sum, flags)
+    weight = taken.astype(jnp.float32)
+    means = {
+        name: diagnostics.average(value, weight) for name, value in metrics.items()
+    }
+    for name in diagnostics.PEAKS:
+        largest = jnp.max(metrics[name], initial=0.0, where=taken)
+        means[name] = jnp.where(taken.any(), largest, jnp.nan)
+    errors = {name: value for name, value in sums.items() if name.startswith("error/")}
+    counts = {
+        "train/n_minibatches_done": sums["taken"],
+        "train/n_epochs_completed": taken.any(axis=1).sum(),
+        "warn/empty_epoch": (~(batch.weight > 0).any()).astype(jnp.float32),
+    }
+    return Outcome(means | errors | counts, sums["taken"], sums["failed"])
