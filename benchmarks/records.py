@@ -1,7 +1,7 @@
 """What benchmarks found, as it was measured: `results/*.json`, one file for each.
 
 A table in a document is made from such a file alone, under a line that says how and on
-what it was measured; `tests/test_results.py` says that they agree.
+what it was measured; `tests/project/test_results.py` says that they agree.
 """
 
 import json

@@ -12,7 +12,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Compilations outlive the session; the repository ignores the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    cache = Path(__file__).parent.parent / ".cache" / "jax"
+    cache = Path(__file__).parents[1] / ".cache" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 KEPT = {path.stem: path for path in sorted(BENCHMARKS.glob("results/*.json"))}
 

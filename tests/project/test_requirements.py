@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\|\s*([A-Z][\w.-]*\d)\s*\|(.*)\|\s*$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "docs" / "requirements.md").read_text())
 

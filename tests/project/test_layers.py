@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "ppo_jax"
+PACKAGE = Path(__file__).parents[2] / "ppo_jax"
 
 # From low to high; a new file is placed here. Within `losses`, files may import each
 # other.

@@ -100,7 +100,7 @@ def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
     refused(done, f"{run_dir}: holds a run already; give --resume")
 
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def lasting(text):

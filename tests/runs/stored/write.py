@@ -1,6 +1,6 @@
 """Writes the stored runs: what a version leaves, for all later ones to go on with.
 
-    python tests/stored/write.py tests/stored
+    python tests/runs/stored/write.py tests/runs/stored
 
 Each is a run that was killed between its two checkpoints, and what became of one that
 was not: a digest of all that it ended with. They are written once, and kept: a version
@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 
 from runs import EXACT, command, digest
 

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT = DOCS / "hypers.md"
 document = runpy.run_path(str(DOCS / "hypers.py"))["document"]
 

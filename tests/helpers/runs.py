@@ -80,7 +80,7 @@ config = Config(env=Walk(), **SIZES)
 )
 MEMORIES = {"mlp": "", "lstm": ", memory=networks.Lstm(size=8)"}
 ENVIRONMENT = os.environ | {
-    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parent.parent / ".cache" / "jax"),
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[2] / ".cache" / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "PYTHONUNBUFFERED": "1",

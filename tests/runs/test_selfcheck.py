@@ -83,7 +83,7 @@ def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
 
 
 FORGETFUL = """
-from ppo_jax import rollout
+from ppo_jax.ppo import rollout
 
 step = rollout._step
 
@@ -100,7 +100,7 @@ rollout._step = without_reset
 )
 def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdict):
     """PROP-1.1, R-A20: as a user runs it, by the replay with faults and no other."""
-    experiments = Path(__file__).parent.parent / "experiments"
+    experiments = Path(__file__).parents[2] / "experiments"
     path = tmp_path / "experiment.py"
     path.write_text((experiments / "memory.py").read_text() + build)
     done = command("selfcheck", path, "--num-envs", 16, "--num-steps", 32)

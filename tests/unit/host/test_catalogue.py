@@ -53,7 +53,7 @@ from ppo_jax.ppo import diagnostics, learner, population, rollout
 from ppo_jax.schedules import Bounded, Progress
 from ppo_jax.state import Batch
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 NAN = math.nan
 

@@ -147,7 +147,7 @@ def lineage(run_dir):
 def lives(tmp_path_factory):
     """What ten updates ended in, and what was said, by devices and those per member."""
     home = tmp_path_factory.mktemp("lives")
-    script = Path(__file__).parent / "on_devices.py"
+    script = Path(__file__).parents[1] / "helpers" / "on_devices.py"
     found = {}
     for devices, per_member in ((1, 1), (8, 1), (8, 4)):
         file = home / f"{devices}-{per_member}.npz"
@@ -382,7 +382,7 @@ def test_a_cpu_has_a_device_for_every_core_and_threads_to_spare(
 ):
     """XLA's pool could wait for itself otherwise; what the user has set stays."""
     code = (
-        "import os; from ppo_jax import job; job.prepare(); import jax;"
+        "import os; from ppo_jax.host import distributed; distributed.prepare(); import jax;"
         "print(jax.device_count(), os.environ['NPROC'])"
     )
     names = {"cores": len(os.sched_getaffinity(0))}

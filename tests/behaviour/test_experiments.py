@@ -26,7 +26,7 @@ from ppo_jax.host import experiment, files, training
 from ppo_jax.ppo import episodes, population
 from ppo_jax.schedules import Progress
 
-FOLDER = Path(__file__).parent.parent / "experiments"
+FOLDER = Path(__file__).parents[2] / "experiments"
 PATHS = sorted(FOLDER.glob("*.py"))
 TINY = {
     "num-envs": 4,
