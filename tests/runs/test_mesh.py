@@ -382,7 +382,8 @@ def test_a_cpu_has_a_device_for_every_core_and_threads_to_spare(
 ):
     """XLA's pool could wait for itself otherwise; what the user has set stays."""
     code = (
-        "import os; from ppo_jax.host import distributed; distributed.prepare(); import jax;"
+        "import os; from ppo_jax.host.distributed import prepare; prepare();"
+        "import jax;"
         "print(jax.device_count(), os.environ['NPROC'])"
     )
     names = {"cores": len(os.sched_getaffinity(0))}
