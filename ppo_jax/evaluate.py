@@ -15,7 +15,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import command
+from ppo_jax.envs.check import traces
+from ppo_jax.host import command, distributed, files, runs, training
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo import population as populations
 
 
 @command.entrance
@@ -25,7 +28,6 @@ def main(argv: list[str] | None = None) -> int:
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
     command.require(known, "--seed", options.seed, "0 to 2³² − 1")
-    from ppo_jax.host import files
 
     if options.json:
         files.require_writable(options.json)
@@ -51,11 +53,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluate(options: Any) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
-    from ppo_jax.envs.check import traces
-    from ppo_jax.host import distributed, runs, training
-    from ppo_jax.ppo import episodes
-    from ppo_jax.ppo import population as populations
-
     distributed.prepare()
     run = runs.restore(
         options.run_dir, "ppo_jax.evaluate", options.best, options.checkpoint

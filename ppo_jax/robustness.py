@@ -17,7 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import command
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.attacks.opponents import OPPONENTS
+from ppo_jax.errors import UserError
+from ppo_jax.host import command, experiment, figures, files, runs, tables
+from ppo_jax.host.figures import Line
+from ppo_jax.ppo import episodes
 
 EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
@@ -63,9 +71,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
-    from ppo_jax.errors import UserError
-    from ppo_jax.host import experiment, files, runs
-
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:
         experiment.stored_overrides(path)
@@ -105,10 +110,6 @@ def _report(options: Any) -> None:
 
 def _learner(run: Any, asked: int | None) -> Any:
     """The member that was asked for."""
-    import jax
-
-    from ppo_jax.host import runs
-
     member = runs.choose(run, asked)
     return jax.tree.map(lambda x: x[member], run.population.runs.learner)
 
@@ -117,13 +118,6 @@ def attacked(
     learner: Any, eps: Sequence[float], num_episodes: int, deterministic: bool = True
 ) -> Figures:
     """Statistics of returns by opponent and radius; the starts are always the same."""
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    from ppo_jax.attacks.opponents import OPPONENTS
-    from ppo_jax.ppo import episodes
-
     figures, key = {}, jax.random.key(0)
     for name, opponent in OPPONENTS.items():
 
@@ -151,8 +145,6 @@ def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
     |---|---|---|
     | runs/x | PGD | 9 (7.5) |
     """
-    from ppo_jax.host import tables
-
     rows = [
         (agent, name, *(f"{x['mean']:.4g} ({x['cvar_5']:.4g})" for x in by_radius))
         for agent, figures in agents.items()
@@ -163,9 +155,6 @@ def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
 
 def _draw(agents: dict[str, Figures], eps: Sequence[float], path: Path) -> None:
     """Returns over ε: an agent per column, mean above and CVaR below."""
-    from ppo_jax.host import figures
-    from ppo_jax.host.figures import Line
-
     grid = [
         [
             (

@@ -16,8 +16,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import envs
 from ppo_jax.errors import UserError
-from ppo_jax.host import command
+from ppo_jax.host import command, distributed, experiment, script, training
+from ppo_jax.host.conclusion import conclude
+from ppo_jax.host.console import verbosity
 
 
 @command.entrance
@@ -55,10 +58,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
-    from ppo_jax.host import distributed, training
-    from ppo_jax.host.conclusion import conclude
-    from ppo_jax.host.console import verbosity
-
     _start(options)
     prepare = _old_run if options.resume else _new_run
     run_dir, config = prepare(path, options.run_dir, overrides)
@@ -72,8 +71,6 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
 
 def _start(options: Any) -> None:
     """Makes JAX ready: its devices, and the processes of the job."""
-    from ppo_jax.host import distributed
-
     distributed.prepare()
     place = (options.coordinator, options.num_processes, options.process_id)
     if options.cluster or place != (None, None, None):
@@ -85,9 +82,6 @@ def _start(options: Any) -> None:
 
 
 def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:
-    from ppo_jax import envs
-    from ppo_jax.host import distributed, experiment
-
     config = experiment.load(path, overrides)
     envs.check_types(config.env)
     created = distributed.first_only(
@@ -99,9 +93,6 @@ def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]
 def _old_run(
     path: Path, run_dir: Path | None, overrides: list[str]
 ) -> tuple[Path, Any]:
-    from ppo_jax import envs
-    from ppo_jax.host import distributed, experiment, script
-
     if run_dir is None:
         raise UserError("--resume: expected --run-dir as well")
     overrides = experiment.stored_overrides(run_dir) + overrides
