@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.host import command
+from ppo_jax.host.exits import Exit
 
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
@@ -177,7 +178,7 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
             ending = cohorts.train(batch, home, hint, verbosity(options))
             if ending == "interrupted":
                 print(hint)
-                return command.EXIT_STATUS[ending]
+                return Exit[ending.upper()]
             files.write(kept, json.dumps(scores.of_batch(home, batch, ending)))
         runs += json.loads(kept.read_text())
         rows = scores.table(runs, found, options.metric)
@@ -192,7 +193,7 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     print(f"\n{options.metric}, last evaluation\n\n{scores.markdown(rows)}")
     failed = sum(run["ending"] == "failed" for run in runs)
     print(f"{len(runs)} runs in {options.run_dir / 'results.json'}, {failed} failed")
-    return command.EXIT_STATUS["finished"]
+    return Exit.FINISHED
 
 
 def _restore(options: Any, overrides: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from ppo_jax.errors import UserError
 from ppo_jax.host import command, distributed, experiment, script, training
 from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import verbosity
+from ppo_jax.host.exits import Exit
 
 
 @command.entrance
@@ -65,7 +66,7 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     shown = verbosity(options)
     ending = training.train(config, run_dir, options.resume, hint, shown)
     if not distributed.is_first():
-        return command.EXIT_STATUS[ending]
+        return Exit[ending.upper()]
     return conclude(ending, hint, config, run_dir, shown)
 
 

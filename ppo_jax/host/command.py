@@ -13,11 +13,8 @@ import jax
 
 from ppo_jax.component import suggestion
 from ppo_jax.errors import RunError, UserError, brief, mendable
+from ppo_jax.host.exits import Exit
 
-EXIT_STATUS = {"finished": 0, "failed": 3, "interrupted": 130}
-"""By how a run ended."""
-WRONG = 2
-"""The experiment, an option or the run directory is wrong."""
 EXAMPLE = "\n\nExample:\n"
 """What a command's docstring has before its last lines."""
 
@@ -40,7 +37,7 @@ def entrance(main: Main) -> Main:
         try:
             return main(argv)
         except KeyboardInterrupt:
-            return EXIT_STATUS["interrupted"]
+            return Exit.INTERRUPTED
         except Exception as error:
             ending = told(error)
             if ending is None:
@@ -166,11 +163,11 @@ def add_verbosity_options(parser: argparse.ArgumentParser) -> None:
 def told(error: Exception) -> tuple[int, str] | None:
     """The exit status and the message of an error; None: a fault of this package."""
     if message := mendable(error):
-        return WRONG, message
+        return Exit.WRONG, message
     if isinstance(error, RunError | OSError):
-        return EXIT_STATUS["failed"], str(error)
+        return Exit.FAILED, str(error)
     if isinstance(error, jax.errors.JaxRuntimeError):
-        return EXIT_STATUS["failed"], brief(error)
+        return Exit.FAILED, brief(error)
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ppo_jax.host import command, files
 from ppo_jax.host.console import Verbosity, duration, figure
+from ppo_jax.host.exits import Exit
 from ppo_jax.host.figures import BEST, SCORE
 
 Row = dict[str, Any]
@@ -31,7 +32,7 @@ def conclude(
         print(hint)
     if ending == "failed":
         command.say(_cause(rows, config.max_failures, run_dir))
-    return command.EXIT_STATUS[ending]
+    return Exit[ending.upper()]
 
 
 def summary(ending: str, rows: Sequence[Row], run_dir: Path) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from ppo_jax.errors import RunError, UserError, mendable
+from ppo_jax.host.exits import Exit
 
 T = TypeVar("T")
 
@@ -25,8 +26,6 @@ CONNECT_SECONDS = 60
 HEARTBEAT_SECONDS = 30
 """After which a silent process counts as dead, and its job ends."""
 
-EXIT_STATUS = 5
-"""Of a process whose job has ended around it."""
 LOST = (jax.errors.JaxRuntimeError, ValueError)
 """What JAX raises where it waits for a process that has ended."""
 
@@ -155,7 +154,7 @@ def together(hint: str) -> Iterator[None]:
         cause = error.__cause__ or error
         if isinstance(cause, LOST):
             said = str(cause).splitlines()[0]
-            _leave(EXIT_STATUS, f"another process of this job has ended ({said})", hint)
+            _leave(Exit.LOST, f"another process of this job has ended ({said})", hint)
         _leave(3, str(error), hint)
 
 

@@ -6,9 +6,9 @@ import threading
 from typing import Any, Self
 
 from ppo_jax.host.console import Console
+from ppo_jax.host.exits import Exit
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-EXIT_STATUS = 130
 
 
 class Interrupt:
@@ -47,6 +47,6 @@ class Interrupt:
             if heard[0] not in SIGNALS:
                 continue
             if self.asked:
-                self._console.leave(EXIT_STATUS)
+                self._console.leave(Exit.INTERRUPTED)
             self.asked = True
             self._console.say("stopping after this phase; once more to stop at once")

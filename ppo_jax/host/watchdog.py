@@ -4,8 +4,8 @@ import threading
 from typing import Any, Self
 
 from ppo_jax.host.console import Console, duration
+from ppo_jax.host.exits import Exit
 
-EXIT_STATUS = 4
 SPREAD = 3
 """How many times as long as the longest stretch so far is still nothing to report."""
 END = 4
@@ -58,7 +58,7 @@ class Watchdog:
                 self._say(f"the run ends after {duration(END * patience)}")
             if self._silence >= END * patience:
                 self._say(f"giving up; {self._hint}")
-                return self._console.leave(EXIT_STATUS)
+                return self._console.leave(Exit.STALLED)
 
     def _say(self, consequence: str) -> None:
         self._console.say(

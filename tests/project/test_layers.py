@@ -16,6 +16,7 @@ LAYERS = (
         "envs.deferred",
         "errors",
         "host.console",
+        "host.exits",
         "host.stopwatch",
         "host.tables",
         "metrics.reductions",
