@@ -1,6 +1,6 @@
 """Environments behind one protocol, and `check` for a test of yours.
 
-`api` has the protocol, `gymnax` those of gymnax, `wrappers` change an environment,
+`env` has the protocol, `gymnax` those of gymnax, `wrappers` change an environment,
 `probes` are environments with known answers, and `faults` break one on purpose.
 """
 

@@ -603,14 +603,15 @@ INTRODUCTION = """\
 # Metrics
 
 What a run writes to `metrics.jsonl` and tensorboard, a row per phase of updates, by
-environment steps. Generated from `ppo_jax/host/catalogue.py`:
+environment steps. Generated from
+[`ppo_jax/host/catalogue.py`](../ppo_jax/host/catalogue.py):
 `python -m ppo_jax.host.catalogue > docs/metrics.md`.
 
 An update averages over its optimiser steps, and these over examples by their weight.
 *Phase* says what becomes of its updates: those where a metric is unavailable do not
 count, and if it is so in all of them, it is null in `metrics.jsonl` and missing in
 tensorboard. A metric that is in no row, such as one of a term of your own, is averaged.
-What the alerts `warn/*` mean is told in `monitoring.md`.
+What the alerts `warn/*` mean is told in [`monitoring.md`](monitoring.md).
 """
 HEADER = ("metric", "unit", "meaning", "phase", "only with", "unavailable when")
 

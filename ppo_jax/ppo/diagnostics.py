@@ -1,6 +1,6 @@
 """Metrics of a rollout and of gradients; they never steer training.
 
-What they are is told by the table in `metrics`.
+What they are is told by the table in `host.catalogue`.
 """
 
 import jax

@@ -1,6 +1,6 @@
 """How the work of one agent is shared by several devices.
 
-The layout says where environments lie (`pbt.mesh`), and the compiler follows. What was
+The layout says where environments lie (`host.mesh`), and the compiler follows. What was
 drawn from all of them in random order lies nowhere in particular until it is said.
 """
 

@@ -1,172 +1,56 @@
-"""Imports point down: a module imports only from strictly lower layers."""
+"""Imports point down, and go in no circle.
+
+`python tests/project/test_layers.py` prints the layers as the README has them.
+"""
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "ppo_jax"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "ppo_jax"
 
-# From low to high; a new file is placed here. Within `losses`, files may import each
-# other.
-LAYERS = (
-    (
-        "component.coercion",
-        "component.suggestion",
-        "envs.deferred",
-        "errors",
-        "host.console",
-        "host.exits",
-        "host.stopwatch",
-        "host.tables",
-        "metrics.reductions",
-        "sweeps.aggregate",
-        "types",
+# From high to low. An entry is a module, or a room with all of its modules that have no
+# entry of their own.
+LAYERS = {
+    "commands": (
+        "__main__",
+        "train",
+        "evaluate",
+        "sweep",
+        "replay",
+        "robustness",
+        "report",
+        "selfcheck",
+        "alerts",
     ),
-    (
-        "component.definition",
-        "host.catalogue",
-        "host.command",
-        "host.distributed",
-        "host.files",
-        "host.interrupt",
-        "host.script",
-        "host.watchdog",
-        "networks.distributions.distribution",
+    "host": ("host", "sweeps"),
+    "agents": ("config", "ppo"),
+    "objective": ("attacks", "terms"),
+    "parts": (
+        "controllers",
+        "critics",
+        "envs",
+        "metrics",
+        "networks",
+        "optimizers",
+        "pbt",
+        "ppo.diagnostics",
+        "state",
+    ),
+    "mathematics": ("losses", "normalization", "transforms", "returns", "schedules"),
+    "ground": (
+        "component",
+        "errors",
         "ppo.counting",
         "ppo.sharding",
         "tree",
+        "types",
     ),
-    (
-        "__main__",
-        "attacks.norms",
-        "component.paths",
-        "controllers.pid",
-        "controllers.smoothing",
-        "controllers.value",
-        "envs.env",
-        "host.alerts",
-        "host.logger",
-        "losses.categorical",
-        "losses.discrete",
-        "losses.lagrangian",
-        "losses.policy",
-        "losses.quantile",
-        "losses.risk",
-        "losses.robust",
-        "losses.value",
-        "networks.distributions.discrete",
-        "networks.distributions.gaussian",
-        "networks.recurrence",
-        "normalization.observations",
-        "pbt.select",
-        "pbt.space",
-        "schedules",
-        "transforms.noise",
-        "transforms.vgs",
-    ),
-    (
-        "alerts",
-        "attacks.perturbations",
-        "controllers.divergence",
-        "controllers.entropy",
-        "critics.clipping",
-        "envs.check.behaviour",
-        "envs.check.traces",
-        "envs.gymnax",
-        "envs.probes.bandits",
-        "envs.probes.episodes",
-        "host.alarms",
-        "host.checkpoint",
-        "networks.architecture",
-        "normalization.return_scale",
-        "optimizers.vgs",
-        "pbt.explore",
-        "returns",
-        "transforms.upgd",
-    ),
-    (
-        "controllers.early_stop",
-        "critics.critic",
-        "envs.check.check",
-        "envs.wrappers",
-        "networks.modules",
-        "normalization.advantages",
-        "optimizers.optimizer",
-        "state",
-    ),
-    (
-        "critics.categorical",
-        "critics.quantile",
-        "critics.scalar",
-        "envs.faults",
-        "optimizers.upgd",
-        "pbt.exploit",
-        "ppo.diagnostics",
-    ),
-    (
-        "metrics.explained",
-        "networks.network",
-        "pbt.config",
-        "ppo.snapshot",
-        "terms.term",
-    ),
-    (
-        "attacks.adversaries",
-        "attacks.opponents",
-        "terms.estimates",
-        "terms.imitation",
-        "terms.policy",
-        "terms.robust",
-        "terms.value",
-    ),
-    (
-        "ppo.rollout",
-        "terms.risk",
-    ),
-    (
-        "config",
-        "ppo.episodes",
-        "ppo.objective",
-    ),
-    (
-        "host.overrides",
-        "ppo.update",
-    ),
-    (
-        "host.experiment",
-        "ppo.learner",
-    ),
-    (
-        "ppo.population",
-        "selfcheck",
-        "sweeps.settings",
-    ),
-    (
-        "host.lineage",
-        "host.members",
-        "host.mesh",
-    ),
-    (
-        "host.figures",
-        "host.training",
-    ),
-    (
-        "host.conclusion",
-        "host.runs",
-        "report",
-        "sweeps.cohorts",
-    ),
-    (
-        "evaluate",
-        "replay",
-        "robustness",
-        "sweeps.scores",
-        "train",
-    ),
-    ("sweep",),
-)
-LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+}
+DEPTH = {entry: depth for depth, layer in enumerate(LAYERS.values()) for entry in layer}
 
 HOMES = {
     "flax.linen": "networks.modules",
@@ -179,7 +63,7 @@ HOMES = {
 
 
 def dotted(path):
-    """`ppo_jax/envs/env.py` is `envs.api`; `ppo_jax/envs/__init__.py` is `envs`."""
+    """`ppo_jax/envs/env.py` is `envs.env`; `ppo_jax/envs/__init__.py` is `envs`."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
@@ -225,33 +109,66 @@ def dependencies(module):
     return [found for name in ours for found in resolve(name)]
 
 
+def around(module):
+    """The rooms around a module, from the nearest one."""
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
+
+
+def entry_of(module):
+    """The entry by which a module has its layer."""
+    entries = [name for name in (module, *around(module)) if name in DEPTH]
+    assert entries, f"{module}: place the new file in LAYERS"
+    return entries[0]
+
+
+def table():
+    """The layers as Markdown, from high to low."""
+    lines = ["| layer | rooms and modules |", "|---|---|"]
+    for layer, entries in LAYERS.items():
+        links = " · ".join(link(entry) for entry in entries)
+        lines.append(f"| {layer} | {links} |")
+    return "\n".join(lines) + "\n"
+
+
+def link(entry):
+    path = FILES[entry].relative_to(ROOT).as_posix()
+    name = entry.replace(".", "/")
+    if entry in PACKAGES:
+        return f"[`{name}/`]({path.removesuffix('__init__.py')})"
+    return f"[`{name}`]({path})"
+
+
 def test_every_file_has_one_layer():
-    """R-E13."""
-    assert set(MODULES) <= set(LEVEL), "place the new file in LAYERS"
-    assert len(LEVEL) == sum(len(layer) for layer in LAYERS)
+    """R-E13: and every entry is the layer of some module."""
+    assert {entry_of(module) for module in MODULES} == set(DEPTH)
+    assert len(DEPTH) == sum(len(layer) for layer in LAYERS.values())
+
+
+def test_a_room_is_split_only_over_layers():
+    for entry in DEPTH:
+        for room in around(entry):
+            assert DEPTH.get(room) != DEPTH[entry], f"{entry} is in {room} anyway"
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_down(module):
     """R-D20, R-E13."""
     for other in dependencies(module):
-        if not (module.startswith("losses.") and other.startswith("losses.")):
-            assert LEVEL[other] < LEVEL[module], f"{module} imports {other}"
+        assert DEPTH[entry_of(other)] >= DEPTH[entry_of(module)], (
+            f"{module} imports {other}"
+        )
 
 
-def test_losses_import_each_other_without_a_cycle():
-    waiting = {
-        module: {other for other in dependencies(module) if other.startswith("losses.")}
-        for module in MODULES
-        if module.startswith("losses.")
-    }
-    while waiting:
-        free = [
-            module for module, others in waiting.items() if not others & set(waiting)
-        ]
-        assert free, f"a cycle among {sorted(waiting)}"
-        for module in free:
-            del waiting[module]
+def test_imports_go_in_no_circle():
+    """R-D20, R-E13: a `CycleError` shows the modules of one."""
+    graph = {module: dependencies(module) for module in MODULES}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_the_readme_has_the_layers():
+    """Rerun `python tests/project/test_layers.py` after a change."""
+    assert f"\n\n{table()}\n" in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
@@ -270,3 +187,7 @@ def test_a_heavy_dependency_is_imported_in_one_file(dependency):
     }
     home = HOMES[dependency]
     assert importers == ({home} if home in FILES else set())
+
+
+if __name__ == "__main__":
+    print(table(), end="")
