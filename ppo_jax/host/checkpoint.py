@@ -19,11 +19,8 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.errors import UserError
 from ppo_jax.host import distributed
-from ppo_jax.transforms import vgs
+from ppo_jax.transforms.statistics import is_statistics, versions
 from ppo_jax.types import PyTree
-
-VERSIONS = {vgs.ScaleByVarianceState: vgs.VERSION}
-"""States whose statistics have a meaning of their own, which may change."""
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 logging.getLogger("asyncio").addFilter(lambda x: "orbax" not in x.getMessage())
@@ -87,7 +84,7 @@ class Checkpointer:
         meta = copy.deepcopy(meta) | {
             "fitness": score,
             "leaves": _leaves(population),
-            "versions": {kind.__name__: now for kind, now in VERSIONS.items()},
+            "versions": versions(population),
         }
         self._fitness[update] = score
         try:
@@ -167,12 +164,12 @@ class Checkpointer:
         population = self._manager.restore(step, args=args)["population"]
         return _anew(population, template, stale), meta
 
-    def _stale(self, step: int, meta: dict, template: PyTree) -> tuple[type, ...]:
-        """The kinds of states in a population that another version has written."""
-        stale = []
-        for kind in _kinds(template):
-            was, now = meta.get("versions", {}).get(kind.__name__, 0), VERSIONS[kind]
-            said = f"{self._path / str(step)}: {kind.__name__} is of version {was}"
+    def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
+        """The kinds of statistics in a population that another version has written."""
+        stale = set()
+        for kind, now in versions(template).items():
+            was = meta.get("versions", {}).get(kind, 0)
+            said = f"{self._path / str(step)}: {kind} is of version {was}"
             if was > now:
                 raise CheckpointError(f"{said}, and this ppo_jax knows {now}")
             if was < now:
@@ -180,8 +177,8 @@ class Checkpointer:
                     f"{said}, and this is {now}: its statistics begin anew",
                     stacklevel=4,  # Whoever restores.
                 )
-                stale.append(kind)
-        return tuple(stale)
+                stale.add(kind)
+        return stale
 
     def _meta(self, step: int) -> dict:
         args = ocp.args.Composite(meta=ocp.args.JsonRestore())
@@ -239,19 +236,12 @@ def _leaves(tree: PyTree) -> dict[str, str]:
     }
 
 
-def _kinds(tree: PyTree) -> set[type]:
-    """Which states with a version are in a tree."""
-    kinds = tuple(VERSIONS)
-    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, kinds))
-    return {type(node) for node in nodes if isinstance(node, kinds)}
-
-
-def _anew(tree: PyTree, fresh: PyTree, kinds: tuple[type, ...]) -> PyTree:
-    """A tree with the states of some kinds taken from another."""
+def _anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
+    """A tree with statistics of some kinds taken from another."""
     return jax.tree.map(
-        lambda old, new: new if isinstance(old, kinds) else old,
+        lambda old, new: new if type(old).__name__ in kinds else old,
         *(tree, fresh),
-        is_leaf=lambda node: isinstance(node, kinds),
+        is_leaf=is_statistics,
     )
 
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.pbt.exploit import STATISTICS
 from ppo_jax.state import Learner
+from ppo_jax.transforms.statistics import is_statistics
 from ppo_jax.types import PyTree
 
 
@@ -31,9 +31,9 @@ def take(learner: Learner, opt_state: bool = False) -> Learner:
     """
     if not opt_state:
         statistics = jax.tree.map(
-            lambda node: node if isinstance(node, STATISTICS) else None,
+            lambda node: node if is_statistics(node) else None,
             learner.opt_state,
-            is_leaf=lambda node: isinstance(node, STATISTICS),
+            is_leaf=is_statistics,
         )
         learner = dataclasses.replace(learner, opt_state=statistics)
     return jax.tree.map(np.array, learner)

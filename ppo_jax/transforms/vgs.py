@@ -13,9 +13,6 @@ from ppo_jax.component import require_number
 from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Metrics, PyTree
 
-VERSION = 1
-"""Of what the statistics mean: those that an older one has saved are begun anew."""
-
 MAX_VARIANCE = 1e6
 """Where a normalised variance without a cap ends."""
 
@@ -35,6 +32,8 @@ class ScaleByVarianceState(NamedTuple):
     weight: PyTree  # One scalar per leaf: 1 − βᵗ after t finite gradients.
     mean: PyTree  # One scalar per leaf (`elementwise`: one number per element).
     variance: PyTree  # As `mean`.
+
+    VERSION = 1  # Of what they mean, see `statistics`.
 
 
 def layer_mean(gradient: Array) -> tuple[Array, Array]:

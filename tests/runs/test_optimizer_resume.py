@@ -11,8 +11,8 @@ from runs import EXPERIMENT, assert_same, command, rows, saved
 from ppo_jax.component import numbers
 from ppo_jax.host import experiment, training
 from ppo_jax.host.checkpoint import Checkpointer
-from ppo_jax.transforms import vgs
 from ppo_jax.transforms.upgd import GateByUtilityState
+from ppo_jax.transforms.vgs import ScaleByVarianceState
 
 NOISY = (
     EXPERIMENT.format(memory="")
@@ -32,6 +32,8 @@ optimizer = optimizers.AdaptiveUPGD(
 config = dataclasses.replace(config, optimizer=optimizer)
 """
 )
+
+NOW = ScaleByVarianceState.VERSION
 STEPS = 4  # Of the optimiser in an update.
 
 
@@ -67,7 +69,7 @@ def restored(run_dir):
     checkpoints = Checkpointer(run_dir)
     _, population, meta = checkpoints.restore(training.start(config))
     checkpoints.close()
-    kinds = (vgs.ScaleByVarianceState, GateByUtilityState)
+    kinds = (ScaleByVarianceState, GateByUtilityState)
     nodes = jax.tree.leaves(
         population.runs.learner.opt_state, is_leaf=lambda node: isinstance(node, kinds)
     )
@@ -80,7 +82,7 @@ def written_by(run_dir, version):
     for update in saved(run_dir):
         file = run_dir / "checkpoints" / str(update) / "meta" / "metadata"
         meta = json.loads(file.read_text())
-        assert meta["versions"] == {"ScaleByVarianceState": vgs.VERSION}
+        assert meta["versions"] == {"ScaleByVarianceState": NOW}
         meta["versions"] = {"ScaleByVarianceState": version}
         file.write_text(json.dumps(meta))
 
@@ -117,7 +119,7 @@ def test_half_a_run_and_then_the_rest(run_dir, tmp_path):
 
 def test_statistics_of_an_older_version_begin_anew(run_dir):
     """V6, modules 1.7.11: their count too, with a warning; the rest goes on."""
-    written_by(run_dir, vgs.VERSION - 1)
+    written_by(run_dir, NOW - 1)
     with pytest.warns(UserWarning, match="its statistics begin anew"):
         scaling, gate, _, _ = restored(run_dir)
     assert scaling.count == 0 and gate.count == 4 * STEPS
@@ -134,10 +136,10 @@ def test_statistics_of_an_older_version_begin_anew(run_dir):
 
 def test_statistics_of_a_newer_version_are_an_error(run_dir):
     """V6."""
-    written_by(run_dir, vgs.VERSION + 1)
+    written_by(run_dir, NOW + 1)
     done = resume(run_dir)
     assert done.returncode == 2
-    assert f"version {vgs.VERSION + 1}, and this ppo_jax knows" in done.stderr
+    assert f"version {NOW + 1}, and this ppo_jax knows" in done.stderr
     assert "Traceback" not in done.stderr
 
 
