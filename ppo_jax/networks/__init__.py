@@ -1,32 +1,33 @@
 """Networks: torsos, memories, policy heads and value heads."""
 
-from ppo_jax.networks.architecture import (
-    Activation,
-    ActorCritic,
-    Cnn,
+from ppo_jax.networks.architecture import ActorCritic
+from ppo_jax.networks.heads import (
     GaussianHead,
-    Gru,
-    Lstm,
-    Memory,
-    Mlp,
+    Head,
     SigmoidHead,
     SquashedHead,
     TanhHead,
-    Torso,
 )
+from ppo_jax.networks.layers import Activation
+from ppo_jax.networks.memories import Gru, Lstm, Memory, Recurrent
 from ppo_jax.networks.network import Network, Output, build, map_value_heads
+from ppo_jax.networks.recurrence import Cell
+from ppo_jax.networks.torsos import Cnn, Mlp, Torso
 
 __all__ = [
     "Activation",
     "ActorCritic",
+    "Cell",
     "Cnn",
     "GaussianHead",
     "Gru",
+    "Head",
     "Lstm",
     "Memory",
     "Mlp",
     "Network",
     "Output",
+    "Recurrent",
     "SigmoidHead",
     "SquashedHead",
     "TanhHead",

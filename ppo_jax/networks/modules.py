@@ -1,18 +1,19 @@
-"""The layers of a network, in flax."""
+"""What a network is, in flax."""
 
-import functools
 from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
-from ppo_jax.networks import recurrence
-from ppo_jax.networks.architecture import ActorCritic, Cnn, Memory, Torso
-from ppo_jax.networks.recurrence import State
-from ppo_jax.types import Array, Key, Params, PyTree
+from ppo_jax.errors import Misfit, kind
+from ppo_jax.networks.architecture import ActorCritic
+from ppo_jax.networks.heads import Head
+from ppo_jax.networks.layers import Layers, dense, orthogonal
+from ppo_jax.networks.memories import Memory
+from ppo_jax.networks.torsos import Torso
+from ppo_jax.types import Array, Params, PyTree
 
 
 def apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
@@ -20,97 +21,41 @@ def apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
     return module.apply({"params": params}, *inputs)
 
 
-_dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
-
-
-def _orthogonal(scale: float) -> nn.initializers.Initializer:
-    """Orthogonal matrices, one after the other under `vmap`.
-
-    On a CPU, jax 0.10's batched QR waits for threads of the pool that it occupies: a
-    few at a time stop the process for ever.
-    """
-    batched = nn.initializers.orthogonal(scale)
-
-    def init(key, shape, dtype=jnp.float32, out_sharding=None):
-        del out_sharding
-        one = jax.custom_batching.sequential_vmap(lambda k: batched(k, shape, dtype))
-        return one(key)
-
-    return init
-
-
-class _Layers(nn.Module):
-    """Dense layers with an activation after each."""
-
-    hidden: tuple[int, ...]
-    activation: str
-
-    @nn.compact
-    def __call__(self, x: Array) -> Array:
-        for size in self.hidden:
-            init = _orthogonal(2**0.5)
-            x = getattr(nn, self.activation)(_dense(size, kernel_init=init)(x))
-        return x
-
-
 class _Features(nn.Module):
-    """A torso: grids through convolutions, everything else flat, then dense layers."""
+    """What a torso makes of observations."""
 
     torso: Torso
 
     @nn.compact
     def __call__(self, obs: PyTree) -> Array:
-        leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
-        if isinstance(torso := self.torso, Cnn):
-            leaves = [_convolve(torso, x) if x.ndim == 5 else x for x in leaves]
-        flat = [x.reshape(*x.shape[:2], -1) for x in leaves]
-        return _Layers(self.torso.hidden, self.torso.activation)(
-            jnp.concatenate(flat, axis=-1)
-        )
+        x = self.torso(obs)
+        steps = jax.tree.leaves(obs)[0].shape[:2]
+        _require_features(self.torso, x, steps)
+        return x
 
 
-def _convolve(torso: Cnn, x: Array) -> Array:
-    """Convolves grids `[T, B, H, W, features]`; within a module's call."""
-    grids = tree.merge_leading(x)
-    for channels in torso.channels:
-        init = _orthogonal(2**0.5)
-        layer = nn.Conv(channels, (3, 3), padding="VALID", kernel_init=init)
-        grids = getattr(nn, torso.activation)(layer(grids))
-    return grids.reshape(*x.shape[:2], *grids.shape[1:])
-
-
-class _Recurrent(nn.Module):
-    """A recurrent layer over time."""
-
-    memory: Memory
-
-    @nn.compact
-    def __call__(self, carry, x, reset) -> tuple[State, Array]:
-        cell, size = self.memory.cell, self.memory.size
-        inputs = _dense(cell.gates * size, name="inputs")(x)
-        kernel = self.param("recurrent", _orthogonal_gates, size, cell.gates)
-        return recurrence.over_time(cell, kernel, carry, inputs, reset)
-
-
-def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:
-    """An orthogonal matrix per gate, side by side."""
-    init, keys = _orthogonal(1.0), jax.random.split(key, gates)
-    return jnp.concatenate([init(key, (size, size)) for key in keys], axis=1)
-
-
-class _Memory(nn.Module):
-    """All recurrent layers, one after the other."""
+class _Remembered(nn.Module):
+    """What a memory makes of features, over time."""
 
     memory: Memory
 
     @nn.compact
     def __call__(self, carry, x, reset):
-        after = []
-        for layer, before in enumerate(carry):
-            name = f"layer_{layer}"
-            state, x = _Recurrent(self.memory, name=name)(before, x, reset)
-            after.append(state)
-        return tuple(after), x
+        after, x = self.memory(carry, x, reset)
+        _require_features(self.memory, x, reset.shape)
+        old, new = (jax.tree.map(kind, each) for each in (carry, after))
+        if new != old:
+            name = type(self.memory).__name__
+            raise Misfit(f"{name}: expected the carry {old} as before, got {new}")
+        return after, x
+
+
+def _require_features(part: Torso | Memory, x: Array, steps: tuple[int, ...]) -> None:
+    """Raises a `Misfit` unless there are features of each step."""
+    if jnp.ndim(x) != 3 or jnp.shape(x)[:2] != steps:
+        shape = ", ".join(map(str, steps))
+        name = type(part).__name__
+        raise Misfit(f"{name}: expected features of shape [{shape}, n], got {kind(x)}")
 
 
 class _Trunk(nn.Module):
@@ -123,7 +68,7 @@ class _Trunk(nn.Module):
         x = _Features(self.architecture.torso, name="torso")(obs)
         if self.architecture.memory is None:
             return carry, x
-        return _Memory(self.architecture.memory, name="memory")(carry, x, reset)
+        return _Remembered(self.architecture.memory, name="memory")(carry, x, reset)
 
 
 class Actor(nn.Module):
@@ -135,12 +80,11 @@ class Actor(nn.Module):
     @nn.compact
     def __call__(self, carry, obs, reset):
         carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
-        sizes, is_box = _policy_sizes(self.action_space)
-        init = _orthogonal(0.01)
-        outputs = {"head": _dense(sum(sizes), kernel_init=init, name="head")(x)}
-        if is_box:
-            rho = self.param("log_std", nn.initializers.zeros, (sum(sizes),))
-            outputs["log_std"] = rho
+        size, free = _policy_sizes(self.architecture.head, self.action_space)
+        init = orthogonal(0.01)
+        outputs = {"head": dense(size, kernel_init=init, name="head")(x)}
+        if free:
+            outputs["log_std"] = self.param("log_std", nn.initializers.zeros, (free,))
         return carry, x, outputs
 
 
@@ -189,13 +133,13 @@ class _CriticHead(nn.Module):
         if self.architecture.memory is None and not self.architecture.shared:
             x = _Features(self.architecture.torso, name="torso")(x)
         hidden = self.architecture.critic_hidden
-        x = _Layers(hidden, self.architecture.torso.activation, name="layers")(x)
-        init = _orthogonal(1.0)
-        return _dense(self.num_outputs, kernel_init=init, name="head")(x)
+        x = Layers(hidden, self.architecture.torso.activation, name="layers")(x)
+        init = orthogonal(1.0)
+        return dense(self.num_outputs, kernel_init=init, name="head")(x)
 
 
-def _policy_sizes(space: ActionSpace) -> tuple[tuple[int, ...], bool]:
-    """Numbers per component of an action, and whether actions are real."""
+def _policy_sizes(head: Head, space: ActionSpace) -> tuple[int, int]:
+    """How many numbers a policy is made of: of an observation, and of none."""
     if isinstance(space, Box):
-        return (1,) * len(space.low), True
-    return ((space.n,) if isinstance(space, Discrete) else space.nvec), False
+        return head.num_outputs(space), head.num_free(space)
+    return (space.n if isinstance(space, Discrete) else sum(space.nvec)), 0

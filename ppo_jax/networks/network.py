@@ -14,13 +14,8 @@ import jax.numpy as jnp
 from ppo_jax.critics import Critic, ValueDist
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.networks import distributions, modules
-from ppo_jax.networks.architecture import (
-    ActorCritic,
-    GaussianHead,
-    Memory,
-    SquashedHead,
-    TanhHead,
-)
+from ppo_jax.networks.architecture import ActorCritic
+from ppo_jax.networks.heads import Head
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
@@ -70,7 +65,7 @@ def build(
         memory = architecture.memory
         if memory is None:
             return ()
-        one = _zero_carry(memory, num_envs)
+        one = memory.initial_carry(num_envs)
         return {"actor": one, "critic": () if architecture.shared else one}
 
     def init(key: Key) -> Params:
@@ -119,13 +114,8 @@ def map_value_heads(
 _NO_CARRY: dict[str, Carry] = {"actor": (), "critic": ()}
 
 
-def _zero_carry(memory: Memory, num_envs: int) -> Carry:
-    one = (jnp.zeros((num_envs, memory.size)),) * memory.cell.states
-    return (one,) * memory.layers
-
-
 def _policy(
-    head: GaussianHead | SquashedHead,
+    head: Head,
     space: ActionSpace,
     outputs: PyTree,
     mask: Array | None,
@@ -133,22 +123,10 @@ def _policy(
     """The distribution that an actor's outputs stand for."""
     x = outputs["head"]
     if isinstance(space, Box):
-        return _gaussian(head, space, x, outputs["log_std"])
+        return head.policy(x, outputs.get("log_std", jnp.zeros(0)), space)
     if mask is not None:
         x = distributions.mask_logits(x, mask)
     if isinstance(space, Discrete):
         return distributions.Categorical(x)
     ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
     return distributions.MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))
-
-
-def _gaussian(
-    head: GaussianHead | SquashedHead, space: Box, loc: Array, rho: Array
-) -> distributions.Distribution:
-    if isinstance(head, SquashedHead):
-        scale = head.min_std + (head.max_std - head.min_std) * jax.nn.sigmoid(rho)
-        tanh = isinstance(head, TanhHead)
-        kind = distributions.TanhGaussian if tanh else distributions.SigmoidGaussian
-    else:
-        scale, kind = head.init_std * jnp.exp(rho), distributions.DiagGaussian
-    return kind(loc, jnp.broadcast_to(scale, loc.shape), space.low, space.high)

@@ -91,13 +91,17 @@ SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
 
 
 def part(kind, body):
-    """An experiment with a term or a critic of its own."""
-    mine = "critic=Mine()"
-    if kind == "terms.Term":
-        mine = "terms=(terms.Surrogate(), Mine())"
+    """An experiment with a part of its own."""
+    mine = {
+        "critics.Scalar": "critic=Mine()",
+        "networks.Head": "env='Pendulum-v1', network=networks.ActorCritic(head=Mine())",
+        "networks.Memory": "network=networks.ActorCritic(memory=Mine())",
+        "networks.Torso": "network=networks.ActorCritic(torso=Mine())",
+        "terms.Term": "terms=(terms.Surrogate(), Mine())",
+    }[kind]
     return (
         f"{WALK}\n\n@component\nclass Mine({kind}):\n    {body}\n\n\n"
-        f"config = Config(env=Walk(), {mine}, **SIZES)\n"
+        f"config = Config(**SIZES | dict(env=Walk()) | dict({mine}))\n"
     )
 
 

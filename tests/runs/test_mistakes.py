@@ -18,18 +18,13 @@ BEGINNING = (
     EXPERIMENT.format(memory="")
     + """
 import dataclasses
+import flax.linen as nn
 import numpy as np
 from ppo_jax import PBT, LogUniform, Uniform, adversaries, attacks, critics, envs
 from ppo_jax import optimizers, pbt, terms
 from ppo_jax.component import component
 
-@component
-class OwnTorso(networks.Mlp):
-    def __call__(self, obs):
-        return obs["seen"]
-
-@component
-class OwnHead(networks.SquashedHead):
+class Features(nn.Module):
     pass
 
 def changed(**fields):
@@ -50,7 +45,7 @@ def constrained(quantity, critic, count=1):
 
 """
 )
-HEADS = ["ActorCritic.head", "GaussianHead", "SigmoidHead", "TanhHead"]
+HEADS = ["GaussianHead", "SigmoidHead", "TanhHead"]
 WRITTEN = {
     # No config.
     "dict(num_envs=4)": ["expected a Config named `config`, got a dict"],
@@ -94,19 +89,16 @@ WRITTEN = {
     ],
     "changed(network=networks.Mlp())": ["Config.network: expected ActorCritic, got Ml"],
     "acting(memory='lstm')": ["ActorCritic.memory: expected ", "Memory", "got 'lstm'"],
-    "acting(head=networks.Categorical())": HEADS[1:],
-    "acting(head=networks.SquashedHead())": HEADS,
-    "acting(head=OwnHead())": HEADS[:1],
+    "acting(torso=Features())": ["ActorCritic.torso: expected Torso, got Features("],
+    "acting(memory=networks.Recurrent())": ["Recurrent.cell: expected a Cell"],
+    "acting(head=networks.Mlp())": ["ActorCritic.head: expected Head, got Mlp("],
+    "acting(head=networks.Categorical())": HEADS,
     "changed(adversary=attacks.Pgd(0.1))": ["Config.adversary: expected ", "Adversary"],
     "seen_by(networks.Cnn(channels=(8,) * 6), 'Breakout-MinAtar')": [
         "Cnn.channels: expected at most 4 layers for grids of 10×10",
         "got (8, 8, 8, 8, 8, 8)",
     ],
     "seen_by(networks.Cnn(), 'CartPole-v1')": ["[H, W, features], got [(4,)]"],
-    "seen_by(OwnTorso(), 'CartPole-v1')": [
-        "ActorCritic.torso: expected Mlp or Cnn itself",
-        "OwnTorso",
-    ],
     "constrained(terms.Returns(), critics.Scalar())": [
         "Config.critic: expected a Quantile"
     ],
@@ -242,6 +234,25 @@ PARTS = {
         "def loss(self, outputs, target): return (outputs[..., 0] - target).mean()",
     ): [
         "Mine.loss: expected the shape (1, 16), a number per prediction, got float32[]"
+    ],
+    ("networks.Torso", "width: int = 4"): [
+        "Mine.__call__: missing; every Torso needs one of its own"
+    ],
+    ("networks.Torso", "def __call__(self, obs): return obs.mean()"): [
+        "Mine: expected features of shape [1, 1, n], got float32[]"
+    ],
+    ("networks.Head", "width: int = 4"): [
+        "Mine.policy: missing; every Head needs one of its own"
+    ],
+    ("networks.Memory", "width: int = 4"): [
+        "Mine.initial_carry: missing; every Memory needs one of its own"
+    ],
+    (
+        "networks.Memory",
+        "def initial_carry(self, num_envs): return (jnp.zeros((num_envs, 2)),)\n"
+        "    def __call__(self, carry, x, reset): return carry * 2, x",
+    ): [
+        "Mine: expected the carry ('float32[1, 2]',) as before, got ('float32[1, 2]', "
     ],
 }
 NO_RUN = ": no run to be found there\n"

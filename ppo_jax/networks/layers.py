@@ -1,0 +1,64 @@
+"""Layers that torsos, memories and heads are made of, in flax.
+
+They are made where they are used, within the call of a module.
+"""
+
+import functools
+from typing import Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import require
+from ppo_jax.types import Array
+
+Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
+
+dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
+
+
+def orthogonal(scale: float) -> nn.initializers.Initializer:
+    """Orthogonal matrices, one after the other under `vmap`.
+
+    On a CPU, jax 0.10's batched QR waits for threads of the pool that it occupies: a
+    few at a time stop the process for ever.
+    """
+    batched = nn.initializers.orthogonal(scale)
+
+    def init(key, shape, dtype=jnp.float32, out_sharding=None):
+        del out_sharding
+        one = jax.custom_batching.sequential_vmap(lambda k: batched(k, shape, dtype))
+        return one(key)
+
+    return init
+
+
+class Layers(nn.Module):
+    """Dense layers with an activation after each."""
+
+    hidden: tuple[int, ...]
+    activation: str
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        for size in self.hidden:
+            init = orthogonal(2**0.5)
+            x = getattr(nn, self.activation)(dense(size, kernel_init=init)(x))
+        return x
+
+
+def convolved(x: Array, channels: tuple[int, ...], activation: str) -> Array:
+    """Grids `[T, B, H, W, features]` after 3×3 convolutions."""
+    grids = tree.merge_leading(x)
+    for count in channels:
+        init = orthogonal(2**0.5)
+        layer = nn.Conv(count, (3, 3), padding="VALID", kernel_init=init)
+        grids = getattr(nn, activation)(layer(grids))
+    return grids.reshape(*x.shape[:2], *grids.shape[1:])
+
+
+def require_sizes(name: str, sizes: tuple[int, ...]) -> None:
+    """Raises a `ValueError` for a layer without units."""
+    require(all(size >= 1 for size in sizes), name, sizes, "sizes of at least 1")

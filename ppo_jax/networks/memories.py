@@ -1,0 +1,113 @@
+"""Memories: what comes between the torso and the heads, and lasts for an episode."""
+
+from typing import ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require
+from ppo_jax.errors import missing
+from ppo_jax.networks import recurrence
+from ppo_jax.networks.layers import dense, orthogonal, require_sizes
+from ppo_jax.networks.recurrence import Cell, State
+from ppo_jax.types import Array, Carry, Key
+
+
+@component
+class Memory:
+    """Turns features into features that know of those before.
+
+    One of your own is a `Recurrent` with another cell, or says in flax how it goes on
+    over time.
+    """
+
+    def initial_carry(self, num_envs: int) -> Carry:
+        """What it knows of nothing: a tuple of layers, leaves `[B, n]` of zeros."""
+        raise missing(self, "initial_carry")
+
+    def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
+        """The carry after the last step, and features `[T, B, n]`.
+
+        Args:
+            carry: The carry before the first step.
+            x: Features `[T, B, n]`.
+            reset: Where an episode begins, bool `[T, B]`: the carry is to be zero
+                there, before the step.
+        """
+        raise missing(self, "__call__")
+
+
+@component
+class Recurrent(Memory):
+    """Recurrent layers, one after the other.
+
+    Attributes:
+        size: Units of a layer.
+        layers: How many there are.
+
+    >>> @component
+    ... class Fading(Recurrent):
+    ...     cell = Cell(
+    ...         lambda carry, x, recurrent: (0.9 * carry[0] + jnp.tanh(x + recurrent),),
+    ...         gates=1,
+    ...         states=1,
+    ...     )
+    """
+
+    size: int = 64
+    layers: int = 1
+    cell: ClassVar[Cell]
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a memory without units, or without a kind."""
+        name = type(self).__name__
+        known = hasattr(type(self), "cell")
+        require(known, f"{name}.cell", None, "a Cell, which a subclass has")
+        require_sizes(f"{name}.size", (self.size,))
+        require_sizes(f"{name}.layers", (self.layers,))
+
+    def initial_carry(self, num_envs: int) -> Carry:
+        one = (jnp.zeros((num_envs, self.size)),) * self.cell.states
+        return (one,) * self.layers
+
+    def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
+        after = []
+        for layer, before in enumerate(carry):
+            units = _Units(self.cell, self.size, name=f"layer_{layer}")
+            state, x = units(before, x, reset)
+            after.append(state)
+        return tuple(after), x
+
+
+@component
+class Lstm(Recurrent):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
+
+    cell = recurrence.LSTM
+
+
+@component
+class Gru(Recurrent):
+    """Gated recurrent units (Cho et al., 2014)."""
+
+    cell = recurrence.GRU
+
+
+class _Units(nn.Module):
+    """A recurrent layer over time."""
+
+    cell: Cell
+    size: int
+
+    @nn.compact
+    def __call__(self, carry, x, reset) -> tuple[State, Array]:
+        inputs = dense(self.cell.gates * self.size, name="inputs")(x)
+        kernel = self.param("recurrent", _orthogonal_gates, self.size, self.cell.gates)
+        return recurrence.over_time(self.cell, kernel, carry, inputs, reset)
+
+
+def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:
+    """An orthogonal matrix per gate, side by side."""
+    init, keys = orthogonal(1.0), jax.random.split(key, gates)
+    return jnp.concatenate([init(key, (size, size)) for key in keys], axis=1)

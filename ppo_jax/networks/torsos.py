@@ -1,0 +1,90 @@
+"""Torsos: from observations to features."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require
+from ppo_jax.errors import missing
+from ppo_jax.networks.layers import Activation, Layers, convolved, require_sizes
+from ppo_jax.types import Array, PyTree
+
+
+@component
+class Torso:
+    """Turns observations into features.
+
+    One of your own says how in flax, whose layers it makes as it goes.
+
+    Attributes:
+        activation: Between layers; those of `critic_hidden` have it too.
+
+    >>> import flax.linen as nn
+    >>> @component
+    ... class Leaky(Torso):
+    ...     slope: float = 0.1
+    ...
+    ...     def __call__(self, obs):
+    ...         return nn.leaky_relu(nn.Dense(8)(obs), self.slope)
+    """
+
+    activation: Activation = dataclasses.field(default="tanh", kw_only=True)
+
+    def require_fit(self, obs_spec: PyTree) -> None:
+        """Raises a `ValueError` for observations of which nothing would be seen."""
+
+    def __call__(self, obs: PyTree) -> Array:
+        """Features `[T, B, n]` of observations `[T, B, ...]`."""
+        raise missing(self, "__call__")
+
+
+@component
+class Mlp(Torso):
+    """Dense layers over the flattened observation."""
+
+    hidden: tuple[int, ...] = (64, 64)
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a layer without units."""
+        require_sizes(f"{type(self).__name__}.hidden", self.hidden)
+
+    def __call__(self, obs: PyTree) -> Array:
+        leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
+        flat = [x.reshape(*x.shape[:2], -1) for x in leaves]
+        # The name is part of what parameters are drawn from.
+        layers = Layers(self.hidden, self.activation, name="_Layers_0")
+        return layers(jnp.concatenate(flat, axis=-1))
+
+
+@component
+class Cnn(Mlp):
+    """3×3 convolutions over grids `[H, W, features]`, then dense layers."""
+
+    hidden: tuple[int, ...] = (128,)
+    channels: tuple[int, ...] = (16,)
+    activation: Activation = dataclasses.field(default="relu", kw_only=True)
+
+    def validate(self) -> None:
+        super().validate()
+        require_sizes("Cnn.channels", self.channels)
+
+    def require_fit(self, obs_spec: PyTree) -> None:
+        shapes = [x.shape for x in jax.tree.leaves(obs_spec)]
+        grids = [shape for shape in shapes if len(shape) == 3]
+        expected = "observations with grids [H, W, features]"
+        require(bool(grids), "Cnn", shapes, expected)
+        for height, width, _ in grids:
+            most = (min(height, width) - 1) // 2
+            expected = (
+                f"at most {most} layers for grids of {height}×{width}, each of which "
+                "takes 2 off height and width"
+            )
+            require(len(self.channels) <= most, "Cnn.channels", self.channels, expected)
+
+    def __call__(self, obs: PyTree) -> Array:
+        leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
+        return super().__call__([self._seen(x) if x.ndim == 5 else x for x in leaves])
+
+    def _seen(self, grids: Array) -> Array:
+        return convolved(grids, self.channels, self.activation)
