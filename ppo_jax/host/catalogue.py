@@ -4,7 +4,6 @@
 """
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,25 +21,8 @@ from ppo_jax.metrics.reductions import (
     STEPS_WITH,
     SUM,
     VANISHING,
-    Reduction,
+    Metric,
 )
-
-
-class Metric(NamedTuple):
-    """A row: what a metric is."""
-
-    name: str
-    """With a `*` for what varies: a group, a layer, a critic."""
-    unit: str
-    meaning: str
-    reduction: Reduction = MEAN
-    sources: tuple[str, ...] = ()
-    """What it is computed from; by default, from what has its name."""
-    needs: str = ""
-    """What an experiment needs to have it; nothing: every run has it."""
-    null: str = ""
-    """When it is unavailable, NaN or null; nothing: never."""
-
 
 NO_STEP = "no optimiser step was taken"
 NO_WEIGHT = "no step of the rollout has weight"
@@ -570,30 +552,33 @@ def match(pattern: str, name: str) -> str | None:
     return name[len(head) : len(name) - len(tail)]
 
 
-def row_of(name: str) -> Metric | None:
+def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
     """The row of a metric, if it has one."""
-    return next((row for row in METRICS if match(row.name, name) is not None), None)
+    return next((row for row in rows if match(row.name, name) is not None), None)
 
 
-def summarize(history: dict[str, np.ndarray]) -> dict[str, float]:
+def summarize(
+    history: dict[str, np.ndarray], own: tuple[Metric, ...] = ()
+) -> dict[str, float]:
     """What a phase says, a number per metric.
 
     Args:
         history: What every update of the phase said, `[n]` each.
+        own: Rows that the experiment adds to the table.
 
     Returns:
-        The metrics of the table that follow from it. What the table does not know, such
-        as a metric of a term of your own, is averaged.
+        The metrics of all rows that follow from it. What is in no row is averaged.
     """
-    used = {source for row in METRICS for source in row.sources}
+    rows = METRICS + own
+    used = {source for row in rows for source in row.sources}
     said = {}
     for name, values in history.items():
-        row = row_of(name)
+        row = row_of(name, rows)
         if row is not None:
             said[name] = row.reduction.of(values)
         elif name not in used:
             said[name] = MEAN.of(values)
-    for row in METRICS:
+    for row in rows:
         if row.sources and history.keys() >= set(row.sources):
             said[row.name] = row.reduction.of(*(history[name] for name in row.sources))
     return said
@@ -610,7 +595,8 @@ environment steps. Generated from
 An update averages over its optimiser steps, and these over examples by their weight.
 *Phase* says what becomes of its updates: those where a metric is unavailable do not
 count, and if it is so in all of them, it is null in `metrics.jsonl` and missing in
-tensorboard. A metric that is in no row, such as one of a term of your own, is averaged.
+tensorboard. A part of your own says in `says` what its metrics are, in rows such as
+these ([`Metric`](../ppo_jax/metrics/reductions.py)); what is in no row is averaged.
 What the alerts `warn/*` mean is told in [`monitoring.md`](monitoring.md).
 """
 HEADER = ("metric", "unit", "meaning", "phase", "only with", "unavailable when")

@@ -6,6 +6,7 @@ resumed by itself.
 """
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import json
@@ -212,6 +213,8 @@ def _shown(value: Any) -> str:
     """A value as text that is the same in every process."""
     if inspect.isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, functools.partial):
+        return f"partial{(_shown(value.func), value.args, value.keywords)}"
     return repr(value)
 
 

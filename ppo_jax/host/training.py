@@ -29,6 +29,7 @@ from ppo_jax.host.members import (
 from ppo_jax.host.mesh import Layout, on_one_device, spread
 from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
+from ppo_jax.metrics.own import rows_of
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
@@ -237,8 +238,9 @@ def _phase(
         jax.block_until_ready(history)
     history = layout.fetch(history)
     steps, size = config.steps_per_update, population.fitness.size
+    own = rows_of(config)
     members = [
-        summarize({k: v[: until - done, member] for k, v in history.items()})
+        summarize({k: v[: until - done, member] for k, v in history.items()}, own)
         for member in range(size)
     ]
     speed = {

@@ -1,4 +1,4 @@
-"""What a phase of updates says of a metric: one number of those of its updates."""
+"""What a metric is, and what a phase says of it: one number of its updates'."""
 
 import math
 from collections.abc import Callable
@@ -77,3 +77,19 @@ SHORTFALL = Reduction("mean shortfall", _shortfall)
 PRODUCT = Reduction("sum over steps", _product)
 STEPS_WITH = Reduction("steps with any", _steps_with)
 HOST = Reduction("once", _mean)
+
+
+class Metric(NamedTuple):
+    """A row: what a metric is."""
+
+    name: str
+    """With a `*` for what varies: a group, a layer, a critic."""
+    unit: str
+    meaning: str
+    reduction: Reduction = MEAN
+    sources: tuple[str, ...] = ()
+    """What it is computed from; by default, from what has its name."""
+    needs: str = ""
+    """What an experiment needs to have it; nothing: every run has it."""
+    null: str = ""
+    """When it is unavailable, NaN or null; nothing: never."""

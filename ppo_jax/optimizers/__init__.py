@@ -1,6 +1,13 @@
 """Optimisers as components, so that all their numbers may be traced."""
 
-from ppo_jax.optimizers.optimizer import Adam, AdamW, Decayed, Optimizer, Sgd
+from ppo_jax.optimizers.optimizer import (
+    Adam,
+    AdamW,
+    Decayed,
+    Optax,
+    Optimizer,
+    Sgd,
+)
 from ppo_jax.optimizers.upgd import UPGD, UPGDW, AdaptiveUPGD, Gated
 from ppo_jax.optimizers.vgs import VGS
 
@@ -13,6 +20,7 @@ __all__ = [
     "AdaptiveUPGD",
     "Decayed",
     "Gated",
+    "Optax",
     "Optimizer",
     "Sgd",
 ]

@@ -8,6 +8,9 @@ The bases of an optimiser name the links of its direction from the last to the f
 `UPGDW(Decayed, Gated, Adam)` decays what is gated of Adam's direction.
 """
 
+import dataclasses
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -18,10 +21,16 @@ from ppo_jax.schedules import Linear, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
+Make = Callable[[float], optax.GradientTransformation]
+"""From a learning rate to an optimiser, as those of optax are made."""
+
 
 @component
 class Optimizer:
     """A chain of gradient transformations and its learning rate.
+
+    One of your own has a `direction` of its own; its fields that are floats may be
+    searched.
 
     Attributes:
         learning_rate: Step size at a schedule of 1, ≥ 0.
@@ -120,6 +129,30 @@ class Adam(Optimizer):
 @component
 class Sgd(Optimizer):
     """Stochastic gradient descent."""
+
+
+@component
+class Optax(Optimizer):
+    """Any optimiser of optax; only numbers of `Optimizer` itself can be searched.
+
+    Attributes:
+        make: What makes it, such as `optax.lion`, a lambda or a `functools.partial`.
+
+    >>> optimizer = Optax(make=lambda rate: optax.lion(rate, b1=0.95))
+    >>> updates, _, _ = optimizer.update(
+    ...     jnp.array([3.0, -0.1]),
+    ...     optimizer.transformation().init(jnp.zeros(2)),
+    ...     jnp.zeros(2),
+    ...     jax.random.key(0),
+    ... )
+    >>> updates.tolist()  # Still to be multiplied by −learning rate.
+    [1.0, -1.0]
+    """
+
+    make: Make = dataclasses.field(kw_only=True)
+
+    def direction(self) -> optax.GradientTransformation:
+        return optax.chain(self.make(1.0), optax.scale(-1.0))
 
 
 @component

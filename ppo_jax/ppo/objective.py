@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.attacks.adversaries import Replay
+from ppo_jax.metrics import LARGEST
 from ppo_jax.networks import Network
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
@@ -65,8 +66,9 @@ def objective(
         loss, metrics = said_by(term, out, batch, context)
         total += _weighted_sum(loss, batch.weight)
         said |= metrics
+    largest = peaks(terms, said)
     sums = {
-        name: (_largest if name in diagnostics.PEAKS else _weighted_sum)(
+        name: (_largest if name in largest else _weighted_sum)(
             jax.lax.stop_gradient(metric), batch.weight
         )
         for name, metric in said.items()
@@ -77,6 +79,13 @@ def objective(
         sums["sa_ppo/num_adversarial"] = jnp.sum(active & out.attacked.mask)
         sums["sa_ppo/num_clean"] = jnp.sum(active & ~out.attacked.mask)
     return total, sums
+
+
+def peaks(terms: tuple[Term, ...], said: Metrics) -> list[str]:
+    """Of which metrics the largest of examples and optimiser steps counts."""
+    rows = (row for term in terms for row in term.says)
+    own = {row.name for row in rows if row.reduction is LARGEST}
+    return [name for name in said if name in diagnostics.PEAKS | own]
 
 
 def _policy(
@@ -94,4 +103,4 @@ def _weighted_sum(x: Array, weight: Array) -> Array:
 
 
 def _largest(x: Array, weight: Array) -> Array:
-    return jnp.max(jnp.where(weight > 0, x, 0.0))
+    return jnp.max(jnp.where(weight > 0, x, -jnp.inf))

@@ -12,10 +12,10 @@ from ppo_jax import tree
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import diagnostics, rollout, sharding
-from ppo_jax.ppo.objective import Look, forward, objective
+from ppo_jax.ppo.objective import Look, forward, objective, peaks
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
-from ppo_jax.terms import Context
+from ppo_jax.terms import Context, Term
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 ATTACK = 2**32 - 1
@@ -71,7 +71,7 @@ def update(
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
-    outcome = _outcome(batch, flags, metrics)
+    outcome = _outcome(config.terms, batch, flags, metrics)
     said = config.early_stop.metrics(learner.stop_memory, trainee.stop, outcome.metrics)
     outcome.metrics.update(said)
     learner = dataclasses.replace(
@@ -164,13 +164,13 @@ def _gradients(
     else:
         parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
         grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
-        sums |= {name: parts[2][name].max(axis=0) for name in diagnostics.PEAKS}
+        largest = peaks(config.terms, sums)
+        sums |= {name: parts[2][name].max(axis=0) for name in largest}
     total = jnp.maximum(weight, observations.TINY)
     grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
+    apart = {*peaks(config.terms, sums), *diagnostics.COUNTS}
     means = {
-        name: value
-        if name in diagnostics.PEAKS | diagnostics.COUNTS or name.startswith("error/")
-        else value / total
+        name: value if name in apart or name.startswith("error/") else value / total
         for name, value in sums.items()
     }
     return grads, loss, means, weight
@@ -196,7 +196,9 @@ def _look(
     return lambda replay: adversary.forward(replay, rows, perturbed)
 
 
-def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:
+def _outcome(
+    terms: tuple[Term, ...], batch: Batch, flags: Metrics, metrics: Metrics
+) -> Outcome:
     """Sums of flags and means of metrics `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(jnp.sum, flags)
@@ -204,8 +206,8 @@ def _outcome(batch: Batch, flags: Metrics, metrics: Metrics) -> Outcome:
     means = {
         name: diagnostics.average(value, weight) for name, value in metrics.items()
     }
-    for name in diagnostics.PEAKS:
-        largest = jnp.max(metrics[name], initial=0.0, where=taken)
+    for name in peaks(terms, metrics):
+        largest = jnp.max(metrics[name], initial=-jnp.inf, where=taken)
         means[name] = jnp.where(taken.any(), largest, jnp.nan)
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}
     counts = {

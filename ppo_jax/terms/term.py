@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
 from ppo_jax.errors import Misfit, kind, missing, require_shape
+from ppo_jax.metrics.reductions import Metric
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
@@ -93,6 +94,9 @@ class Term:
 
     guides: ClassVar[bool] = True
     """Whether it says what the policy should do, not only how, or what it is worth."""
+    says: ClassVar[tuple[Metric, ...]] = ()
+    """Rows of its own metrics: one of `LARGEST` is that of examples and steps too; of
+    all others an update says the mean, and a row what becomes of it over a phase."""
 
     def check(self, config: Any) -> None:
         """Checks that it fits an experiment; called when one is constructed.

@@ -1,0 +1,16 @@
+"""What metrics are that parts of an experiment bring along."""
+
+from typing import Any
+
+from ppo_jax.component.definition import descendants
+from ppo_jax.metrics.reductions import Metric
+
+
+def rows_of(experiment: Any) -> tuple[Metric, ...]:
+    """The rows in `says` of all parts of an experiment, each once."""
+    parts = descendants({"": experiment}).values()
+    return tuple(dict.fromkeys(row for part in parts for row in _said_by(part)))
+
+
+def _said_by(part: Any) -> tuple[Metric, ...]:
+    return getattr(type(part), "says", ())
