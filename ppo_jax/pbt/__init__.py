@@ -1,15 +1,23 @@
 """Population-based training."""
 
-from ppo_jax.pbt.config import PBT, Maximize, Minimize
-from ppo_jax.pbt.exploit import Copy, Reinitialize
+from ppo_jax.pbt.config import PBT, Fitness, Maximize, Minimize
+from ppo_jax.pbt.exploit import Copy, Reinitialize, Strategy
 from ppo_jax.pbt.explore import (
     Copiers,
     Everyone,
+    Explorer,
+    Movers,
     Perturb,
     PerturbOrResample,
     Resample,
 )
-from ppo_jax.pbt.select import BinaryTournament, Readiness, Truncation
+from ppo_jax.pbt.select import (
+    BinaryTournament,
+    Readiness,
+    Selection,
+    Selector,
+    Truncation,
+)
 
 __all__ = [
     "PBT",
@@ -17,12 +25,18 @@ __all__ = [
     "Copiers",
     "Copy",
     "Everyone",
+    "Explorer",
+    "Fitness",
     "Maximize",
     "Minimize",
+    "Movers",
     "Perturb",
     "PerturbOrResample",
     "Readiness",
     "Reinitialize",
     "Resample",
+    "Selection",
+    "Selector",
+    "Strategy",
     "Truncation",
 ]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.experiment import describe
-from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Sgd
+from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Constant, Progress
 from ppo_jax.transforms.noise import fixed, gradient_norm, relative
@@ -138,6 +139,23 @@ def test_adamw_is_that_of_optax():
     )
 
 
+@pytest.mark.parametrize("make", [optax.lion, partial(optax.adamw, weight_decay=0.1)])
+def test_an_optimizer_of_optax_steps_as_optax_says(make):
+    """With the rate that it was given here, half of which the schedule leaves."""
+    ours = Optax(learning_rate=0.2, max_grad_norm=None, make=make)
+    theirs, before = make(0.1), PARAMS
+    for_ours, for_theirs = ours.transformation().init(PARAMS), theirs.init(PARAMS)
+    after = PARAMS
+    for t in range(4):
+        g = jax.tree.map(lambda w, t=t: 9 * jnp.cos(w + t), PARAMS)
+        updates, for_theirs = theirs.update(g, for_theirs, after)
+        after = optax.apply_updates(after, updates)
+        updates, for_ours, _ = ours.update(g, for_ours, before, KEY)
+        rate = ours.step_size(jnp.array(0.5))
+        before = jax.tree.map(lambda p, u, rate=rate: p - rate * u, before, updates)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), before, after)
+
+
 @pytest.mark.parametrize("kind", GATED)
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_noise_is_relative_behind_vgs(kind, alpha):
@@ -209,6 +227,10 @@ def test_functions_of_an_optimizer_are_described_by_name():
     described = describe(config)
     assert described["optimizer.normalize"]["value"].endswith("upgd.min_max")
     assert described["optimizer.vgs.statistic"]["value"].endswith("vgs.layer_mean")
+    lion = Optax(make=partial(optax.lion, b1=0.95))
+    described = describe(dataclasses.replace(config, optimizer=lion))
+    value = described["optimizer.make"]["value"]
+    assert "lion" in value and "'b1': 0.95" in value and " at 0x" not in value
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""A package of a user: a part of every kind."""

@@ -1,0 +1,143 @@
+"""What a user adds beside an experiment needs no special place in this package.
+
+`outside/toys` is a user's package; what it holds trains, is tuned, saved, resumed and
+evaluated by the commands as if it were of this one.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from runs import assert_same, command, rows, saved
+
+TOYS = Path(__file__).parent / "outside" / "toys"
+LENGTH, STEPS = 4, 4 * 8
+MINE = """
+import functools
+
+import optax
+from toys import learning, others, parts, worlds
+
+from ppo_jax import PBT, Config, LogUniform, Uniform
+from ppo_jax import networks, opponents, optimizers, pbt, terms
+
+SIZES = dict(
+    env=worlds.Aim(),
+    num_envs=4,
+    num_steps=8,
+    num_minibatches=2,
+    num_microbatches=2,
+    num_epochs=2,
+    chunk_length=4,
+    total_timesteps=32 * 12,
+    phase_updates=2,
+    eval_phases=1,
+    eval_episodes=4,
+    standardization=learning.Ranks(),
+    critic=learning.Huber(delta=0.5),
+    terms=(terms.Surrogate(), terms.Value(), learning.Near()),
+    obs_clip=10.0,
+    opponent=opponents.Opponent(others.Upwards(), others.far_away, share=0.5),
+)
+"""
+SINGLE = """
+config = Config(
+    network=networks.ActorCritic(parts.Leaky(), parts.Trace(), parts.Doubtful()),
+    optimizer=optimizers.Optax(make=functools.partial(optax.lion, b1=0.95)),
+    **SIZES,
+)
+"""
+POPULATION = """
+config = Config(
+    network=networks.ActorCritic(parts.Leaky(), parts.Minimal(size=4)),
+    optimizer=learning.Signs(learning_rate=1e-3),
+    pbt=PBT(
+        {
+            "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+            "optimizer.decay": Uniform(0.5, 0.99),
+            "network.torso.slope": Uniform(0.0, 0.5),
+            "critic.delta": Uniform(0.1, 2.0),
+        },
+        size=3,
+        interval=4,
+        selector=others.Everybody(),
+        fitness=pbt.Maximize("toys/reward_mean"),
+    ),
+    **SIZES,
+)
+"""
+TEXTS = {"single": SINGLE, "population": POPULATION}
+
+
+@pytest.fixture(scope="module", params=TEXTS)
+def run_dir(request, tmp_path_factory):
+    """A run with parts of its own, which then are nowhere but in the run."""
+    home = tmp_path_factory.mktemp(request.param)
+    shutil.copytree(TOYS, home / "toys")
+    path = home / "mine.py"
+    path.write_text(MINE + TEXTS[request.param])
+    done = command("train", path, "--run-dir", home / "run", cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    path.unlink()
+    shutil.rmtree(home / "toys")
+    return home / "run"
+
+
+def test_parts_of_a_user_train_as_those_of_this_package(run_dir):
+    """Every update takes all its steps, and its row has every number."""
+    written = rows(run_dir)
+    assert [row["step"] for row in written] == [STEPS * n for n in range(2, 13, 2)]
+    for row in written:
+        assert row["train/n_minibatches_done"] == 2 * 2
+        assert row["error/skipped_steps"] == 0
+        assert None not in [value for name, value in row.items() if "toys/" in name]
+
+
+def test_a_metric_of_a_user_is_what_it_says(run_dir):
+    """Largest of all examples, summed, a quotient; and averaged, if it says nothing."""
+    for row in rows(run_dir):
+        assert row["toys/extent"] == row["train/log_ratio_max_abs"]
+        assert -1.001 < row["toys/nearness"] <= -1
+        assert row["toys/steps"] == 2 * STEPS
+        expected = row["rollout/ep_rew_mean"] / LENGTH
+        assert row["toys/reward_mean"] == pytest.approx(expected, rel=1e-5)
+        assert "toys/reward_sum" not in row and "toys/reward_count" not in row
+        done = row["step"] // STEPS
+        assert row["toys/seen"] == (done - 1 + done - 2) / 2
+
+
+@pytest.mark.parametrize("run_dir", ["population"], indirect=True)
+def test_a_user_s_numbers_are_searched_by_a_user_s_rule(run_dir):
+    """Whoever is not the fittest continues the fittest, and explores from there."""
+    lines = (run_dir / "lineage.jsonl").read_text().splitlines()
+    first, *generations = map(json.loads, lines)
+    for generation in generations:
+        best = generation["fitness"].index(max(generation["fitness"]))
+        assert generation["parent"] == [best] * 3
+        assert generation["copied"] == [member != best for member in range(3)]
+    for path in ("optimizer.decay", "network.torso.slope", "critic.delta"):
+        assert len(set(first["numbers"][path])) == 3
+        assert generations[-1]["numbers"][path] != first["numbers"][path]
+
+
+def test_a_run_of_a_user_s_parts_goes_on_bit_by_bit(run_dir, tmp_path):
+    """From an earlier checkpoint, without what it was made from."""
+    cut = shutil.copytree(run_dir, tmp_path / "cut")
+    shutil.rmtree(cut / "checkpoints" / str(saved(cut)[-1]))
+    options = ("--run-dir", cut, "--resume")
+    done = command("train", cut / "experiment.py", *options, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert "resuming after update 10 of 12" in done.stdout
+    assert_same(run_dir, cut)
+
+
+def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
+    """The same episodes as at its end."""
+    path = tmp_path / "said.json"
+    done = command("evaluate", run_dir, "--episodes", 4, "--json", path, cwd="/")
+    assert done.returncode == 0, done.stderr
+    prefix = "best/" if "each/eval/mean_reward/0" in rows(run_dir)[-1] else ""
+    expected = rows(run_dir)[-1][f"{prefix}eval/mean_reward"]
+    assert json.loads(path.read_text())["mean"] == pytest.approx(expected, rel=1e-6)
