@@ -34,6 +34,7 @@ SIZES = dict(
     phase_updates=2,
     eval_phases=1,
     eval_episodes=4,
+    holdout_envs=1,
     standardization=learning.Ranks(),
     critic=learning.Huber(delta=0.5),
     terms=(terms.Surrogate(), terms.Value(), learning.Near()),
@@ -100,7 +101,7 @@ def test_a_metric_of_a_user_is_what_it_says(run_dir):
     for row in rows(run_dir):
         assert row["toys/extent"] == row["train/log_ratio_max_abs"]
         assert -1.001 < row["toys/nearness"] <= -1
-        assert row["toys/steps"] == 2 * STEPS
+        assert row["toys/steps"] == 2 * STEPS * 3 / 4  # But for those held out.
         expected = row["rollout/ep_rew_mean"] / LENGTH
         assert row["toys/reward_mean"] == pytest.approx(expected, rel=1e-5)
         assert "toys/reward_sum" not in row and "toys/reward_count" not in row
