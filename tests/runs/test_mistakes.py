@@ -165,7 +165,7 @@ FILES = {
         "cannot import name 'PPO'",
         "it has Choice, Config",
     ],
-    "\nfrom ppo_jax import networks\nnetworks.LSTM()\n": ["'LSTM'", "Gru, Lstm"],
+    "\nfrom ppo_jax import networks\nnetworks.LSTM()\n": ["'LSTM'", "Gru, Head, Lstm"],
 }
 LINE = 1 + WALK[: WALK.index("state = state + 1")].count("\n")
 ENVIRONMENTS = {
