@@ -3,13 +3,10 @@
 from ppo_jax.component.definition import (
     as_arrays,
     checked,
-    children,
     component,
     concrete,
     converted,
-    descendants,
     host,
-    is_component,
     numbers,
     program,
     replace_at,
@@ -17,6 +14,7 @@ from ppo_jax.component.definition import (
     require_number,
     require_range,
 )
+from ppo_jax.component.names import children, descendants, is_component
 
 __all__ = [
     "as_arrays",

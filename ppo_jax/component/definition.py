@@ -12,7 +12,7 @@ import functools
 import types
 import typing
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -20,6 +20,8 @@ import jax.numpy as jnp
 from jax.lax import convert_element_type
 
 from ppo_jax.component.coercion import coerced, fits
+from ppo_jax.component.former import resolved
+from ppo_jax.component.names import descendants, is_component, joined
 from ppo_jax.component.suggestion import uncalled, unknown
 from ppo_jax.types import PyTree
 
@@ -98,12 +100,6 @@ def component(cls: type[T]) -> type[T]:
     return cls
 
 
-def is_component(value: Any) -> bool:
-    """Whether a value or a class is a component."""
-    cls = value if isinstance(value, type) else type(value)
-    return "__component_hints__" in cls.__dict__
-
-
 def concrete(value: Any) -> bool:
     """Whether a number is known now, so that its range can be checked."""
     return isinstance(value, float | int)
@@ -140,26 +136,7 @@ def numbers(tree: PyTree) -> dict[str, Any]:
     {'clip.eps': 0.2}
     """
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_join(path): leaf for path, leaf in leaves}
-
-
-def children(node: Any) -> dict[str, Any]:
-    """The fields of a component, or the items of a tuple that has any, by name."""
-    if is_component(node):
-        fields = dataclasses.fields(node)
-        return {field.name: getattr(node, field.name) for field in fields}
-    if isinstance(node, tuple) and any(map(is_component, node)):
-        return {str(i): item for i, item in enumerate(node)}
-    return {}
-
-
-def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values and all fields of components among them, by path, outer ones first."""
-    found = {}
-    for name, value in values.items():
-        found[prefix + name] = value
-        found |= descendants(children(value), f"{prefix}{name}.")
-    return found
+    return {joined(tree, keys): leaf for keys, leaf in leaves}
 
 
 def replace_at(tree: T, path: str, value: Any) -> T:
@@ -168,12 +145,11 @@ def replace_at(tree: T, path: str, value: Any) -> T:
     Raises:
         KeyError: If no number has that path; the message names the closest one.
     """
-    known = numbers(tree)
+    known, path = numbers(tree), resolved(tree, path)
     if path not in known:
         raise KeyError(unknown("number", path, known))
-    return jax.tree_util.tree_map_with_path(
-        lambda key, leaf: value if _join(key) == path else leaf, tree
-    )
+    leaves = known | {path: value}
+    return jax.tree.unflatten(jax.tree.structure(tree), leaves.values())
 
 
 def checked(tree: T) -> T:
@@ -231,10 +207,6 @@ def program(tree: T) -> T:
         return blanked
 
     return jax.tree.map(blank, tree, is_leaf=is_component)
-
-
-def _join(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _is_host(field: dataclasses.Field) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ppo_jax.component import children, descendants
+from ppo_jax.component.former import resolved
 from ppo_jax.component.suggestion import unknown
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
     """
     known, inner = children(tree), collections.defaultdict(dict)
     for path, value in values.items():
-        head, _, rest = path.partition(".")
+        head, _, rest = resolved(tree, path).partition(".")
         if head not in known:
             there = [prefix + known for known in paths(tree)]
             raise KeyError(unknown("field", prefix + path, there))

@@ -9,6 +9,7 @@ from typing import Any
 import tyro
 from tyro import constructors
 
+from ppo_jax.component import children, former
 from ppo_jax.component.coercion import coerced
 from ppo_jax.config import Config
 from ppo_jax.errors import own_lines
@@ -40,9 +41,10 @@ def with_overrides(
         command: What help and errors call the program.
 
     Raises:
-        ExperimentError: If a value is wrong.
+        ExperimentError: If a value is wrong, or an option is called as it formerly was.
         SystemExit: With status 2 for an unknown option or a value of a wrong type.
     """
+    _require_present(config, overrides)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say
@@ -62,9 +64,34 @@ def with_overrides(
         raise
 
 
+def _require_present(config: Config, overrides: list[str]) -> None:
+    """Raises an `ExperimentError` for an option by a former path."""
+    names = former.names_in(config)
+    for option in (word.partition("=")[0] for word in overrides):
+        now = former.translated(option, names)
+        if option.startswith("--") and now != option:
+            raise ExperimentError(former.moved(option, now))
+
+
 def _say(message: Warning | str, *_: Any) -> None:
     """Shows a warning as one line, without a place in code that is not the user's."""
     print(f"warning: {message}", file=sys.stderr)
+
+
+@_RULES.struct_rule
+def _tuples(
+    info: constructors.StructTypeInfo,
+) -> constructors.StructConstructorSpec | None:
+    """Items of tuples of components have the names that are in their paths."""
+    if not (isinstance(info.default, tuple) and children(info.default)):
+        return None
+    return constructors.StructConstructorSpec(
+        instantiate=lambda **items: tuple(items.values()),
+        fields=tuple(
+            constructors.StructFieldSpec(name, type(item), item)
+            for name, item in children(info.default).items()
+        ),
+    )
 
 
 @_RULES.primitive_rule

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import children, descendants, numbers, replace_at, require
+from ppo_jax.component.former import resolved
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
@@ -266,6 +267,15 @@ class Space:
         """The numbers that are searched."""
         return tuple(path for path, _ in self.ranges)
 
+    def named_in(self, tree: object) -> "Space":
+        """The same space; former paths in it are those of now, if they are understood.
+
+        Raises:
+            KeyError: If they are not; the message says what they are now.
+        """
+        ranges = ((resolved(tree, path), range_) for path, range_ in self.ranges)
+        return Space(tuple(ranges))
+
     def require_in(self, tree: object) -> None:
         """Checks the paths.
 
@@ -274,7 +284,7 @@ class Space:
                 the closest, or says why there is none.
         """
         known, fields = numbers(tree), descendants(children(tree))
-        for path in self.paths:
+        for path in self.named_in(tree).paths:
             if path in known:
                 continue
             if path not in fields:

@@ -1,0 +1,108 @@
+"""Paths as versions before this one wrote them: items of tuples by index.
+
+What was `terms.2.coef` is `terms.entropy.coef`. Whoever still writes the former is told
+the latter; what is kept of a run is translated.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from ppo_jax.component.names import children, kinds
+
+Names = Mapping[str, str]
+"""How items of tuples were called, and how they are."""
+_UNDERSTOOD = ContextVar("understood", default=False)
+
+
+def names_in(tree: Any, before: str = "", now: str = "") -> dict[str, str]:
+    """What the items of all tuples of a component were called, and are."""
+    found = {}
+    for index, (name, part) in enumerate(children(tree).items()):
+        item = isinstance(tree, tuple)
+        former, present = before + (str(index) if item else name), now + name
+        found |= {former: present} if item else {}
+        found |= names_in(part, f"{former}.", f"{present}.")
+    return found
+
+
+def names_by(classes: Mapping[str, str]) -> dict[str, str]:
+    """The same of a component that is known by the classes of its parts, by path.
+
+    >>> names_by({"terms.0": "Value", "terms.1": "CVaR", "terms.1.parts.0": "Kl"})
+    {'terms.0': 'terms.value', 'terms.1': 'terms.cvar', 'terms.1.parts.0': \
+'terms.cvar.parts.kl'}
+    """
+    found = {}
+    for owner, items in orders(classes).items():
+        within = translated(owner, found)
+        found |= {f"{owner}.{i}": f"{within}.{name}" for i, name in enumerate(items)}
+    return found
+
+
+def orders(classes: Mapping[str, str]) -> dict[str, list[str]]:
+    """Paths of tuples, outer ones first, and what their items are called.
+
+    >>> orders({"critic": "Scalar", "terms.0": "Value", "terms.1": "Kl"})
+    {'terms': ['value', 'kl']}
+    """
+    items: dict[str, list[str]] = {}
+    for path in sorted(classes, key=lambda path: (path.count("."), len(path), path)):
+        owner, _, index = path.rpartition(".")
+        if index.isdigit():
+            items.setdefault(owner, []).append(classes[path])
+    return {owner: kinds(each) for owner, each in items.items()}
+
+
+def translated(value: Any, names: Names) -> Any:
+    """A text, or a value from JSON, with former paths in it written as they are now.
+
+    >>> translated({"pbt/terms.2.coef/0": ["--terms.2.coef", 0.5]}, {"terms.2": "a.b"})
+    {'pbt/a.b.coef/0': ['--a.b.coef', 0.5]}
+    """
+    if isinstance(value, dict):
+        return {translated(k, names): translated(v, names) for k, v in value.items()}
+    if isinstance(value, list):
+        return [translated(each, names) for each in value]
+    if not (names and isinstance(value, str)):
+        return value
+    longest_first = sorted(names, key=len, reverse=True)
+    either = "|".join(map(re.escape, longest_first)).replace("_", "[-_]")
+    paths = rf"(?<![\w.])(?<!\w-)(?:{either})(?!\w)"
+    return re.sub(paths, lambda found: names[found[0].replace("-", "_")], value)
+
+
+def resolved(tree: Any, path: str) -> str:
+    """A path in a component, translated where former ones are understood.
+
+    Raises:
+        KeyError: If it is a former one elsewhere; the message says what it is now.
+    """
+    now = translated(path, names_in(tree))
+    if now == path or _UNDERSTOOD.get():
+        return now
+    raise KeyError(moved(path, now))
+
+
+def moved(path: str, now: str) -> str:
+    """Says what a former path is now.
+
+    >>> moved("terms.2.coef", "terms.entropy.coef")
+    'terms.2.coef: terms are addressed by their kind; this one is terms.entropy.coef'
+    """
+    pairs = zip(path.split("."), now.split("."), strict=True)
+    same = [before == after for before, after in pairs]
+    owner = ".".join(path.split(".")[: same.index(False)]).lstrip("-") or "items"
+    return f"{path}: {owner} are addressed by their kind; this one is {now}"
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Former paths are understood meanwhile: the file of a run may have them."""
+    token = _UNDERSTOOD.set(True)
+    try:
+        yield
+    finally:
+        _UNDERSTOOD.reset(token)

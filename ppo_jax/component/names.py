@@ -1,0 +1,80 @@
+"""What the parts of a component are called: fields by name, items of tuples by kind."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+
+WORD = re.compile(r"([A-Z][a-z0-9]{2,})|_")
+
+
+def is_component(value: Any) -> bool:
+    """Whether a value or a class is a component."""
+    cls = value if isinstance(value, type) else type(value)
+    return "__component_hints__" in cls.__dict__
+
+
+def snake_case(name: str) -> str:
+    """The name of a class as a part of a path.
+
+    A word is a capital letter with at least two small ones or digits after it; all that
+    is between words is one abbreviation.
+
+    >>> [snake_case(name) for name in ("Entropy", "AdaptiveEntropy", "KlPenalty")]
+    ['entropy', 'adaptive_entropy', 'kl_penalty']
+    >>> [snake_case(name) for name in ("CVaR", "CVaRConstraint", "PredictedCVaR")]
+    ['cvar', 'cvar_constraint', 'predicted_cvar']
+    >>> [snake_case(name) for name in ("RobustKL", "VGS", "K3", "Conv2d")]
+    ['robust_kl', 'vgs', 'k3', 'conv2d']
+    """
+    return "_".join(filter(None, WORD.split(name))).lower()
+
+
+def kinds(classes: Iterable[str]) -> list[str]:
+    """What the items of a tuple are called, by the names of their classes.
+
+    >>> kinds(["Surrogate", "Entropy", "Entropy", "Entropy"])
+    ['surrogate', 'entropy', 'entropy_2', 'entropy_3']
+    """
+    names = []
+    for kind in map(snake_case, classes):
+        name, count = kind, 1
+        while name in names:
+            count += 1
+            name = f"{kind}_{count}"
+        names.append(name)
+    return names
+
+
+def children(node: Any) -> dict[str, Any]:
+    """The fields of a component, or the items of a tuple that has any, by name."""
+    if is_component(node):
+        fields = dataclasses.fields(node)
+        return {field.name: getattr(node, field.name) for field in fields}
+    if isinstance(node, tuple) and any(map(is_component, node)):
+        return dict(zip(kinds(type(item).__name__ for item in node), node, strict=True))
+    return {}
+
+
+def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values and all fields of components among them, by path, outer ones first."""
+    found = {}
+    for name, value in values.items():
+        found[prefix + name] = value
+        found |= descendants(children(value), f"{prefix}{name}.")
+    return found
+
+
+def joined(tree: Any, keys: Iterable[Any]) -> str:
+    """The path of a leaf, from the keys by which JAX finds it."""
+    names = []
+    for key in keys:
+        below = children(tree)
+        name = jax.tree_util.keystr((key,), simple=True)
+        if below and isinstance(key, jax.tree_util.SequenceKey):
+            name = [*below][key.idx]
+        names.append(name)
+        tree = below.get(name)
+    return ".".join(names)
