@@ -28,7 +28,7 @@ from ppo_jax.schedules import Progress
 PEER = Path(__file__).parent / "peer_evorl.py"
 SPACE = {
     "optimizer.learning_rate": LogUniform(1e-5, 1e-2),
-    "terms.0.clip_eps": Uniform(0.05, 0.3),
+    "terms.surrogate.clip_eps": Uniform(0.05, 0.3),
 }
 
 

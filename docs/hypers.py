@@ -47,7 +47,8 @@ INTRODUCTION = """\
 
 Every number, by component: float fields, which may differ over a population, change
 during a run without a compilation, and be searched by their path in the config, such as
-`optimizer.learning_rate` or `terms.0.clip_eps`. Ranges are checked at construction.
+`optimizer.learning_rate` or `terms.surrogate.clip_eps`: terms are addressed by their
+kind, a second one of a kind as `terms.entropy_2`. Ranges are checked at construction.
 Generated: `python docs/hypers.py > docs/hypers.md`.
 
 How they interact:

@@ -112,11 +112,11 @@ config = Config(
     pbt=PBT(
         {
             "optimizer.learning_rate": LogUniform(1e-5, 5e-4),
-            "terms.2.schedule.initial": Uniform(1e-4, 1e-2),
-            "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+            "terms.adaptive_entropy.schedule.initial": Uniform(1e-4, 1e-2),
+            "terms.surrogate.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
             "adversary.attack.eps": Uniform(0.01, 0.15, factor=1.15, resample=0.3),
             "adversary.ratio": Uniform(0.2, 0.8, factor=1.1),
-            "terms.5.coef": Uniform(0.01, 0.5, resample=0.3),
+            "terms.robust_kl.coef": Uniform(0.01, 0.5, resample=0.3),
         },
         size=8,
         interval=10,

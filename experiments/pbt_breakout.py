@@ -20,8 +20,8 @@ config = Config(
     pbt=PBT(
         {
             "optimizer.learning_rate": LogUniform(3e-4, 5e-3),
-            "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
-            "terms.2.coef": LogUniform(3e-3, 5e-2),
+            "terms.surrogate.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+            "terms.entropy.coef": LogUniform(3e-3, 5e-2),
         },
         size=8,
         interval=10,

@@ -58,11 +58,11 @@ config = Config(
     pbt=PBT(
         {
             "optimizer.learning_rate": LogUniform(1e-3, 2e-2),
-            "terms.2.coef": Uniform(1e-4, 1e-2),
-            "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+            "terms.entropy.coef": Uniform(1e-4, 1e-2),
+            "terms.surrogate.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
             "adversary.attack.eps": Uniform(0.01, 0.15, factor=1.15, resample=0.3),
             "adversary.ratio": Uniform(0.2, 0.8, factor=1.1),
-            "terms.4.coef": Uniform(0.01, 0.5, resample=0.3),
+            "terms.robust_kl.coef": Uniform(0.01, 0.5, resample=0.3),
         },
         size=8,
         interval=10,

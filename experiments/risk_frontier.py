@@ -75,7 +75,7 @@ def train(weights, seeds):
     numbers = as_arrays(program(config))
     numbers = jax.tree.map(lambda x: jnp.broadcast_to(x, size), numbers)
     spread = jnp.repeat(jnp.asarray(weights, jnp.float32), seeds)
-    numbers = replace_at(numbers, "terms.2.coef", spread)
+    numbers = replace_at(numbers, "terms.cvar.coef", spread)
     members = population.init(numbers, jax.random.split(jax.random.key(0), size))
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)

@@ -61,6 +61,7 @@ def _record(
     source: Path, asked: int | None, run_dir: Path, overrides: list[str]
 ) -> None:
     """Makes a run directory: the experiment of one agent, and its schedule."""
+    from ppo_jax.component import former
     from ppo_jax.host import (
         experiment,
         files,
@@ -83,7 +84,8 @@ def _record(
         text=texts[script.KEPT], phase_updates=training.phase_length(run.config)
     )
     experiment.keep(run_dir, texts)
-    config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
+    with former.understood():
+        config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
     schedule = lineage.schedule(run.lineage, member)
     texts["schedule.json"] = json.dumps(schedule, indent=2) + "\n"
     experiment.store(run_dir, texts, given, config)

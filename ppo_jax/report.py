@@ -13,8 +13,9 @@ Example:
 import sys
 from pathlib import Path
 
+from ppo_jax.component import former
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, figures, files
+from ppo_jax.host import command, experiment, figures, files
 
 
 @command.entrance
@@ -31,7 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     if not metrics:
         raise UserError(f"{options.run_dir}: no run to be found there")
     files.require_writable(out)
-    generations = files.rows(options.run_dir / "lineage.jsonl")
+    names = experiment.stored_names(options.run_dir)
+    lineage = files.rows(options.run_dir / "lineage.jsonl")
+    generations = former.translated(lineage, names)
     try:
         figures.draw(figures.panels(metrics, generations), out)
     except ImportError as error:

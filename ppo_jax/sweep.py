@@ -13,6 +13,7 @@ Example:
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import sys
@@ -76,16 +77,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
+    from ppo_jax.component import former
     from ppo_jax.envs import check_types
     from ppo_jax.host import distributed, experiment
     from ppo_jax.sweeps import cohorts, settings
 
     distributed.prepare()
+    begun = former.understood() if options.resume else contextlib.nullcontext()
     if options.resume:
         overrides = _restore(options, overrides)
-    config, names = experiment.load_with_names(
-        options.experiment, overrides, "ppo_jax.sweep"
-    )
+    with begun:
+        config, names = experiment.load_with_names(
+            options.experiment, overrides, "ppo_jax.sweep"
+        )
     found = _settings(options, config, names)
     alone = dataclasses.replace(config, pbt=None)
     members = [

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax import envs
+from ppo_jax.component import former
 from ppo_jax.errors import UserError
 from ppo_jax.host import command, distributed, experiment, script, training
 from ppo_jax.host.conclusion import conclude
@@ -97,7 +98,8 @@ def _old_run(
     if run_dir is None:
         raise UserError("--resume: expected --run-dir as well")
     overrides = experiment.stored_overrides(run_dir) + overrides
-    config = experiment.load(path, overrides)
+    with former.understood():
+        config = experiment.load(path, overrides)
     envs.check_types(config.env)
     experiment.require_same_structure(run_dir, config)
     distributed.first_only(

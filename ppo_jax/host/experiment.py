@@ -5,23 +5,25 @@ folder, the overrides and a description of every field, so that it can be evalua
 resumed by itself.
 """
 
+import contextlib
 import dataclasses
-import functools
 import importlib
-import inspect
 import json
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.component import is_component
+from ppo_jax.component import former
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
 from ppo_jax.host import files, script
+from ppo_jax.host.description import as_now, describe, differences, former_names
 from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
+
+OVERRIDES, CONFIG = "overrides.json", "config.json"
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
@@ -52,48 +54,18 @@ def load_with_names(
         ExperimentError: If the file or a value in it is wrong.
         SystemExit: With status 2 for an unknown option or a value of a wrong type.
     """
-    with warnings.catch_warnings():
-        # What the file's config warns of, the one with the options says again.
-        warnings.simplefilter("ignore", UserWarning)
-        names = script.run(path)
-    config = names.get("config")
-    if not isinstance(config, Config):
-        said = _instead(names)
-        raise ExperimentError(f"{path}: expected a Config named `config`, got {said}")
-    config = with_overrides(config, path, overrides, command)
+    with former.understood() if _is_kept(path) else contextlib.nullcontext():
+        with warnings.catch_warnings():
+            # What the file's config warns of, the one with the options says again.
+            warnings.simplefilter("ignore", UserWarning)
+            names = script.run(path)
+        config = names.get("config")
+        if not isinstance(config, Config):
+            said = f"expected a Config named `config`, got {_instead(names)}"
+            raise ExperimentError(f"{path}: {said}")
+        config = _as_now(with_overrides(config, path, overrides, command))
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
-
-
-def describe(config: Any, prefix: str = "") -> dict[str, dict[str, str]]:
-    """Every field by path: its kind (number, host or structure) and its value.
-
-    >>> describe(Config("CartPole-v1"))["optimizer.learning_rate"]
-    {'kind': 'number', 'value': '0.00025'}
-    """
-    if isinstance(config, tuple):
-        items = [(str(i), item, False) for i, item in enumerate(config)]
-    else:
-        items = [
-            (field.name, getattr(config, field.name), "host" in field.metadata)
-            for field in dataclasses.fields(config)
-        ]
-    fields = (
-        {}
-        if isinstance(config, tuple)
-        else {prefix + "type": {"kind": "structure", "value": type(config).__name__}}
-    )
-    for name, value, is_host in items:
-        nested = is_component(value) or (
-            isinstance(value, tuple) and any(map(is_component, value))
-        )
-        if nested:
-            fields |= describe(value, f"{prefix}{name}.")
-        else:
-            number = "number" if isinstance(value, float) else "structure"
-            kind = "host" if is_host else number
-            fields[prefix + name] = {"kind": kind, "value": _shown(value)}
-    return fields
 
 
 def create(
@@ -142,9 +114,7 @@ def store(
     described = json.dumps(describe(config), indent=2)
     keep(
         run_dir,
-        texts
-        | {"overrides.json": json.dumps(overrides) + "\n"}
-        | {"config.json": described + "\n"},
+        texts | {OVERRIDES: json.dumps(overrides) + "\n"} | {CONFIG: described + "\n"},
     )
 
 
@@ -170,7 +140,7 @@ def stored_overrides(run_dir: Path) -> list[str]:
     Raises:
         ExperimentError: If the directory holds no run.
     """
-    return stored(run_dir, "overrides.json", list)
+    return stored(run_dir, OVERRIDES, list)
 
 
 def require_same_structure(run_dir: Path, config: Config) -> None:
@@ -180,7 +150,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
         ExperimentError: If more than numbers and host settings differ from those of
             the run; the message lists what.
     """
-    old, new = stored(run_dir, "config.json"), describe(config)
+    old, new = as_now(_read(run_dir, CONFIG, dict)), describe(config)
     structure = [
         f"  {name}: {change}"
         for name, change in differences(old, new).items()
@@ -194,48 +164,37 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
         )
 
 
-def differences(old: dict, new: dict) -> dict[str, str]:
-    """Fields of two descriptions that differ, and how.
-
-    >>> cartpole = Config("CartPole-v1")
-    >>> other = dataclasses.replace(cartpole, gamma=0.9)
-    >>> differences(describe(cartpole), describe(other))
-    {'gamma': '0.99 -> 0.9'}
-    """
-    return {
-        name: f"{old.get(name, {}).get('value')} -> {new.get(name, {}).get('value')}"
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    }
-
-
-def _shown(value: Any) -> str:
-    """A value as text that is the same in every process."""
-    if inspect.isfunction(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    if isinstance(value, functools.partial):
-        return f"partial{(_shown(value.func), value.args, value.keywords)}"
-    return repr(value)
-
-
 def require_same(run_dir: Path, config: Config) -> None:
     """Checks that a config is the one of a run directory.
 
     Raises:
         ExperimentError: If any field differs; the message lists which.
     """
-    changed = differences(stored(run_dir, "config.json"), describe(config))
+    old = as_now(_read(run_dir, CONFIG, dict))
+    changed = differences(old, describe(config))
     if changed:
         lines = "".join(f"\n  {name}: {change}" for name, change in changed.items())
         raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
 
 
 def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
-    """What a file of a run directory says, as JSON.
+    """What a file of a run directory says, as JSON; former paths are as they are now.
 
     Raises:
         ExperimentError: If there is none, it cannot be read, or is of another kind.
     """
+    return former.translated(_read(run_dir, name, wanted), stored_names(run_dir))
+
+
+def stored_names(run_dir: Path) -> former.Names:
+    """How the files of a run call items of tuples, if a version before began it."""
+    if not (run_dir / CONFIG).exists():
+        return {}
+    return former_names(_read(run_dir, CONFIG, dict))
+
+
+def _read(run_dir: Path, name: str, wanted: type) -> Any:
+    """What a file of a run directory says, in its own words."""
     try:
         found = json.loads((run_dir / name).read_text())
     except (FileNotFoundError, NotADirectoryError):
@@ -246,6 +205,23 @@ def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
         said = f"expected a {wanted.__name__}, got {found!r:.80}"
         raise ExperimentError(f"{run_dir / name}: {said}")
     return found
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a file is what a run directory keeps of an experiment."""
+    return path.name == script.KEPT and (path.parent / CONFIG).exists()
+
+
+def _as_now(config: Config) -> Config:
+    """The same experiment; former paths in its space are as they are now."""
+    if config.pbt is None:
+        return config
+    space = config.pbt.space.named_in(config)
+    if space == config.pbt.space:
+        return config
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        pbt = dataclasses.replace(config.pbt, space=space)
+        return dataclasses.replace(config, pbt=pbt)
 
 
 def _instead(names: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event  # pyright: ignore
 from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore
 
+from ppo_jax.component import former
 from ppo_jax.host import files
 
 FLUSH_SECONDS = 10
@@ -24,14 +25,16 @@ class Logger:
     Args:
         run_dir: The run's directory.
         first_step: Environment steps done when the run starts or resumes.
+        names: How its rows call items of tuples, if a version before wrote them.
 
     Raises:
         OSError: Here and in every method, if the disk does not take it.
     """
 
-    def __init__(self, run_dir: Path, first_step: int):
+    def __init__(self, run_dir: Path, first_step: int, names: former.Names):
         self._path = run_dir / "metrics.jsonl"
-        rows = [row for row in files.rows(self._path) if row["step"] <= first_step]
+        rows = former.translated(files.rows(self._path), names)
+        rows = [row for row in rows if row["step"] <= first_step]
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         for stale in run_dir.glob("events.out.tfevents.*"):
             stale.unlink()

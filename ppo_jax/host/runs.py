@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.host import experiment, script, training
 from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
 from ppo_jax.state import Population
@@ -49,7 +51,9 @@ def restore(
     with closing(Checkpointer(run_dir)) as checkpoints:
         template = training.start(config)
         update, population, meta = checkpoints.restore(template, best, asked)
-    return Restored(config, update, population, meta["lineage"])
+    names = former_names(meta["config"])
+    lineage = former.translated(meta["lineage"], names)
+    return Restored(config, update, population, lineage)
 
 
 def choose(run: Restored, asked: int | None) -> int:

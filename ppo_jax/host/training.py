@@ -11,13 +11,15 @@ import jax
 import numpy as np
 
 from ppo_jax import component
+from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.host import distributed, lineage
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.console import NORMAL, Console, Verbosity
-from ppo_jax.host.experiment import ExperimentError, describe, differences
+from ppo_jax.host.description import as_now, describe, differences, former_names
+from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.interrupt import Interrupt
 from ppo_jax.host.lineage import Lineage
 from ppo_jax.host.logger import Logger
@@ -50,6 +52,8 @@ class StartState(NamedTuple):
     lineage: list[dict[str, Any]]
     streaks: dict[str, list[int]]
     """Of alerts."""
+    names: former.Names
+    """How the log calls items of tuples, if a version before began it."""
 
 
 def start(config: Config) -> Population:
@@ -125,7 +129,7 @@ def train(
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
-        with closing(Logger(folder, done * steps)) as logger:
+        with closing(Logger(folder, done * steps, begun.names)) as logger:
             while not ending:
                 watchdog.heard()
                 population = layout.place(steer(population, done))
@@ -186,10 +190,10 @@ def evaluate(
 def _beginning(config: Config, layout: Layout, population: Population) -> StartState:
     """Before the first update; a population has the first line of its lineage."""
     if config.pbt is None:
-        return StartState(population, 0, [], {})
+        return StartState(population, 0, [], {}, {})
     numbers = layout.fetch(config.pbt.space.read(population.runs.learner.config))
     first = lineage.beginning(config.pbt.size, numbers)
-    return StartState(population, 0, [first], {})
+    return StartState(population, 0, [first], {}, {})
 
 
 def _resume(
@@ -206,7 +210,8 @@ def _resume(
         return fresh
     done, population, meta = checkpoints.restore(fresh.population)
     checkpoints.rewind(done)
-    changed = differences(meta["config"], describe(config))
+    names = former_names(meta["config"])
+    changed = differences(as_now(meta["config"]), describe(config))
     for name, change in changed.items():
         console.note(f"resuming with another {name}: {change}")
     if done < config.num_updates:
@@ -216,8 +221,10 @@ def _resume(
     given = component.numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
+    generations = former.translated(meta["lineage"], names)
     # A run from before streaks were saved has none.
-    return StartState(population, done, meta["lineage"], meta.get("streaks", {}))
+    streaks = meta.get("streaks", {})
+    return StartState(population, done, generations, streaks, names)
 
 
 def _phase(

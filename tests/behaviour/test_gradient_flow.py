@@ -45,13 +45,13 @@ OFF = (
     terms.PredictedCVaR(coef=0.0, alpha=0.3),
 )
 POLICY = {
-    "entropy": {"terms.1.coef": 0.3},
+    "entropy": {"terms.entropy.coef": 0.3},
     "adaptive entropy": {
-        "terms.2.schedule.initial": 0.3,
-        "terms.2.schedule.floor": 0.3,
+        "terms.adaptive_entropy.schedule.initial": 0.3,
+        "terms.adaptive_entropy.schedule.floor": 0.3,
     },
-    "imitation": {"terms.4.coef": 0.5},
-    "tail": {"terms.5.coef": 0.5},
+    "imitation": {"terms.advantage_weighted.coef": 0.5},
+    "tail": {"terms.cvar.coef": 0.5},
 }
 iteration = jax.jit(learner.iteration)
 
@@ -148,7 +148,9 @@ def test_the_constraint_reaches_the_actor(begun):
     assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_gap"] > 0
     assert_all_differ(params["actor"], alone["actor"])
     assert_same(params["critic"], alone["critic"])
-    idle, _ = after(remember(run, 6, jnp.zeros(())), {"terms.6.max_dual": 1.0})
+    idle, _ = after(
+        remember(run, 6, jnp.zeros(())), {"terms.cvar_constraint.max_dual": 1.0}
+    )
     assert_same(idle, alone)
 
 
@@ -167,7 +169,10 @@ def test_a_constraint_on_what_is_predicted(through, dual, limit, actor, critic):
     foreseen = terms.CVaRConstraint(0.3, limit=1e3, estimate=terms.Predicted())
     run = first(critics.Quantile(4), MLP, (terms.Surrogate(), foreseen))
     alone, _ = after(run, {})
-    numbers = {"terms.1.limit": limit, "terms.1.estimate.through": through}
+    numbers = {
+        "terms.cvar_constraint.limit": limit,
+        "terms.cvar_constraint.estimate.through": through,
+    }
     params, metrics = after(remember(run, 1, jnp.float32(dual)), numbers)
     assert (metrics["train/cvar_gap"] > 0) == (limit > 0)
     for part, reached in (("actor", actor), ("critic", critic)):
@@ -183,7 +188,9 @@ def test_the_value_loss_reaches_both_critics(begun):
     run, alone = begun
     ends = []
     for eps in (1e6, 1e-3):
-        params, metrics = after(run, {"terms.7.coef": 0.5, "terms.7.clip_eps": eps})
+        params, metrics = after(
+            run, {"terms.value.coef": 0.5, "terms.value.clip_eps": eps}
+        )
         assert (metrics["train/value_clip_fraction"] > 0) == (eps < 1)
         assert_same(params["actor"], alone["actor"])
         assert_all_differ(params["critic"], alone["critic"])
@@ -203,7 +210,7 @@ def test_the_predicted_tail_reaches_the_least_critic(begun):
     No actor; critics, down to their first layer.
     """
     run, alone = begun
-    params, _ = after(run, {"terms.8.coef": 0.5})
+    params, _ = after(run, {"terms.predicted_cvar.coef": 0.5})
     assert_same(params["actor"], alone["actor"])
     assert_all_differ(params["critic"], alone["critic"])
 
@@ -211,7 +218,9 @@ def test_the_predicted_tail_reaches_the_least_critic(begun):
 def test_measurements_reach_nothing(begun):
     """PROP-14.3: what only measures is a constant to the objective."""
     run, alone = begun
-    params, metrics = after(run, {"terms.6.alpha": 0.7, "terms.8.alpha": 0.9})
+    params, metrics = after(
+        run, {"terms.cvar_constraint.alpha": 0.7, "terms.predicted_cvar.alpha": 0.9}
+    )
     assert_same(params, alone)
     assert metrics["train/cvar_tail_size"] == np.ceil(0.7 * 32)
 

@@ -10,7 +10,7 @@ from scipy import special
 
 from ppo_jax import Config, networks, optimizers
 from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
-from ppo_jax.host.experiment import describe
+from ppo_jax.host.description import describe
 from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import Demonstrations, Imitation, Sequences
@@ -225,7 +225,12 @@ config = dataclasses.replace(config, terms=(terms.Surrogate(), imitation))
     ("size", "options", "status", "message"),
     [
         (3, (), 2, "Demonstrations.obs: expected observations of shapes (1,)"),
-        (1, ("--terms.1.demonstrations", "x"), 2, "given in the experiment's file"),
+        (
+            1,
+            ("--terms.imitation.demonstrations", "x"),
+            2,
+            "given in the experiment's file",
+        ),
     ],
 )
 def test_what_a_user_is_told(tmp_path, size, options, status, message):
@@ -241,7 +246,7 @@ def test_a_number_of_a_term_with_arrays_is_an_option(tmp_path):
     """Beside arrays that no option can give; the run is trained and resumed."""
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT.format(memory="") + MORE.format(size=1))
-    options = ("--run-dir", tmp_path / "run", "--terms.1.coef", 0.25)
+    options = ("--run-dir", tmp_path / "run", "--terms.imitation.coef", 0.25)
     assert command("train", path, *options).returncode == 0
     again = command("train", path, *options, "--resume", "--total-timesteps", 1024)
     assert again.returncode == 0, again.stderr

@@ -204,7 +204,9 @@ def test_the_penalty_leaves_its_bound_as_its_rule_says(begun):
     pid = KlPid(0.004, initial=0.3, maximum=0.3001, kp=0.0, ki=0.5, kd=0.0, leak=0.5)
     run = begun
     for field in ("target", "maximum", "kp", "kd", "leak"):
-        run = with_number(run, f"terms.2.controller.{field}", getattr(pid, field))
+        run = with_number(
+            run, f"terms.kl_penalty.controller.{field}", getattr(pid, field)
+        )
     kls, memories = [], []
     for progress in (0.0, 0.0, 0.0, 1.0, 1.0, 1.0):
         run, metrics, _ = update(run, progress)
@@ -218,8 +220,8 @@ def test_the_penalty_leaves_its_bound_as_its_rule_says(begun):
 
 def test_a_winsorised_tail_by_hand(begun):
     """PROP-13.9: outcomes are pulled in at both ends before the worst are looked at."""
-    pulled = with_number(begun, "terms.5.winsor", 0.15)
-    run, metrics, steps = update(with_number(pulled, "terms.4.winsor", 0.2))
+    pulled = with_number(begun, "terms.cvar_constraint.winsor", 0.15)
+    run, metrics, steps = update(with_number(pulled, "terms.cvar.winsor", 0.2))
     hand = ByHand(begun, steps, 0.0, 0.05, 0.3, 0.0)
     _, plain = hand.tail(0.2)
     _, cvar = hand.tail(0.2, winsor=0.15)
@@ -238,7 +240,7 @@ def test_a_rising_entropy_coefficient_reaches_its_end(begun):
     run = begun
     numbers = {"initial": 0.001, "final": 0.02, "decay_updates": 4.0}
     for field, number in numbers.items():
-        run = with_number(run, f"terms.1.schedule.{field}", number)
+        run = with_number(run, f"terms.adaptive_entropy.schedule.{field}", number)
     said = []
     for _ in range(6):
         run, metrics, _ = update(run)
@@ -358,7 +360,7 @@ def test_a_failed_update_moves_no_controller(begun):
     run, _, _ = update(begun)
     moved, metrics, _ = update(run)
     assert metrics["error/skipped_steps"] == 0
-    still, metrics, _ = update(with_number(run, "terms.6.coef", np.nan))
+    still, metrics, _ = update(with_number(run, "terms.value.coef", np.nan))
     assert metrics["error/skipped_steps"] == 4 and still.counters.failure_streak == 1
     for name in ("params", "opt_state", "return_scale", "stop_memory"):
         assert_same(getattr(still.learner, name), getattr(run.learner, name))
@@ -375,7 +377,7 @@ def test_units_do_not_matter(begun):
     large = begun.replace(learner=begun.learner.replace(return_scale=scale))
     for path, number in (
         ("env.stake", factor),
-        ("terms.5.limit", 0.5 * factor),
+        ("terms.cvar_constraint.limit", 0.5 * factor),
         ("return_scale.min_std", 3e-3 * factor),
     ):
         large = with_number(large, path, number)

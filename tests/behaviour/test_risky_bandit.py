@@ -17,8 +17,8 @@ from ppo_jax.schedules import Progress
 UPDATES = 120
 MEMBERS = {
     "heedless": {},
-    "constrained": {"terms.3.max_dual": 1.0},
-    "averse": {"terms.2.coef": 0.3},
+    "constrained": {"terms.cvar_constraint.max_dual": 1.0},
+    "averse": {"terms.cvar.coef": 0.3},
 }
 
 

@@ -64,7 +64,10 @@ def live(layout, members, compiled):
             keys = training.generation_keys(CONFIG, phase)
             members, generation = layout.evolve(CONFIG.pbt, members, keys)
             layout.fetch(generation)
-            numbers = {RATE: 1e-3 * (1 + phase), "terms.0.clip_eps": 0.1 + 0.1 * phase}
+            numbers = {
+                RATE: 1e-3 * (1 + phase),
+                "terms.surrogate.clip_eps": 0.1 + 0.1 * phase,
+            }
             members = layout.place(population.with_numbers(members, numbers))
         counts.append(compiled())
     return members, counts

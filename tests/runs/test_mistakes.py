@@ -547,4 +547,4 @@ def test_what_loses_nothing_is_taken(tmp_path):
     assert told["gamma"] == {"kind": "number", "value": "0.5"}
     assert told["gae_lambda"] == {"kind": "number", "value": "1.0"}
     assert told["network.torso.hidden"]["value"] == "(8, 4, 2)"
-    assert told["terms.1.type"]["value"] == "Value"
+    assert told["terms.value.type"]["value"] == "Value"

@@ -25,7 +25,7 @@ config = dataclasses.replace(
     pbt=PBT(
         {
             "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
-            "terms.0.clip_eps": Uniform(0.05, 0.3),
+            "terms.surrogate.clip_eps": Uniform(0.05, 0.3),
         },
         size=4,
         interval=4,
@@ -85,7 +85,7 @@ def test_every_generation_is_in_the_lineage_and_in_the_checkpoint(finished):
     config = population.runs.learner.config
     for path, held in {
         RATE: config.optimizer.learning_rate,
-        "terms.0.clip_eps": config.terms[0].clip_eps,
+        "terms.surrogate.clip_eps": config.terms[0].clip_eps,
     }.items():
         np.testing.assert_array_equal(held, np.float32(lines[-1]["numbers"][path]))
         assert len(set(lines[0]["numbers"][path])) == 4
@@ -201,7 +201,10 @@ def test_another_population_cannot_resume(path, finished):
     [
         (["--pbt.size", 1], "PBT.size"),
         (["--pbt.fitness.metric", "eval/mean_rewards"], "'eval/mean_reward'"),
-        (["--pbt.space.ranges.1.0", "terms.0.clip"], "'terms.0.clip_eps'"),
+        (
+            ["--pbt.space.ranges.1.0", "terms.surrogate.clip"],
+            "'terms.surrogate.clip_eps'",
+        ),
         (["--pbt.space.ranges.1.1.low", -1.0], "Surrogate.clip_eps"),
     ],
 )

@@ -19,7 +19,7 @@ from ppo_jax.envs.probes import Target
 
 space = {
     "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
-    "terms.0.clip_eps": Uniform(0.05, 0.3),
+    "terms.surrogate.clip_eps": Uniform(0.05, 0.3),
 }
 config = dataclasses.replace(
     config,
@@ -29,7 +29,7 @@ config = dataclasses.replace(
 )
 """
 )
-RATE, CLIP = "optimizer.learning_rate", "terms.0.clip_eps"
+RATE, CLIP = "optimizer.learning_rate", "terms.surrogate.clip_eps"
 
 
 @pytest.fixture(scope="module")

@@ -317,7 +317,7 @@ def test_the_divergence_moves_the_actor_and_nothing_else():
 
 # Off is absent, a ratio of 0, a radius of 0, or a coefficient of 0.
 
-RATIO, RADIUS, COEF = "adversary.ratio", "adversary.attack.eps", "terms.3.coef"
+RATIO, RADIUS, COEF = "adversary.ratio", "adversary.attack.eps", "terms.robust_kl.coef"
 BEGIN = "adversary.attack.schedule.begin"
 WARMUP = schedules.Ramp(initial=0.0, final=1.0, begin=0.0, length=0.0)
 IDLE = [{RATIO: 0.0}, {RADIUS: 0.0}, {BEGIN: 0.5}]
@@ -501,7 +501,7 @@ def test_searched_numbers_are_in_force_at_the_next_update():
         "optimizer.learning_rate": Uniform(0.1, 0.5),
         "adversary.attack.eps": Uniform(0.01, 0.15, factor=1.15, resample=0.3),
         "adversary.ratio": Uniform(0.2, 0.8, factor=1.1),
-        "terms.3.coef": Uniform(0.01, 0.5),
+        "terms.robust_kl.coef": Uniform(0.01, 0.5),
     }
     config = experiment(
         Mixed(Fgsm(0.075), max_percent=80),
@@ -525,7 +525,7 @@ def test_searched_numbers_are_in_force_at_the_next_update():
     np.testing.assert_array_equal(said["sa_ppo/num_adversarial"], wanted)
     np.testing.assert_allclose(
         said["sa_ppo/robust_kl_penalty"] / said["sa_ppo/kl_divergence"],
-        numbers["terms.3.coef"],
+        numbers["terms.robust_kl.coef"],
         rtol=1e-4,
     )
 

@@ -81,9 +81,9 @@ class Experiment:
 def test_floats_are_leaves_and_the_rest_is_structure():
     assert numbers(Whole("a")) == {
         "part.rate": 0.5,
-        "parts.0.rate": 0.5,
-        "parts.1.extra": 2.0,
-        "parts.1.rate": 0.5,
+        "parts.part.rate": 0.5,
+        "parts.other.extra": 2.0,
+        "parts.other.rate": 0.5,
         "limits.0": 1.0,
         "limits.1": 2.0,
     }
@@ -260,10 +260,12 @@ def test_a_converter_is_applied_at_construction():
 
 
 def test_replace_at_changes_one_number():
-    changed = replace_at(Whole("a"), "parts.1.rate", 0.25)
+    changed = replace_at(Whole("a"), "parts.other.rate", 0.25)
     assert changed == Whole("a", parts=(Part(), Other(rate=0.25)))
-    with pytest.raises(KeyError, match=r"'parts.1.rat'; the closest is 'parts.1.rate'"):
-        replace_at(Whole("a"), "parts.1.rat", 0.25)
+    with pytest.raises(
+        KeyError, match=r"'parts.other.rat'; the closest is 'parts.other.rate'"
+    ):
+        replace_at(Whole("a"), "parts.other.rat", 0.25)
     with pytest.raises(KeyError, match="no number is called 'clip'"):
         replace_at(Whole("a"), "clip", 0.25)
     with pytest.raises(KeyError, match=r"no number is called 'x'\"$"):

@@ -12,8 +12,8 @@ def test_numbers_and_structure_of_any_depth():
     changed = replace(
         CARTPOLE,
         {
-            "terms.0.clip_eps": 0.1,
-            "terms.2": terms.Entropy(coef=0.5),
+            "terms.surrogate.clip_eps": 0.1,
+            "terms.entropy": terms.Entropy(coef=0.5),
             "network.torso.hidden": (8, 8),
             "optimizer.learning_rate": 1,
             "total_timesteps": 2048,
@@ -46,12 +46,12 @@ def test_values_that_only_fit_together():
     [
         ("optimiser.learning_rate", 1.0, KeyError, "'optimizer.learning_rate'"),
         ("optimizer.learnin_rate", 1.0, KeyError, "'optimizer.learning_rate'"),
-        ("terms.0.clip", 1.0, KeyError, "'terms.0.clip_eps'"),
+        ("terms.surrogate.clip", 1.0, KeyError, "'terms.surrogate.clip_eps'"),
         ("gamma.x", 1.0, KeyError, "no field is called 'gamma.x'"),
         ("gamma", 2.0, ValueError, r"gamma: expected a number in \(0, 1\], got 2.0"),
         ("gamma", "high", TypeError, "Config.gamma: expected float"),
         ("num_epochs", 1.5, TypeError, "Config.num_epochs: expected int"),
-        ("terms.0", 1.0, TypeError, "Config.terms"),
+        ("terms.surrogate", 1.0, TypeError, "Config.terms"),
     ],
 )
 def test_what_cannot_be_is_said(path, value, error, said):
@@ -61,5 +61,7 @@ def test_what_cannot_be_is_said(path, value, error, said):
 
 def test_every_path_can_be_replaced_by_its_own_value():
     found = paths(CARTPOLE)
-    assert {"gamma", "terms", "terms.0.clip_eps", "network.torso.hidden"} <= {*found}
+    assert {"gamma", "terms", "terms.surrogate.clip_eps", "network.torso.hidden"} <= {
+        *found
+    }
     assert len(set(found)) == len(found)

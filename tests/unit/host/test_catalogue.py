@@ -460,7 +460,7 @@ CAUSES = [
     ("warn/log_ratio_severe_instability", {"optimizer.learning_rate": 100.0}, same),
     ("warn/kl_over_target", {"early_stop.target": 1e-5}, same),
     ("warn/entropy_collapse", {}, certain),
-    ("warn/bc_dominates", {"terms.3.coef": 100.0}, same),
+    ("warn/bc_dominates", {"terms.advantage_weighted.coef": 100.0}, same),
     ("warn/normalization_mean_nonzero", {"standardization.shift": 0.2}, same),
     ("warn/normalization_mean_nonzero", {"standardization.shift": -0.2}, same),
     ("warn/advantages_norm_extreme", {"standardization.factor": 100.0}, same),
@@ -469,9 +469,9 @@ CAUSES = [
     (OUTLIERS, {"critic.v_max": 0.5}, same),
     (IMBALANCE, {}, steep(critic=0)),
     (IMBALANCE, {}, steep(critic=1)),
-    ("warn/critic1_vanishing_gradients", {"terms.1.coef": 0.0}, same),
-    ("warn/critic2_vanishing_gradients", {"terms.1.coef": 0.0}, same),
-    ("warn/cvar_tail_samples_low", {"terms.4.alpha": 0.05}, same),
+    ("warn/critic1_vanishing_gradients", {"terms.value.coef": 0.0}, same),
+    ("warn/critic2_vanishing_gradients", {"terms.value.coef": 0.0}, same),
+    ("warn/cvar_tail_samples_low", {"terms.cvar.alpha": 0.05}, same),
     ("warn/optimizer_lr_floor_hit", {"optimizer.schedule.floor": 1.5}, same),
 ]
 
@@ -551,7 +551,7 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
         learner = members.runs.learner
         params = tree.where(ill, certain(learner.params), learner.params)
         coef = jnp.where(ill, 0.0, 1.0)
-        config = replace_at(learner.config, "terms.1.coef", coef)
+        config = replace_at(learner.config, "terms.value.coef", coef)
         learner = learner.replace(params=params, config=config)
         return members.replace(runs=members.runs.replace(learner=learner))
 

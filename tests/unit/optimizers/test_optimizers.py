@@ -15,7 +15,7 @@ from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.catalogue import summarize
-from ppo_jax.host.experiment import describe
+from ppo_jax.host.description import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Constant, Progress

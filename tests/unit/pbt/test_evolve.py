@@ -39,10 +39,10 @@ from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 RATE = "optimizer.learning_rate"
-ENTROPY = "terms.2.schedule.initial"
+ENTROPY = "terms.adaptive_entropy.schedule.initial"
 SPACE = {
     RATE: LogUniform(1e-5, 1e-2),
-    "terms.0.clip_eps": Uniform(0.05, 0.3),
+    "terms.surrogate.clip_eps": Uniform(0.05, 0.3),
     ENTROPY: LogUniform(1e-4, 1e-1),
 }
 PARENT, COPIED = np.array([0, 3, 2, 3, 0]), np.array([0, 1, 0, 0, 1], bool)
@@ -269,7 +269,7 @@ def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
     # A mean over examples, which rounds.
     np.testing.assert_allclose(
         metrics["train/clip_range"][0],
-        generation.numbers["terms.0.clip_eps"],
+        generation.numbers["terms.surrogate.clip_eps"],
         rtol=1e-6,
     )
     # What is told is what is done: with its old coefficient a copy goes elsewhere.
@@ -381,9 +381,9 @@ def test_every_number_moves_the_next_update():
         "gamma": 0.5,
         "gae_lambda": 0.5,
         "obs_clip": 0.1,
-        "terms.0.clip_eps": 1e-5,
-        "terms.1.coef": 0.1,
-        "terms.2.coef": 0.5,
+        "terms.surrogate.clip_eps": 1e-5,
+        "terms.value.coef": 0.1,
+        "terms.entropy.coef": 0.5,
     }
     members = population.init(config, jnp.repeat(jax.random.key(0)[None], 12))
     numbers = members.runs.learner.config
@@ -540,7 +540,7 @@ def test_survivors_may_explore():
 NEAR_ONE = {"gamma": Uniform(0.9, 0.999), "gae_lambda": NearOne(0.8, 0.999)}
 RECIPE = {
     RATE: LogUniform(1e-5, 5e-4),
-    "terms.0.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
+    "terms.surrogate.clip_eps": Uniform(0.05, 0.3, factor=1.1, resample=0.2),
 }
 
 
@@ -596,7 +596,7 @@ def test_the_recipe_s_numbers_move_by_their_factors(path):
 @strategies
 def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
     """P9: also the learning rate, of which a warning tells at construction."""
-    space = {"terms.0.clip_eps": Uniform(0.05, 0.3)}
+    space = {"terms.surrogate.clip_eps": Uniform(0.05, 0.3)}
     with pytest.warns(UserWarning, match="without optimizer.learning_rate"):
         config = small(pbt=PBT(space, size=5, selector=Fixed(), optimizer=strategy))
     rates = jnp.array([1e-4, 2e-4, 3e-4, 4e-4, 5e-4])

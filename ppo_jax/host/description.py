@@ -1,0 +1,103 @@
+"""An experiment in words: what every field of it is, by path."""
+
+import dataclasses
+import functools
+import inspect
+import sys
+from typing import Any
+
+from ppo_jax.component import children, former, is_component
+
+Description = dict[str, dict[str, str]]
+"""Every field by path: its kind (number, host or structure) and its value."""
+
+
+def describe(config: Any, prefix: str = "") -> Description:
+    """Every field of an experiment; of a tuple of components, what they are in order.
+
+    >>> from ppo_jax import Config
+    >>> describe(Config("CartPole-v1"))["optimizer.learning_rate"]
+    {'kind': 'number', 'value': '0.00025'}
+    """
+    fields, hosts = {}, set()
+    if is_component(config):
+        fields[prefix + "type"] = _structure(type(config).__name__)
+        of_host = (x.name for x in dataclasses.fields(config) if "host" in x.metadata)
+        hosts = {*of_host}
+    else:
+        fields[prefix.removesuffix(".")] = _structure(", ".join(children(config)))
+    for name, value in children(config).items():
+        if is_component(value) or children(value):
+            fields |= describe(value, f"{prefix}{name}.")
+        else:
+            number = "number" if isinstance(value, float) else "structure"
+            kind = "host" if name in hosts else number
+            fields[prefix + name] = {"kind": kind, "value": _shown(value)}
+    return fields
+
+
+def as_now(description: Description) -> Description:
+    """A description as it is given now, of one that a version before gave.
+
+    >>> kinds = {"terms.0.type": _structure("Kl"), "terms.1.type": _structure("Value")}
+    >>> list(as_now(kinds))
+    ['terms.kl.type', 'terms.value.type', 'terms']
+    """
+    orders = former.orders(_classes(description))
+    tuples = {path: _structure(", ".join(names)) for path, names in orders.items()}
+    return former.translated(description | tuples, former_names(description))
+
+
+def former_names(description: Description) -> former.Names:
+    """How a description calls items of tuples, if a version before gave it."""
+    return former.names_by(_classes(description))
+
+
+def differences(old: dict, new: dict) -> dict[str, str]:
+    """Fields of two descriptions that differ, and how.
+
+    >>> from ppo_jax import Config
+    >>> cartpole = Config("CartPole-v1")
+    >>> other = dataclasses.replace(cartpole, gamma=0.9)
+    >>> differences(describe(cartpole), describe(other))
+    {'gamma': '0.99 -> 0.9'}
+    """
+    return {
+        name: f"{old.get(name, {}).get('value')} -> {new.get(name, {}).get('value')}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    }
+
+
+def _shown(value: Any) -> str:
+    """A value as text that is the same in every process."""
+    if inspect.isfunction(value):
+        return f"{_home(value.__module__)}.{value.__qualname__}"
+    if isinstance(value, functools.partial):
+        return f"partial{(_shown(value.func), value.args, value.keywords)}"
+    return repr(value)
+
+
+def _home(module: str) -> str:
+    """Where users find a module, which outlives a move of its file.
+
+    >>> _home("ppo_jax.attacks.opponents"), _home("ppo_jax.transforms.vgs")
+    ('ppo_jax.opponents', 'ppo_jax.transforms.vgs')
+    """
+    package, _, name = module.partition(".")[0], *module.rpartition(".")[1:]
+    offered = vars(sys.modules[package]).get(name)
+    is_offered = getattr(offered, "__name__", None) == module
+    return f"{package}.{name}" if is_offered else module
+
+
+def _structure(value: str) -> dict[str, str]:
+    return {"kind": "structure", "value": value}
+
+
+def _classes(description: Description) -> dict[str, str]:
+    """The classes of all components of a description, by path."""
+    return {
+        path.removesuffix(".type"): field["value"]
+        for path, field in description.items()
+        if path.endswith(".type")
+    }
