@@ -67,8 +67,9 @@ def with_overrides(
 def _require_present(config: Config, overrides: list[str]) -> None:
     """Raises an `ExperimentError` for an option by a former path."""
     names = former.names_in(config)
-    for option in (word.partition("=")[0] for word in overrides):
-        now = former.translated(option, names)
+    for word in overrides:
+        option = word.partition("=")[0].replace("_", "-")
+        now = former.translated(option, names).replace("_", "-")
         if option.startswith("--") and now != option:
             raise ExperimentError(former.moved(option, now))
 

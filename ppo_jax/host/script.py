@@ -22,7 +22,7 @@ class ExperimentError(UserError):
 
 
 def run(path: Path) -> dict[str, Any]:
-    """What a file defines.
+    """What a file defines; its classes know where they are written.
 
     Raises:
         ExperimentError: If it fails; the message shows the lines that led there.
@@ -34,10 +34,13 @@ def run(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path}: no such experiment file")
     _prefer(_places(path))
     try:
-        return runpy.run_path(str(path))
+        names = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:
         said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
         raise ExperimentError(said) from error
+    module = sys.modules[names["__name__"]] = ModuleType(names["__name__"])
+    vars(module).update(names)
+    return names
 
 
 def texts(path: Path) -> dict[str, str]:

@@ -22,7 +22,7 @@ import flax.linen as nn
 import numpy as np
 from ppo_jax import PBT, LogUniform, Uniform, adversaries, attacks, critics, envs
 from ppo_jax import optimizers, pbt, terms
-from ppo_jax.component import component
+from ppo_jax.component import component, replace_at
 
 class Features(nn.Module):
     pass
@@ -45,6 +45,7 @@ def constrained(quantity, critic, count=1):
 
 """
 )
+BY_KIND = "terms are addressed by their kind; this one is terms.entropy.coef"
 HEADS = ["GaussianHead", "SigmoidHead", "TanhHead"]
 WRITTEN = {
     # No config.
@@ -112,6 +113,10 @@ WRITTEN = {
     "Config('CartPole-v1', learning_rate=1e-3)": ["'optimizer.learning_rate'"],
     "Config('CartPole-v1', num_enves=8)": ["closest is 'num_envs'"],
     "Config('CartPole-v1', terms=(terms.Entropy(coeff=1),))": ["closest is 'coef'"],
+    "replace_at(config, 'terms.2.coef', 0.5)": [f"terms.2.coef: {BY_KIND}"],
+    "searching('terms.2.coef')": [f"PBT.space: terms.2.coef: {BY_KIND}"],
+    "searching('terms.2.coeff')": [f"PBT.space: terms.2.coeff: {BY_KIND}f"],
+    "searching('terms.7.coef')": ["'terms.7.coef'; the closest is 'terms.value.coef'"],
     # Environments.
     "changed(env=3)": ["expected an Env or a gymnax id, got 3"],
     "changed(env=TimeLimitChain)": ["a class has to be called: TimeLimitChain(…)"],
@@ -297,6 +302,13 @@ LINES = {
     "train right.py --chunk-length 3": ["Config.chunk_length"],
     "train right.py --devices-per-member 3": ["Config.devices_per_member"],
     "train right.py --optimizer.max-grad-norm -1": ["max_grad_norm"],
+    "train right.py --terms.2.coef 0.5": [
+        "error: --terms.2.coef: terms are addressed by their kind; this one is "
+        "--terms.entropy.coef\n"
+    ],
+    "train right.py --terms.0.clip-eps=0.5": ["one is --terms.surrogate.clip-eps\n"],
+    "train right.py --terms.7.coef 0.5": ["Unrecognized options: --terms.7.coef, 0.5"],
+    "train right.py --terms.entrpy.coef 0.5": ["--terms.entropy.coef FLOAT"],
     # Other options.
     "train": ["required: EXPERIMENT"],
     "train right.py --run-dir": ["--run-dir: expected one argument"],
@@ -318,6 +330,10 @@ LINES = {
     "robustness run --episodes 0": ["error: --episodes: expected at least 1, got 0\n"],
     # Settings of a sweep.
     "sweep right.py --grid optimizer.lerning_rate=1": ["'optimizer.learning_rate'"],
+    "sweep right.py --grid terms.2.coef=0.5": [
+        f"error: terms.2.coef=0.5: terms.2.coef: {BY_KIND}\n"
+    ],
+    "sweep right.py --random 2 --space terms.2.coef=Uniform(0.1,0.5)": [BY_KIND],
     "sweep right.py --grid": ["--grid: expected at least one argument"],
     "sweep right.py --grid gamma": ["error: 'gamma': expected PATH=VALUE,VALUE…\n"],
     "sweep right.py --grid gamma=": ["error: 'gamma=': expected PATH=VALUE,VALUE…\n"],
@@ -357,6 +373,12 @@ LINES = {
     "train right.py --resume": ["error: --resume: expected --run-dir as well\n"],
     "train right.py --resume --run-dir nowhere": [f"error: nowhere{NO_RUN}"],
     "train right.py --resume --run-dir other": ["env.limit: 4 -> 5"],
+    "train right.py --resume --run-dir run --terms.2.coef 0.5": [
+        f"error: --terms.2.coef: {BY_KIND.replace('terms.e', '--terms.e')}\n"
+    ],
+    "train turned.py --resume --run-dir run": [
+        "  terms: surrogate, value, entropy -> entropy, value, surrogate\n"
+    ],
     "train right.py --resume --run-dir run --num-envs 8": ["num_envs: 4 -> 8"],
     "train right.py --resume --run-dir run --obs-clip 10.0": ["clip: None -> 10.0"],
     "sweep right.py --resume": ["error: --resume: expected --run-dir as well\n"],
@@ -428,6 +450,9 @@ def home(tmp_path_factory):
     right = EXPERIMENT.format(memory="")
     (home / "right.py").write_text(right)
     (home / "other.py").write_text(right.replace("limit=5", "limit=4"))
+    turned = "import dataclasses\nterms = config.terms[::-1]\n"
+    turned += "config = dataclasses.replace(config, terms=terms)\n"
+    (home / "turned.py").write_text(right + turned)
     (home / "notes.txt").write_text("no program")
     (home / "bytes.py").write_bytes(bytes(range(256)))
     (home / "folder").mkdir()

@@ -50,6 +50,16 @@ def ends(range_):
     return range_.low, range_.high
 
 
+def test_what_numbers_are_called_is_nothing_to_what_is_drawn():
+    """P12: keys go by the order in which ranges are given, not by that of names."""
+    key = jax.random.key(3)
+    drawn = [
+        Space.of(dict(zip(names, RANGES, strict=False))).sample(key)
+        for names in (("terms.0.x", "terms.2.x"), ("terms.surrogate.x", "terms.cvar.x"))
+    ]
+    assert [*drawn[0].values()] == [*drawn[1].values()]
+
+
 @each_range
 def test_numbers_stay_in_their_range(range_):
     """Samples, and neighbours even of numbers that were outside."""
