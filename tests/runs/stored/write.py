@@ -56,7 +56,7 @@ KINDS = {
     pbt=PBT(
         {
             "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
-            "terms.2.coef": LogUniform(1e-3, 1e-1),
+            "terms.entropy.coef": LogUniform(1e-3, 1e-1),
             "gamma": Uniform(0.5, 0.9),
         },
         size=4,
