@@ -19,7 +19,13 @@ from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
 from ppo_jax.host import files, script
-from ppo_jax.host.description import as_now, describe, differences, former_names
+from ppo_jax.host.description import (
+    Description,
+    as_now,
+    describe,
+    differences,
+    former_names,
+)
 from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
 
@@ -150,7 +156,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
         ExperimentError: If more than numbers and host settings differ from those of
             the run; the message lists what.
     """
-    old, new = as_now(_read(run_dir, CONFIG, dict)), describe(config)
+    old, new = _stored_description(run_dir), describe(config)
     structure = [
         f"  {name}: {change}"
         for name, change in differences(old, new).items()
@@ -170,8 +176,7 @@ def require_same(run_dir: Path, config: Config) -> None:
     Raises:
         ExperimentError: If any field differs; the message lists which.
     """
-    old = as_now(_read(run_dir, CONFIG, dict))
-    changed = differences(old, describe(config))
+    changed = differences(_stored_description(run_dir), describe(config))
     if changed:
         lines = "".join(f"\n  {name}: {change}" for name, change in changed.items())
         raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
@@ -191,6 +196,10 @@ def stored_names(run_dir: Path) -> former.Names:
     if not (run_dir / CONFIG).exists():
         return {}
     return former_names(_read(run_dir, CONFIG, dict))
+
+
+def _stored_description(run_dir: Path) -> Description:
+    return as_now(_read(run_dir, CONFIG, dict))
 
 
 def _read(run_dir: Path, name: str, wanted: type) -> Any:
