@@ -24,7 +24,7 @@ import records
 
 from ppo_jax import Config, terms
 from ppo_jax.critics import PerQuantile, Quantile
-from ppo_jax.host import training
+from ppo_jax.host import evaluation
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
@@ -102,7 +102,9 @@ def steps_to(target: float, config: Config, seeds: int) -> np.ndarray:
         progress = Progress.of(done + np.arange(length), config.num_updates)
         count = min(length, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
-        returns, _ = training.evaluate(members, config.seed, done, SETTINGS["episodes"])
+        returns, _ = evaluation.evaluate(
+            members, config.seed, done, SETTINGS["episodes"]
+        )
         steps = (done + count) * config.steps_per_update
         there = returns.mean(axis=1) >= target
         reached = np.where(there, np.minimum(reached, steps), reached)

@@ -16,7 +16,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.host import experiment, training
+from ppo_jax.host import evaluation, experiment, training
 from ppo_jax.host.members import fittest
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import population
@@ -52,7 +52,7 @@ def train(config, evolves):
         )
         count = min(config.pbt.interval, config.num_updates - done)
         members, _ = population.advance(members, progress, jnp.int32(count))
-        returns, _ = training.evaluate(
+        returns, _ = evaluation.evaluate(
             members, config.seed, done + count, config.eval_episodes
         )
         fitness = jnp.float32(returns.mean(axis=1))
@@ -67,7 +67,7 @@ def search(config, episodes, evolves):
     """Returns of the best and of the median member, on fresh episodes."""
     began = time.perf_counter()
     members = train(config, evolves)
-    returns, _ = training.evaluate(members, config.seed, SEEDS * SEEDS, episodes)
+    returns, _ = evaluation.evaluate(members, config.seed, SEEDS * SEEDS, episodes)
     mean = returns.mean(axis=1)
     best = fittest(np.asarray(members.fitness))
     return {

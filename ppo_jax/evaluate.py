@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.envs.check import traces
-from ppo_jax.host import command, distributed, files, runs, training
+from ppo_jax.host import command, distributed, evaluation, files, runs
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 
@@ -65,7 +65,7 @@ def _evaluate(options: Any) -> dict[str, Any]:
     )
     if options.member is None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
-    (returns,), (ended,) = training.evaluate(
+    (returns,), (ended,) = evaluation.evaluate(
         *(populations.member(run.population, member), seed, run.update),
         *(options.episodes, not options.sample),
     )

@@ -1,6 +1,5 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
-import dataclasses
 import math
 from collections.abc import Callable
 from contextlib import closing
@@ -19,21 +18,15 @@ from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.console import NORMAL, Console, Verbosity
 from ppo_jax.host.description import as_now, describe, differences, former_names
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.evaluation import best, fitness_of, rate
 from ppo_jax.host.interrupt import Interrupt
 from ppo_jax.host.lineage import Lineage
 from ppo_jax.host.logger import Logger
-from ppo_jax.host.members import (
-    fittest,
-    generation_metrics,
-    over_members,
-)
-from ppo_jax.host.mesh import Layout, on_one_device, spread
+from ppo_jax.host.members import generation_metrics, over_members
+from ppo_jax.host.mesh import Layout, spread
 from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
 from ppo_jax.metrics.own import rows_of
-from ppo_jax.pbt import Maximize
-from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
@@ -140,8 +133,8 @@ def train(
                 ending = _ending(config, done, members, interrupt)
                 due = ending == "finished" or _is_evaluated(config, done)
                 if due or _evolves(config, done):
-                    population = _rate(config, layout, population, done, members)
-                metrics = over_members(members, _fitness(population)) | speed
+                    population = rate(config, layout, population, done, members)
+                metrics = over_members(members, fitness_of(population)) | speed
                 if _evolves(config, done):
                     population, said = _evolve(config, layout, population, done, family)
                     metrics |= said
@@ -152,39 +145,11 @@ def train(
                 logger.write(done * steps, metrics)
                 console.update(done * steps, metrics)
                 if due or ending:
-                    fitness = _best(population) if due else -math.inf
+                    fitness = best(population) if due else -math.inf
                     meta = {"config": describe(config), "lineage": family.lines}
                     meta |= {"streaks": alarms.streaks}
                     checkpoints.save(done, population, fitness, meta)
     return ending
-
-
-def evaluate(
-    population: Population,
-    seed: int,
-    update: int,
-    num_episodes: int,
-    deterministic: bool = True,
-    layout: Layout | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns of whole episodes, with keys that training never sees.
-
-    Args:
-        population: The members.
-        seed: Of the episodes; training takes that of the experiment.
-        update: How many updates they have done.
-        num_episodes: How many episodes each plays.
-        deterministic: Whether they take the most likely action instead of a sample.
-        layout: How the population lies; None: on one device.
-
-    Returns:
-        Returns `[P, num_episodes]`, of the same starts for all members, and whether
-        each episode came to its end.
-    """
-    key = jax.random.fold_in(jax.random.key(seed), 1 + update)
-    layout = layout or on_one_device()
-    learners = population.runs.learner
-    return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
 
 
 def _beginning(config: Config, layout: Layout, population: Population) -> StartState:
@@ -288,37 +253,6 @@ def _ending(
     return "interrupted" if distributed.any_of(interrupt.asked) else ""
 
 
-def _rate(
-    config: Config,
-    layout: Layout,
-    population: Population,
-    done: int,
-    members: list[dict[str, float]],
-) -> Population:
-    """Evaluates all members, adds to their metrics, and says how fit they are."""
-    returns, ended = evaluate(
-        population, config.seed, done, config.eval_episodes, layout=layout
-    )
-    fitness = Maximize() if config.pbt is None else config.pbt.fitness
-    for metrics, total, over in zip(members, returns, ended, strict=True):
-        metrics |= _evaluation(total, over)
-    try:
-        scores = np.array([fitness(metrics) for metrics in members], np.float32)
-    except ValueError as error:
-        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
-    return dataclasses.replace(population, fitness=layout.put(scores))
-
-
-def _fitness(population: Population) -> np.ndarray:
-    return np.asarray(population.fitness)
-
-
-def _best(population: Population) -> float:
-    fitness = _fitness(population)
-    best = fittest(fitness)
-    return -math.inf if best is None else float(fitness[best])
-
-
 def _evolve(
     config: Config, layout: Layout, population: Population, done: int, family: Lineage
 ) -> tuple[Population, dict[str, float]]:
@@ -338,12 +272,3 @@ def generation_keys(config: Config, done: int) -> Key:
     """The keys of a generation after so many updates, `[P]`."""
     key = jax.random.fold_in(jax.random.key(config.seed), EVOLUTION)
     return jax.random.split(jax.random.fold_in(key, done), config.num_members)
-
-
-def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
-    figures = episodes.summarize(returns)
-    count = figures.pop("episodes")
-    return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
-        "eval/episodes": count,
-        "eval/unfinished_episodes": np.sum(~ended),
-    }

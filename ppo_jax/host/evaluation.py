@@ -1,0 +1,85 @@
+"""Evaluations of a run: whole episodes, what they say, and who is the fittest."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+
+from ppo_jax.config import Config
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.members import fittest
+from ppo_jax.host.mesh import Layout, on_one_device
+from ppo_jax.pbt import Maximize
+from ppo_jax.ppo import episodes
+from ppo_jax.state import Population
+
+
+def evaluate(
+    population: Population,
+    seed: int,
+    update: int,
+    num_episodes: int,
+    deterministic: bool = True,
+    layout: Layout | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns of whole episodes, with keys that training never sees.
+
+    Args:
+        population: The members.
+        seed: Of the episodes; training takes that of the experiment.
+        update: How many updates they have done.
+        num_episodes: How many episodes each plays.
+        deterministic: Whether they take the most likely action instead of a sample.
+        layout: How the population lies; None: on one device.
+
+    Returns:
+        Returns `[P, num_episodes]`, of the same starts for all members, and whether
+        each episode came to its end.
+    """
+    key = jax.random.fold_in(jax.random.key(seed), 1 + update)
+    layout = layout or on_one_device()
+    learners = population.runs.learner
+    return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
+
+
+def rate(
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
+) -> Population:
+    """Evaluates all members, adds to their metrics, and says how fit they are."""
+    returns, ended = evaluate(
+        population, config.seed, done, config.eval_episodes, layout=layout
+    )
+    fitness = Maximize() if config.pbt is None else config.pbt.fitness
+    for metrics, total, over in zip(members, returns, ended, strict=True):
+        metrics |= _evaluation(total, over)
+    try:
+        scores = np.array([fitness(metrics) for metrics in members], np.float32)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
+    return dataclasses.replace(population, fitness=layout.put(scores))
+
+
+def fitness_of(population: Population) -> np.ndarray:
+    """The fitness of all members, `[P]`."""
+    return np.asarray(population.fitness)
+
+
+def best(population: Population) -> float:
+    """The greatest finite fitness; −∞ if there is none."""
+    fitness = fitness_of(population)
+    member = fittest(fitness)
+    return -math.inf if member is None else float(fitness[member])
+
+
+def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
+    figures = episodes.summarize(returns)
+    count = figures.pop("episodes")
+    return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
+        "eval/episodes": count,
+        "eval/unfinished_episodes": np.sum(~ended),
+    }
