@@ -19,7 +19,7 @@ class Memory:
     """Turns features into features that know of those before.
 
     One of your own is a `Recurrent` with another cell, or says in flax how it goes on
-    over time.
+    over time; `selfcheck` shows whether it forgets when an episode begins.
     """
 
     def initial_carry(self, num_envs: int) -> Carry:

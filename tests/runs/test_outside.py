@@ -71,13 +71,19 @@ config = Config(
 TEXTS = {"single": SINGLE, "population": POPULATION}
 
 
+def written(home, kind):
+    """An experiment, and the user's package beside it."""
+    shutil.copytree(TOYS, home / "toys")
+    path = home / "mine.py"
+    path.write_text(MINE + TEXTS[kind])
+    return path
+
+
 @pytest.fixture(scope="module", params=TEXTS)
 def run_dir(request, tmp_path_factory):
     """A run with parts of its own, which then are nowhere but in the run."""
     home = tmp_path_factory.mktemp(request.param)
-    shutil.copytree(TOYS, home / "toys")
-    path = home / "mine.py"
-    path.write_text(MINE + TEXTS[request.param])
+    path = written(home, request.param)
     done = command("train", path, "--run-dir", home / "run", cwd="/")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -142,3 +148,17 @@ def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
     prefix = "best/" if "each/eval/mean_reward/0" in rows(run_dir)[-1] else ""
     expected = rows(run_dir)[-1][f"{prefix}eval/mean_reward"]
     assert json.loads(path.read_text())["mean"] == pytest.approx(expected, rel=1e-6)
+
+
+FORGETS = "jnp.where(reset[:, None], 0.0, trace)"
+
+
+@pytest.mark.parametrize("memory", [FORGETS, "trace"])
+def test_selfcheck_knows_whether_a_user_s_memory_forgets(memory, tmp_path):
+    """At the beginning of an episode, as its contract says."""
+    path, parts = written(tmp_path, "single"), tmp_path / "toys" / "parts.py"
+    parts.write_text(parts.read_text().replace(FORGETS, memory))
+    done = command("selfcheck", path, cwd="/")
+    assert done.returncode == (0 if memory == FORGETS else 1), done.stderr
+    broken = "NOT SO: what an episode shows changes nothing in the next"
+    assert (broken in done.stdout) == (memory != FORGETS)
