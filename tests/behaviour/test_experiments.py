@@ -118,6 +118,8 @@ IN_NO_EXPERIMENT = {
     terms.PredictedCVaR,
     # What it imitates is a user's.
     terms.Imitation,
+    # What it steps by is a user's.
+    optimizers.Optax,
 }
 
 
