@@ -123,6 +123,12 @@ IN_NO_EXPERIMENT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def beside(monkeypatch):
+    """Experiments may import others that lie beside them."""
+    monkeypatch.syspath_prepend(FOLDER)
+
+
 def test_all_that_an_agent_learns_by_is_in_some_experiment():
     known = offered(adversaries, controllers, critics, optimizers, terms)
     used = set(kinds(tuple(runpy.run_path(str(path)) for path in PATHS)))
@@ -176,9 +182,8 @@ def check_what_is_said_of_attacks(row):
 
 
 @pytest.fixture
-def script(monkeypatch):
-    """What `sa_gain.py` defines; it imports an experiment that lies beside it."""
-    monkeypatch.syspath_prepend(FOLDER)
+def script():
+    """What `sa_gain.py` defines."""
     return runpy.run_path(str(FOLDER / "sa_gain.py"))
 
 
