@@ -117,8 +117,8 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
     """The grid, each of its points with every draw."""
     import jax
 
-    from ppo_jax.host.catalogue import EVALUATIONS
     from ppo_jax.host.experiment import ExperimentError
+    from ppo_jax.host.metrics import EVALUATIONS
     from ppo_jax.sweeps import settings
 
     if options.metric not in EVALUATIONS:

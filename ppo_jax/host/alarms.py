@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ppo_jax.host.alerts import ALERTS, Alert
-from ppo_jax.host.catalogue import match
+from ppo_jax.metrics.rows import match
 
 READ = "python -m ppo_jax.alerts"
 """Prints what there is to know of an alert."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ppo_jax.component import suggestion
 from ppo_jax.errors import UserError
 from ppo_jax.host import tables
-from ppo_jax.host.catalogue import match
 from ppo_jax.metrics.reductions import VANISHING
+from ppo_jax.metrics.rows import match
 
 
 class Alert(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ppo_jax.host.catalogue import EVALUATIONS
+from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.ppo.population import Generation
 
 

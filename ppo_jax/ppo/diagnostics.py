@@ -1,6 +1,6 @@
 """Metrics of a rollout and of gradients; they never steer training.
 
-What they are is told by the table in `host.catalogue`.
+What they are is told by the rows in `ppo.metrics`.
 """
 
 import jax

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ppo_jax.host import files, tables
-from ppo_jax.host.catalogue import EVALUATIONS
+from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.sweeps import settings
 from ppo_jax.sweeps.aggregate import (
     interquartile_mean,

@@ -45,6 +45,7 @@ from ppo_jax.host.catalogue import (
     summarize,
 )
 from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.metrics.rows import NO_STEP, NO_WEIGHT
 from ppo_jax.normalization.advantages import OverAll
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import PBT
@@ -173,7 +174,7 @@ def test_runs_log_what_is_documented_and_nothing_else(rows):
 
 def test_what_a_run_logs_is_finite_unless_the_table_says_so(rows):
     """R-B6, R-E11: a run that takes steps has every number of them."""
-    allowed = {catalogue.NO_STEP, catalogue.NO_WEIGHT, ""}
+    allowed = {NO_STEP, NO_WEIGHT, ""}
     for run in rows.values():
         for row in run:
             null = {
@@ -576,7 +577,7 @@ def test_what_did_not_happen_is_unavailable():
     """R-A17, PROP-14.6: without a step, means over steps are not 0."""
     (said,) = phases({"env.env.hidden": 1.0}, same, count=1)
     null = {name for name, value in said.items() if math.isnan(value)}
-    needs = {catalogue.NO_STEP, catalogue.NO_WEIGHT}
+    needs = {NO_STEP, NO_WEIGHT}
     expected = {name for name in said if row_of(name) and row_of(name).null in needs}
     assert expected <= null
     assert {"train/approx_kl", "train/loss", "train/advantages_mean_raw"} <= expected
