@@ -18,7 +18,7 @@ from ppo_jax.metrics import explained as appraisal
 from ppo_jax.normalization import ReturnNormalization
 from ppo_jax.normalization import advantages as standardization
 from ppo_jax.pbt import PBT
-from ppo_jax.pbt.space import Choice, LogUniform, NearOne, Uniform
+from ppo_jax.pbt.ranges import Choice, LogUniform, NearOne, Uniform
 from ppo_jax.ppo import snapshot
 
 __version__ = "0.1.0"

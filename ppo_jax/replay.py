@@ -16,7 +16,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import command
+from ppo_jax.component import former
+from ppo_jax.host import (
+    command,
+    distributed,
+    experiment,
+    files,
+    lineage,
+    runs,
+    script,
+    training,
+)
+from ppo_jax.host.conclusion import conclude
+from ppo_jax.host.console import verbosity
+from ppo_jax.ppo import population as populations
 
 EXPERIMENT = """\
 {text}
@@ -35,7 +48,6 @@ Schedule = list[tuple[int, dict[str, float]]]
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
-    from ppo_jax.host import distributed
 
     distributed.prepare()
     run_dir = options.to or options.run_dir / "replay"
@@ -61,16 +73,6 @@ def _record(
     source: Path, asked: int | None, run_dir: Path, overrides: list[str]
 ) -> None:
     """Makes a run directory: the experiment of one agent, and its schedule."""
-    from ppo_jax.component import former
-    from ppo_jax.host import (
-        experiment,
-        files,
-        lineage,
-        runs,
-        script,
-        training,
-    )
-
     experiment.require_new(run_dir)
     given = without(experiment.stored_overrides(source), "pbt") + overrides
     files.require_folder(run_dir)
@@ -93,11 +95,6 @@ def _record(
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
-    from ppo_jax.host import experiment, script, training
-    from ppo_jax.host.conclusion import conclude
-    from ppo_jax.host.console import verbosity
-    from ppo_jax.ppo import population as populations
-
     overrides = experiment.stored_overrides(run_dir)
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
     schedule = experiment.stored(run_dir, "schedule.json", list)

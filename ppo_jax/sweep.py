@@ -20,8 +20,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import command
+import jax
+
+from ppo_jax.component import former
+from ppo_jax.envs import check_types
+from ppo_jax.host import command, distributed, experiment, files
+from ppo_jax.host.console import verbosity
 from ppo_jax.host.exits import Exit
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.sweeps import cohorts, scores, settings
 
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
@@ -77,11 +85,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    from ppo_jax.component import former
-    from ppo_jax.envs import check_types
-    from ppo_jax.host import distributed, experiment
-    from ppo_jax.sweeps import cohorts, settings
-
     distributed.prepare()
     begun = former.understood() if options.resume else contextlib.nullcontext()
     if options.resume:
@@ -115,12 +118,6 @@ def _sweep(options: Any, overrides: list[str]) -> int:
 
 def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str, Any]]:
     """The grid, each of its points with every draw."""
-    import jax
-
-    from ppo_jax.host.experiment import ExperimentError
-    from ppo_jax.host.metrics import EVALUATIONS
-    from ppo_jax.sweeps import settings
-
     if options.metric not in EVALUATIONS:
         known = ", ".join(EVALUATIONS)
         raise ExperimentError(f"--metric: expected {known}, got {options.metric!r}")
@@ -142,9 +139,6 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
 
 def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
     """Batches that fit into memory; how large they are is decided once."""
-    from ppo_jax.host import files
-    from ppo_jax.sweeps import cohorts
-
     most = SHARE_OF_MEMORY * cohorts.capacity()
     room = most if options.memory is None else options.memory * MIB
     for group in groups[len(options.sizes) :]:
@@ -165,10 +159,6 @@ def _batches(options: Any, groups: list[list[Any]]) -> list[list[Any]]:
 
 def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
     """Trains what is not finished; whatever is, is in `results.json`."""
-    from ppo_jax.host import files
-    from ppo_jax.host.console import verbosity
-    from ppo_jax.sweeps import cohorts, scores, settings
-
     hint = (
         f"go on with: python -m ppo_jax.sweep {options.experiment} "
         f"--run-dir {options.run_dir} --resume"
@@ -202,9 +192,6 @@ def _train(options: Any, found: list[Any], batches: list[list[Any]]) -> int:
 
 def _restore(options: Any, overrides: list[str]) -> list[str]:
     """Fills in what the sweep was asked for; returns the overrides of its fields."""
-    from ppo_jax.host import experiment
-    from ppo_jax.host.experiment import ExperimentError
-
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")
     default = _parser().get_default

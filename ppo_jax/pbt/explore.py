@@ -5,7 +5,8 @@ import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.errors import missing
-from ppo_jax.pbt.space import Range, Space
+from ppo_jax.pbt.ranges import Range
+from ppo_jax.pbt.space import Space
 from ppo_jax.types import Array, Key
 
 
@@ -100,7 +101,7 @@ def explore(
         Jaderberg et al., `Population Based Training of Neural Networks
         <https://arxiv.org/abs/1711.09846>`_, 2017.
 
-    >>> from ppo_jax.pbt.space import Choice
+    >>> from ppo_jax.pbt.ranges import Choice
     >>> space = Space.of({"surrogate.clip_eps": Choice((0.125, 0.25))})
     >>> values = {"surrogate.clip_eps": jnp.array([0.25, 0.25])}
     >>> keys = jax.random.split(jax.random.key(0))

@@ -14,7 +14,7 @@ import numpy as np
 from ppo_jax.component import paths
 from ppo_jax.config import Config
 from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.pbt.space import Range
+from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Key
 
 Setting = dict[str, Any]

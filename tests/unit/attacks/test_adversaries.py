@@ -29,7 +29,7 @@ from ppo_jax.critics import Quantile
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.host import training
 from ppo_jax.pbt import PBT, Truncation
-from ppo_jax.pbt.space import Uniform
+from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.schedules import Progress
 

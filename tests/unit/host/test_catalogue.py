@@ -49,7 +49,7 @@ from ppo_jax.metrics.rows import NO_STEP, NO_WEIGHT
 from ppo_jax.normalization.advantages import OverAll
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import PBT
-from ppo_jax.pbt.space import LogUniform, Uniform
+from ppo_jax.pbt.ranges import LogUniform, Uniform
 from ppo_jax.ppo import diagnostics, learner, population, rollout
 from ppo_jax.schedules import Bounded, Progress
 from ppo_jax.state import Batch

@@ -32,8 +32,9 @@ from ppo_jax.pbt import (
 )
 from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
+from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
-from ppo_jax.pbt.space import LogUniform, NearOne, Space, Uniform
+from ppo_jax.pbt.space import Space
 from ppo_jax.ppo import population, rollout
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population

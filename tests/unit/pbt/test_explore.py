@@ -14,13 +14,8 @@ from ppo_jax.pbt.explore import (
     Resample,
     explore,
 )
-from ppo_jax.pbt.space import (
-    Choice,
-    LogUniform,
-    Range,
-    Space,
-    Uniform,
-)
+from ppo_jax.pbt.ranges import Choice, LogUniform, Range, Uniform
+from ppo_jax.pbt.space import Space
 
 SPACE = Space.of(
     {

@@ -9,14 +9,8 @@ import pytest
 from scipy import stats
 
 from ppo_jax.component import component
-from ppo_jax.pbt.space import (
-    Choice,
-    LogUniform,
-    NearOne,
-    Range,
-    Space,
-    Uniform,
-)
+from ppo_jax.pbt.ranges import Choice, LogUniform, NearOne, Range, Uniform
+from ppo_jax.pbt.space import Space
 
 RANGES = [
     LogUniform(1e-5, 5e-4),
