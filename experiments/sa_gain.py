@@ -38,11 +38,11 @@ EPISODES = 64
 def both(config, seeds):
     """Members that train without and with the adversary, from the same keys."""
     with_it = jnp.repeat(jnp.array([0.0, 1.0]), seeds)
-    term = next(i for i, x in enumerate(config.terms) if isinstance(x, RobustKL))
+    smoothing = next(term for term in config.terms if isinstance(term, RobustKL))
     numbers = as_arrays(program(config))
     paths = {
         "adversary.ratio": config.adversary.ratio,
-        f"terms.{term}.coef": config.terms[term].coef,
+        "terms.robust_kl.coef": smoothing.coef,
     }
     if config.opponent is not None:
         paths["opponent.share"] = config.opponent.share
