@@ -16,7 +16,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.host import evaluation, experiment, training
+from ppo_jax.host import evaluation, experiment, streams, training
 from ppo_jax.host.members import fittest
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import population
@@ -58,7 +58,7 @@ def train(config, evolves):
         fitness = jnp.float32(returns.mean(axis=1))
         members = dataclasses.replace(members, fitness=fitness)
         if evolves and done + count < config.num_updates:
-            keys = training.generation_keys(config, done + count)
+            keys = streams.generation(config.seed, done + count, config.num_members)
             members, _ = population.evolve(config.pbt, members, keys)
     return members
 

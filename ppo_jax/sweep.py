@@ -20,11 +20,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from ppo_jax.component import former
 from ppo_jax.envs import check_types
-from ppo_jax.host import command, distributed, experiment, files
+from ppo_jax.host import command, distributed, experiment, files, streams
 from ppo_jax.host.console import verbosity
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
@@ -35,8 +33,6 @@ ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
 SHARE_OF_MEMORY = 0.8
 MIB = 2**20
-DRAWS = 2**32 - 2
-"""Sets the keys of random settings apart from all others."""
 
 
 @command.entrance
@@ -132,7 +128,7 @@ def _settings(options: Any, config: Any, names: dict[str, Any]) -> list[dict[str
         raise ExperimentError(f"{min(both)}: is in --grid and in --space")
     if not options.random:
         return points
-    key = jax.random.fold_in(jax.random.key(config.seed), DRAWS)
+    key = streams.settings(config.seed)
     drawn = settings.draw(space, options.random, key)
     return [point | each for point in points for each in drawn]
 

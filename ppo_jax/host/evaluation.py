@@ -3,10 +3,10 @@
 import dataclasses
 import math
 
-import jax
 import numpy as np
 
 from ppo_jax.config import Config
+from ppo_jax.host import streams
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
 from ppo_jax.host.mesh import Layout, on_one_device
@@ -37,7 +37,7 @@ def evaluate(
         Returns `[P, num_episodes]`, of the same starts for all members, and whether
         each episode came to its end.
     """
-    key = jax.random.fold_in(jax.random.key(seed), 1 + update)
+    key = streams.evaluation(seed, update)
     layout = layout or on_one_device()
     learners = population.runs.learner
     return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))

@@ -12,7 +12,7 @@ import numpy as np
 from ppo_jax import component
 from ppo_jax.component import former
 from ppo_jax.config import Config
-from ppo_jax.host import distributed, lineage
+from ppo_jax.host import distributed, lineage, streams
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.checkpoint import Checkpointer
@@ -30,10 +30,6 @@ from ppo_jax.metrics.own import rows_of
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
-from ppo_jax.types import Key
-
-EVOLUTION = 2**32 - 1
-"""Sets the keys of generations apart from those of evaluations; no update's number."""
 
 
 class StartState(NamedTuple):
@@ -51,18 +47,14 @@ class StartState(NamedTuple):
 
 def start(config: Config) -> Population:
     """The population of an experiment before its first update."""
-    keys = member_keys(config.seed, config.num_members)
+    keys = streams.members(config.seed, config.num_members)
     if config.pbt is not None:
         space = config.pbt.space
-        numbers = jax.vmap(space.sample)(generation_keys(config, 0))
+        numbers = jax.vmap(space.sample)(
+            streams.generation(config.seed, 0, config.num_members)
+        )
         config = space.write(config, numbers)
     return populations.init(config, keys)
-
-
-def member_keys(seed: int, count: int = 1) -> Key:
-    """The keys of an experiment's members, `[count]`."""
-    key = jax.random.fold_in(jax.random.key(seed), 0)
-    return jax.random.split(key, count)
 
 
 def as_it_is(population: Population, done: int) -> Population:
@@ -257,7 +249,7 @@ def _evolve(
     config: Config, layout: Layout, population: Population, done: int, family: Lineage
 ) -> tuple[Population, dict[str, float]]:
     """A generation, its line in the lineage, and its metrics."""
-    keys = generation_keys(config, done)
+    keys = streams.generation(config.seed, done, config.num_members)
     population, generation = layout.evolve(config.pbt, population, keys)
     generation = layout.fetch(generation)
     family.append(lineage.line(done, generation))
@@ -266,9 +258,3 @@ def _evolve(
         "pbt/exploration_count": family.count("explored"),
         "pbt/failed_ready_checks": int(population.waited),
     }
-
-
-def generation_keys(config: Config, done: int) -> Key:
-    """The keys of a generation after so many updates, `[P]`."""
-    key = jax.random.fold_in(jax.random.key(config.seed), EVOLUTION)
-    return jax.random.split(jax.random.fold_in(key, done), config.num_members)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import training
+from ppo_jax.host import streams, training
 from ppo_jax.host.console import Verbosity
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
@@ -98,7 +98,7 @@ def begin(members: Sequence[Member]) -> Population:
     """These members before their first update; each as if it were trained alone."""
     configs = [component.program(member.config) for member in members]
     numbers = jax.tree.map(lambda *each: jnp.array(each, jnp.float32), *configs)
-    keys = [training.member_keys(member.seed) for member in members]
+    keys = [streams.members(member.seed) for member in members]
     return populations.init(numbers, jnp.concatenate(keys))
 
 

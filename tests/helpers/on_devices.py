@@ -21,7 +21,7 @@ from ppo_jax import (
     terms,
 )
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host import mesh, training
+from ppo_jax.host import mesh, streams, training
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
@@ -61,7 +61,7 @@ def live(layout, members, compiled):
         if phase < 2:
             fitness = layout.put(np.roll(np.arange(SIZE, dtype=np.float32), phase))
             members = dataclasses.replace(members, fitness=fitness)
-            keys = training.generation_keys(CONFIG, phase)
+            keys = streams.generation(CONFIG.seed, phase, CONFIG.num_members)
             members, generation = layout.evolve(CONFIG.pbt, members, keys)
             layout.fetch(generation)
             numbers = {
@@ -91,7 +91,8 @@ def main(devices, per_member, path):
 
     layout, members = mesh.spread(lambda: training.start(CONFIG), int(per_member))
     assert len(layout.devices) == int(devices)
-    progress, keys = Progress.at(np.zeros(3)), training.generation_keys(CONFIG, 0)
+    progress = Progress.at(np.zeros(3))
+    keys = streams.generation(CONFIG.seed, 0, CONFIG.num_members)
     said = {
         "advance": communicates(layout._advance, members, progress, np.int32(3)),
         "evolve": communicates(layout._evolve, CONFIG.pbt, members, keys),
