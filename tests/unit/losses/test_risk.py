@@ -1,5 +1,8 @@
 """CVaR against hand-worked weights, integration and the normal distribution."""
 
+import functools
+
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ from scipy import stats
 
 from ppo_jax.losses import (
     MIN_TAIL,
+    EmpiricalTail,
     Law,
     cvar,
     cvar_weights,
@@ -41,13 +45,13 @@ def integrated(quantiles, alpha):
         (1, 0.05, [1.0]),
     ],
 )
-def test_weights_by_hand(n, alpha, want):
+def test_weights_by_hand(n, alpha, want, variant):
     """PROP-13.1: the step rule."""
-    weights = cvar_weights(n, alpha)
-    assert weights.shape == (n,)
-    assert weights.dtype == jnp.float32
+    weights = variant(functools.partial(cvar_weights, n))(alpha)
+    chex.assert_shape(weights, (n,))
+    chex.assert_type(weights, jnp.float32)
     padded = np.pad(want, (0, n - len(want)))
-    np.testing.assert_allclose(weights, padded, atol=1e-6)
+    chex.assert_trees_all_close(weights, padded, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 4, 21, 51])
@@ -56,17 +60,17 @@ def test_weights_are_a_distribution(n, alpha):
     """PROP-13.2, PROP-13.7, R-D10: no negative weight; they cover exactly α."""
     weights = cvar_weights(n, alpha)
     assert (weights >= 0).all()
-    np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-5)
+    chex.assert_trees_all_close(weights.sum(), 1.0, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_cvar_matches_integration(alpha):
+def test_cvar_matches_integration(alpha, variant):
     """PROP-13.1, PROP-13.2: the exact tail mean of the step law."""
     q = np.random.default_rng(0).normal(size=(2, 3, 21)) * 5
     want = [[integrated(row, alpha) for row in rows] for rows in q]
-    got = cvar(jnp.asarray(q), alpha)
-    assert got.shape == (2, 3)
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    got = variant(cvar)(jnp.asarray(q), alpha)
+    chex.assert_shape(got, (2, 3))
+    chex.assert_trees_all_close(got, np.array(want), rtol=1e-4, atol=1e-5)
 
 
 def test_cvar_rises_continuously_with_alpha():
@@ -77,8 +81,8 @@ def test_cvar_rises_continuously_with_alpha():
     assert (np.diff(values) >= -1e-6).all()
     assert np.diff(values).max() < 0.15
     assert values.min() == -10.0
-    np.testing.assert_allclose(values[-1], 0.0, atol=1e-6)
-    np.testing.assert_allclose(cvar(q, 0.875), -2.5 / 0.875 + 1.25 / 0.875, rtol=1e-5)
+    chex.assert_trees_all_close(values[-1], 0.0, rtol=0, atol=1e-6)
+    chex.assert_trees_all_close(cvar(q, 0.875), -2.5 / 0.875 + 1.25 / 0.875, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -89,7 +93,7 @@ def test_cvar_lies_between_the_lowest_quantile_and_the_mean(alpha):
     assert (got >= q.min(axis=-1) - 1e-5).all()
     assert (got <= q.mean(axis=-1) + 1e-5).all()
     if alpha == 1.0:
-        np.testing.assert_allclose(got, q.mean(axis=-1), atol=1e-6)
+        chex.assert_trees_all_close(got, q.mean(axis=-1), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0])
@@ -97,8 +101,8 @@ def test_cvar_is_coherent_under_translation_and_scaling(alpha):
     """PROP-13.3."""
     q = jnp.asarray(np.random.default_rng(2).normal(size=12))
     base = cvar(q, alpha)
-    np.testing.assert_allclose(cvar(q + 3.5, alpha), base + 3.5, rtol=1e-5)
-    np.testing.assert_allclose(cvar(4.0 * q, alpha), 4.0 * base, rtol=1e-5)
+    chex.assert_trees_all_close(cvar(q + 3.5, alpha), base + 3.5, rtol=1e-5)
+    chex.assert_trees_all_close(cvar(4.0 * q, alpha), 4.0 * base, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0])
@@ -108,7 +112,7 @@ def test_cvar_does_not_depend_on_the_order(alpha):
     q = np.sort(rng.normal(size=12))
     for _ in range(3):
         got = cvar(jnp.asarray(rng.permutation(q)), alpha)
-        np.testing.assert_allclose(got, integrated(q, alpha), rtol=1e-5)
+        chex.assert_trees_all_close(got, integrated(q, alpha), rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.2499, 0.25])
@@ -142,7 +146,7 @@ def test_error_shrinks_with_more_quantiles():
     for n, want in table.items():
         quantiles = stats.norm.ppf((np.arange(n) + 0.5) / n)
         got = cvar(jnp.asarray(quantiles), 0.05)
-        np.testing.assert_allclose(got, want, atol=6e-5)
+        chex.assert_trees_all_close(got, want, rtol=0, atol=6e-5)
         errors.append(abs(got + 2.0627))
     assert errors == sorted(errors, reverse=True)
 
@@ -151,17 +155,19 @@ def test_alpha_may_be_traced_and_mapped():
     """A population tunes α in one program; the gradient reaches the tail only."""
     q = jnp.array([3.0, -1.0, 1.0, 5.0])
     got = jax.jit(jax.vmap(cvar, (None, 0)))(q, jnp.array([0.25, 0.5, 1.0]))
-    np.testing.assert_allclose(got, [-1.0, 0.0, 2.0], atol=1e-6)
+    chex.assert_trees_all_close(got, np.array([-1.0, 0.0, 2.0]), rtol=0, atol=1e-6)
     gradient = jax.jit(jax.grad(cvar))(q, 0.375)
-    np.testing.assert_allclose(gradient, [0.0, 2 / 3, 1 / 3, 0.0], atol=1e-6)
-    assert jnp.isfinite(jax.grad(cvar, argnums=1)(q, 0.3))
+    chex.assert_trees_all_close(
+        gradient, np.array([0.0, 2 / 3, 1 / 3, 0.0]), rtol=0, atol=1e-6
+    )
+    chex.assert_tree_all_finite(jax.grad(cvar, argnums=1)(q, 0.3))
 
 
 def test_low_precision_quantiles_are_summed_in_float32():
     q = jnp.arange(64, dtype=jnp.bfloat16)
     got = cvar(q, 1.0)
-    assert got.dtype == jnp.float32
-    np.testing.assert_allclose(got, 31.5, rtol=1e-6)
+    chex.assert_type(got, jnp.float32)
+    chex.assert_trees_all_close(got, 31.5, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -176,12 +182,14 @@ def test_low_precision_quantiles_are_summed_in_float32():
         (1, 0.7, [1.0]),
     ],
 )
-def test_linear_weights_by_hand(n, alpha, want):
+def test_linear_weights_by_hand(n, alpha, want, variant):
     """PROP-13.1, PROP-13.2: the linear rule, and its step below α = 1/N."""
-    weights = linear_cvar_weights(n, alpha)
-    assert weights.shape == (n,)
-    assert weights.dtype == jnp.float32
-    np.testing.assert_allclose(weights, np.pad(want, (0, n - len(want))), atol=1e-6)
+    weights = variant(functools.partial(linear_cvar_weights, n))(alpha)
+    chex.assert_shape(weights, (n,))
+    chex.assert_type(weights, jnp.float32)
+    chex.assert_trees_all_close(
+        weights, np.pad(want, (0, n - len(want))), rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("n", [2, 4, 21])
@@ -196,7 +204,7 @@ def test_linear_cvar_integrates_the_lines_through_the_quantiles(n):
         line = np.where(u < places[0], q[0] + slopes[0] * (u - places[0]), line)
         line = np.where(u > places[-1], q[-1] + slopes[-1] * (u - places[-1]), line)
         got = cvar(jnp.asarray(q), float(alpha), linear_cvar_weights)
-        np.testing.assert_allclose(got, line.mean(), rtol=1e-4, atol=1e-5)
+        chex.assert_trees_all_close(got, line.mean(), rtol=1e-4, atol=1e-5)
         assert linear_cvar_weights(n, float(alpha)).min() >= -1e-7
 
 
@@ -214,7 +222,7 @@ def test_linear_cvar_is_continuous_traceable_and_closer_to_the_truth():
     for n, want in table.items():
         quantiles = jnp.asarray(stats.norm.ppf((np.arange(n) + 0.5) / n))
         linear = cvar(quantiles, 0.05, linear_cvar_weights)
-        np.testing.assert_allclose(linear, want, atol=6e-5)
+        chex.assert_trees_all_close(linear, want, rtol=0, atol=6e-5)
         assert abs(linear + 2.0627) <= abs(cvar(quantiles, 0.05) + 2.0627) + 1e-6
 
 
@@ -232,9 +240,10 @@ ATOMS, MASSES = jnp.linspace(-1.0, 1.0, 5), jnp.array([0.1, 0.2, 0.4, 0.2, 0.1])
     ("alpha", "want"),
     [(0.05, -1), (0.1, -1), (0.2, -0.75), (0.3, -2 / 3), (0.5, -0.4), (1, 0)],
 )
-def test_cvar_of_atoms_by_hand(alpha, want):
+def test_cvar_of_atoms_by_hand(alpha, want, variant):
     """PROP-13.8."""
-    np.testing.assert_allclose(law_cvar(Law(ATOMS, MASSES), alpha), want, atol=1e-6)
+    got = variant(law_cvar)(Law(ATOMS, MASSES), alpha)
+    chex.assert_trees_all_close(got, want, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -248,10 +257,10 @@ def test_cvar_of_atoms_matches_integration(alpha):
         share = np.concatenate([[0.0], np.cumsum(probs[index])])
         curve = np.concatenate([[0.0], np.cumsum(probs[index] * outcomes[index])])
         want = np.interp(alpha, share, curve) / alpha
-        np.testing.assert_allclose(got[index], want, rtol=1e-3, atol=1e-4)
+        chex.assert_trees_all_close(got[index], want, rtol=1e-3, atol=1e-4)
     equal = Law(jnp.asarray(outcomes), jnp.full((2, 3, 51), 1 / 51))
     want = cvar(jnp.asarray(outcomes), alpha)
-    np.testing.assert_allclose(law_cvar(equal, alpha), want, rtol=1e-4, atol=1e-4)
+    chex.assert_trees_all_close(law_cvar(equal, alpha), want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.25, 1.0])
@@ -262,11 +271,13 @@ def test_cvar_of_atoms_is_robust(alpha):
         return law_cvar(Law(ATOMS, probs), alpha)
 
     for probs in (MASSES, jax.nn.one_hot(2, 5), jnp.full(5, 0.2)):
-        assert jnp.isfinite(jax.grad(value)(probs)).all()
+        chex.assert_tree_all_finite(jax.grad(value)(probs))
     for scale in (1 - 3e-7, 1 + 3e-7):
-        np.testing.assert_allclose(value(MASSES * scale), value(MASSES), atol=3e-6)
+        chex.assert_trees_all_close(
+            value(MASSES * scale), value(MASSES), rtol=0, atol=3e-6
+        )
     constant = Law(jnp.full(5, 1e6), MASSES * (1 - 3e-7))
-    np.testing.assert_allclose(law_cvar(constant, alpha), 1e6, rtol=2e-7)
+    chex.assert_trees_all_close(law_cvar(constant, alpha), 1e6, rtol=2e-7)
     with pytest.raises(ValueError, match="alpha"):
         law_cvar(Law(ATOMS, MASSES), 1.5)
 
@@ -275,13 +286,15 @@ def test_empirical_cvar_by_hand():
     """PROP-13.9: it scales, one sample is its own tail, and none gives zeros."""
     rewards = jnp.array([-0.02, 0.01, -0.02, 0.01])
     tail = empirical_cvar(rewards, 0.5)
-    np.testing.assert_allclose(tail, [-0.02, -0.02, 2.0, -0.02, 0.01], rtol=1e-6)
+    chex.assert_trees_all_close(
+        tail, EmpiricalTail(-0.02, -0.02, 2, -0.02, 0.01), rtol=1e-6
+    )
     scaled = empirical_cvar(100 * rewards, 0.5)
-    np.testing.assert_allclose(scaled, [-2.0, -2.0, 2.0, -2.0, 1.0], rtol=1e-6)
+    chex.assert_trees_all_close(scaled, EmpiricalTail(-2, -2, 2, -2, 1), rtol=1e-6)
     alone = empirical_cvar(jnp.array([3.0]), 0.01)
-    np.testing.assert_array_equal(alone, [3, 3, 1, 3, 3])
+    chex.assert_trees_all_equal(alone, EmpiricalTail(3, 3, 1, 3, 3))
     none = empirical_cvar(rewards.at[0].set(jnp.nan), 0.5, jnp.zeros(4, bool))
-    np.testing.assert_array_equal(none, np.zeros(5))
+    chex.assert_trees_all_equal(none, EmpiricalTail(0, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.15, 0.3, 0.7, 1.0])
@@ -295,8 +308,9 @@ def test_empirical_cvar_is_the_mean_of_the_lowest_samples(alpha, variant):
     got = variant(lambda x, v: empirical_cvar(x, alpha, v))(
         jnp.asarray(garbage, jnp.float32), jnp.asarray(valid)
     )
-    want = [ordered[:size].mean(), ordered[size - 1], size, ordered[0], ordered[-1]]
-    np.testing.assert_allclose(got, want, rtol=1e-4)
+    tail = ordered[:size]
+    want = EmpiricalTail(tail.mean(), tail[-1], size, ordered[0], ordered[-1])
+    chex.assert_trees_all_close(got, want, rtol=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1, 0.3, 1 / 3])
@@ -319,8 +333,8 @@ def test_winsorising_pulls_in_both_ends(winsor):
     pulled = np.sort(np.clip(samples[valid], low, high))
     for alpha, size in ((0.1, 23), (1.0, 225)):
         got = empirical_cvar(jnp.asarray(samples), alpha, jnp.asarray(valid), winsor)
-        want = [pulled[:size].mean(), pulled[size - 1], size, low, high]
-        np.testing.assert_allclose(got, want, rtol=1e-4)
+        want = EmpiricalTail(pulled[:size].mean(), pulled[size - 1], size, low, high)
+        chex.assert_trees_all_close(got, want, rtol=1e-4)
     plain = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid))
     pulled_tail = empirical_cvar(jnp.asarray(samples), 0.1, jnp.asarray(valid), winsor)
     assert pulled_tail.cvar > plain.cvar
