@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,18 +38,14 @@ def assert_moments_of(result, batches, weights=None):
         )
         mean = np.average(rows, axis=0, weights=weights)
         var = np.average((rows - mean) ** 2, axis=0, weights=weights)
-        np.testing.assert_allclose(leaf, mean, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(result.var[name], var, rtol=1e-5, atol=1e-6)
-        assert leaf.dtype == result.var[name].dtype == jnp.float32
+        chex.assert_trees_all_close(leaf, mean, rtol=1e-5, atol=1e-6)
+        chex.assert_trees_all_close(result.var[name], var, rtol=1e-5, atol=1e-6)
+        chex.assert_type([leaf, result.var[name]], jnp.float32)
 
 
 def counted(result):
     """The exact count."""
     return int(result.blocks) * BLOCK + float(result.rest)
-
-
-def assert_trees_equal(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
 def test_merging_equals_one_pass(variant):
@@ -69,7 +66,7 @@ def test_any_leading_axes_are_samples():
     result = update(init(SPEC), observations)
     assert_moments_of(result, [observations])
     reshaped = jax.tree.map(lambda x: x.reshape(3, 1, 2, *x.shape[1:]), observations)
-    assert_trees_equal(update(init(SPEC), reshaped), result)
+    chex.assert_trees_all_equal(update(init(SPEC), reshaped), result)
 
 
 @pytest.mark.parametrize("garbage", [1e30, np.nan, np.inf])
@@ -91,7 +88,7 @@ def test_weights_are_shares():
     weight = np.random.default_rng(6).random((5, 4)).astype(np.float32)
     result = update(init(SPEC), batch(7), jnp.asarray(weight))
     assert_moments_of(result, [batch(7)], weight.reshape(-1))
-    np.testing.assert_allclose(counted(result), weight.sum(), rtol=1e-6)
+    chex.assert_trees_all_close(counted(result), weight.sum(), rtol=1e-6)
 
 
 def test_a_batch_without_weight_changes_nothing(variant):
@@ -100,7 +97,7 @@ def test_a_batch_without_weight_changes_nothing(variant):
         garbage = jax.tree.map(lambda x: x + (x.dtype == jnp.uint8), batch(9))
         garbage["speed"] = garbage["speed"].at[0].set(jnp.nan)
         result = variant(update)(start, garbage, jnp.zeros((5, 4)))
-        assert_trees_equal(result, start)
+        chex.assert_trees_all_equal(result, start)
 
 
 def test_non_finite_observations_with_weight():
@@ -130,8 +127,8 @@ def test_a_small_deviation_far_from_zero():
     result = init(jnp.zeros(()))
     for row in jnp.asarray(rows, jnp.float32):
         result = update(result, row)
-    np.testing.assert_allclose(result.mean, rows.mean(), rtol=1e-6)
-    np.testing.assert_allclose(result.var, rows.var(), rtol=1e-2)
+    chex.assert_trees_all_close(result.mean, rows.mean(), rtol=1e-6)
+    chex.assert_trees_all_close(result.var, rows.var(), rtol=1e-2)
 
 
 def test_the_count_never_saturates():
@@ -149,7 +146,7 @@ def test_the_count_never_saturates():
     full = dataclasses.replace(init(jnp.zeros(())), rest=jnp.array(BLOCK - 1.0))
     full = run(full, jnp.full(3, float(BLOCK)))
     assert (int(full.blocks), float(full.rest)) == (1, 2.0)
-    np.testing.assert_allclose(full.mean, 3 * BLOCK / (BLOCK + 2), rtol=1e-6)
+    chex.assert_trees_all_close(full.mean, 3 * BLOCK / (BLOCK + 2), rtol=1e-6)
 
 
 def test_normalize_only_reads(variant):
@@ -162,10 +159,10 @@ def test_normalize_only_reads(variant):
         std = np.sqrt(np.asarray(frozen.var[name], np.float64) + EPS)
         mean = np.asarray(frozen.mean[name], np.float64)
         expected = (np.asarray(x[name], np.float64) - mean) / std
-        np.testing.assert_allclose(leaf, np.clip(expected, -2, 2), atol=1e-5)
-        assert leaf.dtype == jnp.float32
+        chex.assert_trees_all_close(leaf, np.clip(expected, -2, 2), rtol=0, atol=1e-5)
+        chex.assert_type(leaf, jnp.float32)
     assert np.abs(result["speed"]).max() == 2.0
-    assert_trees_equal(before, frozen)
+    chex.assert_trees_all_equal(before, frozen)
 
 
 def test_normalize_of_an_observation_alone():
@@ -173,27 +170,24 @@ def test_normalize_of_an_observation_alone():
     many = batch(15, leading=(2,))
     one = normalize(frozen, jax.tree.map(lambda x: x[1], many))
     for name, leaf in normalize(frozen, many).items():
-        np.testing.assert_allclose(one[name], leaf[1], rtol=1e-6)
+        chex.assert_trees_all_close(one[name], leaf[1], rtol=1e-6)
 
 
 def test_moments_of_nothing_only_clip():
     x = jnp.array([-0.5, 3.0, 99.0])
-    np.testing.assert_allclose(normalize(init(x), x), [-0.5, 3.0, 10.0], rtol=1e-6)
+    chex.assert_trees_all_close(
+        normalize(init(x), x), np.array([-0.5, 3.0, 10.0]), rtol=1e-6
+    )
 
 
 def test_update_does_not_retrace():
     """The result has the types of its argument, weak types included."""
-    traces = []
-
-    @jax.jit
-    def run(state, x):
-        traces.append(1)
-        return update(state, x)
+    chex.clear_trace_counter()
+    run = jax.jit(chex.assert_max_traces(update, n=1))
 
     state = init(SPEC)
     for seed in range(3):
         state = run(state, batch(seed))
-    assert len(traces) == 1
 
 
 def test_update_rejects_a_batch_of_another_shape():
@@ -204,7 +198,7 @@ def test_update_rejects_a_batch_of_another_shape():
         update(init(SPEC), wrong)
 
 
-def test_drift_is_in_units_of_the_old_deviation():
+def test_drift_is_in_units_of_the_old_deviation(variant):
     """R-C1."""
     old = dataclasses.replace(
         init({"a": jnp.zeros(2), "b": jnp.zeros(())}),
@@ -216,12 +210,12 @@ def test_drift_is_in_units_of_the_old_deviation():
         mean={"a": jnp.array([1.0, 1.0]), "b": jnp.array(2.0)},
         var={"a": jnp.array([1.0, 1.0]), "b": jnp.array(9.0)},
     )
-    moved = drift(old, new)
+    moved = variant(drift)(old, new)
     assert set(moved) == {
         "debug/vecnormalize_mean_drift",
         "debug/vecnormalize_std_drift",
     }
     mean, std = moved.values()
-    np.testing.assert_allclose(mean, (0.5 + 0.0 + 1.0) / 3, rtol=1e-6)
-    np.testing.assert_allclose(std, (0.5 + 0.0 + 0.0) / 3, rtol=1e-6)
+    chex.assert_trees_all_close(mean, (0.5 + 0.0 + 1.0) / 3, rtol=1e-6)
+    chex.assert_trees_all_close(std, (0.5 + 0.0 + 0.0) / 3, rtol=1e-6)
     assert not any(np.asarray(value).any() for value in drift(old, old).values())
