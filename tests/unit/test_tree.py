@@ -1,5 +1,6 @@
 """Operations on every leaf, keys and integers included."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,15 +20,6 @@ def example(rows, key):
     }
 
 
-def plain(x):
-    return jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-
-
-def assert_equal(a, b):
-    jax.tree.map(lambda x, y: np.testing.assert_array_equal(plain(x), plain(y)), a, b)
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-
-
 @pytest.mark.parametrize("mask", [[True, False, True], [False] * 3, [True] * 3])
 def test_where_selects_rows_of_every_leaf(key, mask):
     a, b = example(3, key), example(3, jax.random.key(7))
@@ -35,13 +27,13 @@ def test_where_selects_rows_of_every_leaf(key, mask):
     out = jax.jit(tree.where)(jnp.array(mask), a, b)
     for row, chosen in enumerate(mask):
         rows = [jax.tree.map(lambda x, row=row: x[row], side) for side in (out, a, b)]
-        assert_equal(rows[0], rows[1] if chosen else rows[2])
+        chex.assert_trees_all_equal(rows[0], rows[1] if chosen else rows[2])
 
 
 def test_where_with_one_mask_for_all(key):
     a, b = example(2, key), example(2, jax.random.key(7))
-    assert_equal(tree.where(jnp.array(True), a, b), a)
-    assert_equal(tree.where(jnp.array(False), a, b), b)
+    chex.assert_trees_all_equal(tree.where(jnp.array(True), a, b), a)
+    chex.assert_trees_all_equal(tree.where(jnp.array(False), a, b), b)
 
 
 def test_where_takes_numbers_and_stops_nan():
@@ -53,15 +45,15 @@ def test_where_takes_numbers_and_stops_nan():
 def test_take_and_stack(key):
     a = example(4, key)
     rows = [jax.tree.map(lambda x, i=i: x[i], a) for i in (2, 0, 2)]
-    assert_equal(tree.take(a, jnp.array([2, 0, 2])), tree.stack(rows))
+    chex.assert_trees_all_equal(tree.take(a, jnp.array([2, 0, 2])), tree.stack(rows))
 
 
 def test_merge_leading_keeps_the_order(key):
     a = example(6, key)
     split = jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), a)
-    assert_equal(tree.merge_leading(split), a)
-    assert tree.merge_leading(jnp.zeros((2, 3, 4, 5)), count=3).shape == (24, 5)
-    assert tree.merge_leading(jnp.zeros((2, 3, 0))).shape == (6, 0)
+    chex.assert_trees_all_equal(tree.merge_leading(split), a)
+    chex.assert_shape(tree.merge_leading(jnp.zeros((2, 3, 4, 5)), count=3), (24, 5))
+    chex.assert_shape(tree.merge_leading(jnp.zeros((2, 3, 0))), (6, 0))
 
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])

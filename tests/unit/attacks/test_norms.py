@@ -1,5 +1,6 @@
 """Sizes, directions, balls and samples, against flat float64 vectors."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,45 +32,45 @@ def flat(delta):
 def test_size_is_that_of_the_flat_vector(variant, norm, order, scale):
     """Squares neither overflow nor vanish."""
     delta, vectors = perturbation(scale)
-    got = variant(lambda *delta: norm.size(list(delta), 2))(*delta)
+    got = variant(lambda delta: norm.size(delta, 2))(delta)
     want = np.linalg.norm(vectors, ord=order, axis=-1)
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    chex.assert_trees_all_close(got, want, rtol=1e-5)
 
 
 @each_norm
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e37])
-def test_the_steepest_direction_has_size_one(norm, order, scale):
+def test_the_steepest_direction_has_size_one(variant, norm, order, scale):
     """No other one of that size gains more on the linear function."""
     delta, vectors = perturbation(scale)
-    got = flat(norm.steepest(delta, 2))
-    np.testing.assert_allclose(np.linalg.norm(got, ord=order, axis=-1), 1.0, rtol=1e-5)
+    got = flat(variant(lambda delta: norm.steepest(delta, 2))(delta))
+    chex.assert_trees_all_close(np.linalg.norm(got, ord=order, axis=-1), 1.0, rtol=1e-5)
     dual = np.linalg.norm(vectors, ord=1 if order == np.inf else 2, axis=-1)
-    np.testing.assert_allclose((got * vectors).sum(axis=-1), dual, rtol=1e-5)
+    chex.assert_trees_all_close((got * vectors).sum(axis=-1), dual, rtol=1e-5)
     for leaf in norm.steepest([jnp.zeros((4, 2, 3))], 2):
-        np.testing.assert_array_equal(leaf, 0.0)
+        chex.assert_trees_all_equal(leaf, 0.0)
 
 
 @each_norm
-def test_projection_moves_only_what_is_outside(norm, order):
+def test_projection_moves_only_what_is_outside(variant, norm, order):
     """To the nearest point; twice is once; into a ball of no size too."""
     delta, vectors = perturbation()
     size = np.linalg.norm(vectors, ord=order, axis=-1, keepdims=True)
     eps = float(np.median(size))
-    got = flat(norm.project(delta, eps, 2))
+    project = variant(lambda delta, eps: norm.project(delta, eps, 2))
+    got = flat(project(delta, eps))
     want = np.clip(vectors, -eps, eps)
     if order == 2:
         want = vectors * np.minimum(1.0, eps / size)
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    chex.assert_trees_all_close(got, want, rtol=1e-6)
     inside = (size <= eps)[..., 0]
     assert 0 < inside.sum() < inside.size
-    np.testing.assert_array_equal(got[inside], vectors[inside])
+    chex.assert_trees_all_equal(got[inside], vectors[inside])
     assert (np.linalg.norm(got, ord=order, axis=-1) <= eps * (1 + 1e-6)).all()
-    again = norm.project(norm.project(delta, eps, 2), eps, 2)
-    np.testing.assert_allclose(flat(again), got, rtol=1e-6)
-    np.testing.assert_array_equal(flat(norm.project(delta, 0.0, 2)), 0.0)
-    np.testing.assert_array_equal(
-        flat(norm.project(jax.tree.map(jnp.zeros_like, delta), 0.0, 2)), 0.0
-    )
+    again = project(project(delta, eps), eps)
+    chex.assert_trees_all_close(flat(again), got, rtol=1e-6)
+    chex.assert_trees_all_equal(flat(project(delta, 0.0)), 0.0)
+    zeros = jax.tree.map(jnp.zeros_like, delta)
+    chex.assert_trees_all_equal(flat(project(zeros, 0.0)), 0.0)
 
 
 def test_samples_of_a_box_are_uniform(key):
