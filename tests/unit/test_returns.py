@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,25 +66,25 @@ def test_gae_bootstraps_a_truncation_without_leaking_the_next_episode(variant):
     truncated = arrays((*masks([False] * 3, done), v_tm1, [0.5, 2.0, 0.5]))
     terminated = arrays((*masks(done, [False] * 3), v_tm1, [0.5, 2.0, 0.5]))
     adv, clipped = variant(gae)(r_t, *truncated)
-    np.testing.assert_allclose(adv, [3.32744, 2.48, 0.995], rtol=1e-6)
+    chex.assert_trees_all_close(adv, np.array([3.32744, 2.48, 0.995]), rtol=1e-6)
     assert not clipped.any()
     adv, _ = variant(gae)(r_t, *terminated)
-    np.testing.assert_allclose(adv, [1.46525, 0.5, 0.995], rtol=1e-6)
+    chex.assert_trees_all_close(adv, np.array([1.46525, 0.5, 0.995]), rtol=1e-6)
 
 
 def test_gae_of_one_truncated_step():
     """PROP-2.2, R-D14: the target is the advantage plus the value."""
     args = arrays(([1.0], *masks([False], [True]), [0.5], [2.0]))
     adv, _ = gae(*args)
-    np.testing.assert_allclose(adv, [2.48], rtol=1e-6)
-    np.testing.assert_allclose(adv + args[3], [2.98], rtol=1e-6)
+    chex.assert_trees_all_close(adv, np.array([2.48]), rtol=1e-6)
+    chex.assert_trees_all_close(adv + args[3], np.array([2.98]), rtol=1e-6)
 
 
 def test_gae_at_both_ends_of_lambda():
     """PROP-2.3, R-D14: λ = 0 gives δ, λ = 1 gives the return less the value."""
     r_t, discount_t, _, v_tm1, v_t = arrays(rollout(0))
     adv, _ = gae(r_t, discount_t, jnp.zeros_like(r_t), v_tm1, v_t)
-    np.testing.assert_allclose(adv, r_t + discount_t * v_t - v_tm1, atol=1e-6)
+    chex.assert_trees_all_close(adv, r_t + discount_t * v_t - v_tm1, rtol=0, atol=1e-6)
 
     gamma = jnp.full_like(r_t, GAMMA)
     v_t = jnp.concatenate([v_tm1[1:], v_t[-1:]])
@@ -92,9 +93,9 @@ def test_gae_at_both_ends_of_lambda():
     for t in range(9):
         tail = np.concatenate([r_t[t:], v_t[-1:]])
         expected = np.tensordot(powers[: len(tail)], tail, axes=1) - v_tm1[t]
-        np.testing.assert_allclose(adv[t], expected, atol=1e-5)
+        chex.assert_trees_all_close(adv[t], expected, rtol=0, atol=1e-5)
     returns = discounted_returns(r_t, gamma, v_t[-1])
-    np.testing.assert_allclose(adv, returns - v_tm1, atol=1e-5)
+    chex.assert_trees_all_close(adv, returns - v_tm1, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("other", [7.0, np.nan])
@@ -108,7 +109,7 @@ def test_gae_before_the_end_of_an_episode_ignores_what_follows(end, other):
     args = arrays((r_t, *masks(*ends), v_tm1, v_t))
     changed = [x.at[5:].set(other) for x in args]
     run = jax.jit(gae)
-    np.testing.assert_array_equal(run(*args)[0][:5], run(*changed)[0][:5])
+    chex.assert_trees_all_equal(run(*args)[0][:5], run(*changed)[0][:5])
 
 
 def test_gae_without_bootstrap_ignores_the_next_value():
@@ -117,7 +118,7 @@ def test_gae_without_bootstrap_ignores_the_next_value():
     garbage = jnp.where(discount_t == 0, jnp.nan, v_t)
     expected = gae(r_t, discount_t, lambda_t, v_tm1, v_t)[0]
     adv = jax.jit(gae)(r_t, discount_t, lambda_t, v_tm1, garbage)[0]
-    np.testing.assert_allclose(adv, expected, atol=1e-6)
+    chex.assert_trees_all_close(adv, expected, rtol=0, atol=1e-6)
 
 
 def test_gae_is_linear_in_rewards_and_values():
@@ -130,8 +131,8 @@ def test_gae_is_linear_in_rewards_and_values():
 
     first, second = (a[0], *a[3:]), (b[0], *b[3:])
     mixed = [2.0 * x - 0.5 * y for x, y in zip(first, second, strict=True)]
-    np.testing.assert_allclose(
-        of(*mixed), 2.0 * of(*first) - 0.5 * of(*second), atol=1e-5
+    chex.assert_trees_all_close(
+        of(*mixed), 2.0 * of(*first) - 0.5 * of(*second), rtol=0, atol=1e-5
     )
 
 
@@ -140,9 +141,9 @@ def test_gae_equals_a_double_loop(variant, shape):
     """PROP-2.6, R-D14: random masks, any trailing axes."""
     args = arrays(rollout(5, shape))
     adv, clipped = variant(gae)(*args)
-    np.testing.assert_allclose(adv, gae_oracle(*args), atol=1e-5)
-    assert adv.shape == clipped.shape == shape
-    assert adv.dtype == jnp.float32
+    chex.assert_trees_all_close(adv, gae_oracle(*args), rtol=0, atol=1e-5)
+    chex.assert_shape([adv, clipped], shape)
+    chex.assert_type(adv, jnp.float32)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -158,7 +159,7 @@ def test_gae_names_a_non_finite_argument(name, bad):
         gae(**args)
     adv, clipped = jax.jit(gae)(**args)
     assert not np.isfinite(adv[3, 1])
-    assert np.isfinite(adv[:, 0]).all()
+    chex.assert_tree_all_finite(adv[:, 0])
     assert not clipped.any()
 
 
@@ -167,7 +168,7 @@ def test_gae_reports_what_it_clips():
     zeros = jnp.zeros(4)
     r_t = jnp.array([0.9e6, 0.9e6, 1.0, -3e6])
     adv, clipped = gae(r_t, zeros, jnp.array([1.0, 0.0, 0.0, 0.0]), zeros, zeros)
-    np.testing.assert_array_equal(adv, [LIMIT, np.float32(0.9e6), 1.0, -LIMIT])
+    chex.assert_trees_all_equal(adv, np.array([LIMIT, np.float32(0.9e6), 1.0, -LIMIT]))
     assert clipped.tolist() == [True, False, False, True]
 
 
@@ -180,8 +181,8 @@ def test_gae_rejects_different_shapes():
 def test_gae_takes_low_precision_and_answers_in_float32():
     args = [jnp.asarray(x, jnp.bfloat16) for x in rollout(7)]
     adv, _ = gae(*args)
-    assert adv.dtype == jnp.float32
-    np.testing.assert_allclose(adv, gae_oracle(*args), atol=1e-5)
+    chex.assert_type(adv, jnp.float32)
+    chex.assert_trees_all_close(adv, gae_oracle(*args), rtol=0, atol=1e-5)
 
 
 def test_discounted_returns_equals_a_loop(variant):
@@ -190,7 +191,7 @@ def test_discounted_returns_equals_a_loop(variant):
     expected, following = np.zeros(r_t.shape), np.asarray(v_t[-1], np.float64)
     for t in reversed(range(len(r_t))):
         following = expected[t] = r_t[t] + discount_t[t] * following
-    np.testing.assert_allclose(returns, expected, atol=1e-5)
+    chex.assert_trees_all_close(returns, expected, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match=r"^v_end: expected finite"):
         discounted_returns(r_t, discount_t, v_t[-1].at[0].set(jnp.nan))
 
@@ -211,7 +212,7 @@ def test_standardize_does_not_cancel():
         adv, _ = jax.jit(standardize)(samples, jnp.ones(samples.size))
         samples = samples.astype(np.float64)
         expected = (samples - samples.mean()) / samples.std(ddof=1)
-        np.testing.assert_allclose(adv, expected, atol=1e-5)
+        chex.assert_trees_all_close(adv, expected, rtol=0, atol=1e-5)
 
 
 def test_standardize_of_worked_numbers(variant):
@@ -220,7 +221,7 @@ def test_standardize_of_worked_numbers(variant):
         jnp.array([0.1, 0.5, -0.3, 0.7, -0.1]), jnp.ones(5)
     )
     expected = [-0.192897, 0.771588, -1.157383, 1.253831, -0.67514]
-    np.testing.assert_allclose(adv, expected, atol=1e-6)
+    chex.assert_trees_all_close(adv, np.array(expected), rtol=0, atol=1e-6)
     assert not zero
 
 
@@ -229,9 +230,9 @@ def test_standardize_keeps_order_and_ignores_shift_and_scale():
     adv = jnp.asarray(np.random.default_rng(0).normal(size=64), jnp.float32)
     ones = jnp.ones(64)
     expected, _ = standardize(adv, ones)
-    np.testing.assert_array_equal(np.argsort(expected), np.argsort(adv))
+    chex.assert_trees_all_equal(np.argsort(expected), np.argsort(adv))
     moved, _ = standardize(7.0 * adv + 3.0, ones)
-    np.testing.assert_allclose(moved, expected, atol=1e-5)
+    chex.assert_trees_all_close(moved, expected, rtol=0, atol=1e-5)
 
 
 def test_standardize_jointly_keeps_the_differences_between_groups():
@@ -240,19 +241,23 @@ def test_standardize_jointly_keeps_the_differences_between_groups():
     adv, _ = standardize(jnp.array(groups, jnp.float32), jnp.ones((4, 3)))
     population = np.asarray(adv) * np.sqrt(12 / 11)  # The numbers divide by n.
     expected = [1.712, -0.3843, -0.5940, -0.7337]
-    np.testing.assert_allclose(population.mean(axis=1), expected, atol=2e-4)
+    chex.assert_trees_all_close(
+        population.mean(axis=1), np.array(expected), rtol=0, atol=2e-4
+    )
 
 
 def test_standardize_per_environment_or_over_all():
     """PROP-4.5, R-D9: over everything by default, per column with `axis=0`."""
     adv, weight = jnp.array([[1.0, 10.0], [2, 20], [3, 30]]), jnp.ones((3, 2))
     columns, zero = standardize(adv, weight, axis=0)
-    np.testing.assert_allclose(columns, [[-1, -1], [0, 0], [1, 1]], atol=1e-6)
+    chex.assert_trees_all_close(
+        columns, np.array([[-1, -1], [0, 0], [1, 1]]), rtol=0, atol=1e-6
+    )
     assert zero.tolist() == [False, False]
     total, zero = standardize(adv, weight)
     expected = [[-0.8525, -0.0852], [-0.7672, 0.7672], [-0.6820, 1.6197]]
-    np.testing.assert_allclose(total, expected, atol=1e-4)
-    assert zero.shape == ()
+    chex.assert_trees_all_close(total, np.array(expected), rtol=0, atol=1e-4)
+    chex.assert_shape(zero, ())
     _, zero = standardize(adv.at[:, 0].set(4.0), weight, axis=0)
     assert zero.tolist() == [True, False]
     with pytest.raises(ValueError, match="axis: expected None or 0, got 1"):
@@ -272,15 +277,17 @@ def test_standardize_ignores_what_has_no_weight(variant, axis, garbage):
     out, zero = variant(functools.partial(standardize, axis=axis))(*args)
     valid = adv[[1, 2, 4, 5]].astype(np.float64)
     expected = (valid - valid.mean(axis)) / valid.std(axis, ddof=1)
-    np.testing.assert_allclose(out[np.array([1, 2, 4, 5])], expected, atol=1e-5)
-    np.testing.assert_array_equal(out[np.array([0, 3])], 0)
+    chex.assert_trees_all_close(
+        out[np.array([1, 2, 4, 5])], expected, rtol=0, atol=1e-5
+    )
+    chex.assert_trees_all_equal(out[np.array([0, 3])], 0)
     assert not zero.any()
 
 
 def test_standardize_keeps_tiny_signals_and_drops_rounding_noise():
     """PROP-4.7, R-D2: the rule for zero variance is relative."""
     adv, zero = standardize(jnp.array([1e-7, 2e-7, 3e-7]), jnp.ones(3))
-    np.testing.assert_allclose(adv, [-0.9091, 0, 0.9091], atol=1e-4)
+    chex.assert_trees_all_close(adv, np.array([-0.9091, 0, 0.9091]), rtol=0, atol=1e-4)
     assert not zero
     noise = jnp.array([1, 1 + 1e-7, 1 - 1e-7, 1 + 5e-8])
     adv, zero = standardize(noise, jnp.ones(4))
@@ -304,8 +311,8 @@ def test_standardize_with_weights_has_weighted_mean_zero():
     mean = np.average(adv, weights=weight)
     freedom = weight.sum() - (weight**2).sum() / weight.sum()
     std = np.sqrt((weight * (adv - mean) ** 2).sum() / freedom)
-    np.testing.assert_allclose(out, (adv - mean) / std, atol=1e-5)
-    np.testing.assert_allclose(standardize(adv, 8 * weight)[0], out, atol=1e-6)
+    chex.assert_trees_all_close(out, (adv - mean) / std, rtol=0, atol=1e-5)
+    chex.assert_trees_all_close(standardize(adv, 8 * weight)[0], out, rtol=0, atol=1e-6)
 
 
 def test_standardize_shows_non_finite_advantages():
@@ -331,7 +338,7 @@ def test_explained_variance_of_worked_numbers(variant, prediction, weight, expec
     target = jnp.array([1.0, 2.0, 3.0, 4.0])
     args = target, jnp.array(prediction, jnp.float32), jnp.array(weight, jnp.float32)
     result = variant(explained_variance)(*args)
-    np.testing.assert_allclose(result, expected, atol=1e-6)
+    chex.assert_trees_all_close(result, expected, rtol=0, atol=1e-6)
 
 
 def test_explained_variance_ignores_what_has_no_weight(variant):
@@ -340,7 +347,9 @@ def test_explained_variance_ignores_what_has_no_weight(variant):
     prediction = jnp.array([[1.0, 2.0, 5.0], [3.0, 5.0, jnp.inf]])
     weight = jnp.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     run = variant(explained_variance)
-    np.testing.assert_allclose(run(target, prediction, weight), 0.85, atol=1e-6)
+    chex.assert_trees_all_close(
+        run(target, prediction, weight), 0.85, rtol=0, atol=1e-6
+    )
     assert np.isnan(run(target, prediction, jnp.zeros_like(weight)))
     assert np.isnan(run(target, prediction, weight.at[:, 1:].set(0).at[0, 0].set(0)))
 
@@ -355,7 +364,7 @@ def test_explained_variance_has_no_gradient():
 
     prediction = jnp.array([0.5, 2.5, 2.0])
     without, with_it = jax.vmap(jax.grad(loss), (None, 0))(prediction, jnp.arange(2.0))
-    np.testing.assert_array_equal(without, with_it)
+    chex.assert_trees_all_equal(without, with_it)
 
 
 @pytest.mark.parametrize(("value", "size"), FLAT)
@@ -384,8 +393,8 @@ def test_explained_variance_by_group_of_worked_numbers(variant):
     group = jnp.repeat(jnp.arange(2), 4)
     by_group = functools.partial(explained_variance_by_group, num_groups=3)
     each, mass = variant(by_group)(target, prediction, weight, group)
-    np.testing.assert_allclose(each, [1, 0.992, np.nan], rtol=1e-6)
-    np.testing.assert_allclose(mass, [4e-6, 4, 0], rtol=1e-6)
+    chex.assert_trees_all_close(each, np.array([1, 0.992, np.nan]), rtol=1e-6)
+    chex.assert_trees_all_close(mass, np.array([4e-6, 4, 0]), rtol=1e-6)
 
 
 def test_explained_variance_by_group_is_that_of_each_group():
@@ -412,8 +421,8 @@ def test_explained_variance_by_group_is_that_of_each_group():
         def square(x, w=w):
             return (w * (x - np.average(x, weights=w)) ** 2).sum()
 
-        np.testing.assert_allclose(each[g], 1 - square(y - p) / square(y), rtol=1e-3)
+        chex.assert_trees_all_close(each[g], 1 - square(y - p) / square(y), rtol=1e-3)
     assert np.isnan(each[2:]).all()
-    np.testing.assert_allclose(
-        mass, [weight[group == g].sum() for g in range(5)], rtol=1e-6
+    chex.assert_trees_all_close(
+        mass, np.array([weight[group == g].sum() for g in range(5)]), rtol=1e-6
     )

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,8 +55,8 @@ def oracle(schedule, p):
 def test_factors_equal_a_formula(variant, schedule):
     values = variant(jax.vmap(schedule))(jnp.asarray(PROGRESS, jnp.float32))
     expected = [oracle(schedule, p) for p in PROGRESS]
-    np.testing.assert_allclose(values, expected, atol=1e-6)
-    assert values.dtype == jnp.float32
+    chex.assert_trees_all_close(values, np.array(expected), rtol=0, atol=1e-6)
+    chex.assert_type(values, jnp.float32)
 
 
 @pytest.mark.parametrize("schedule", ALL, ids=lambda s: type(s).__name__)
@@ -80,14 +81,14 @@ def test_numbers_of_a_schedule_may_be_traced():
     )
     assert set(numbers(members)) == {"fraction", "then.final"}
     factors = jax.vmap(lambda schedule: schedule(0.25))(members)
-    np.testing.assert_allclose(factors, [0.75, 0.5], rtol=1e-6)
+    chex.assert_trees_all_close(factors, np.array([0.75, 0.5]), rtol=1e-6)
 
 
 def test_the_clip_range_is_warmed_up():
     """PROP-5.6: .18 → .10 over 16 of 160 updates."""
     ramp = Ramp(initial=1.8, final=1.0, length=0.1)
     got = [float(0.1 * ramp(u / 160)) for u in (0, 8, 16, 17, 160)]
-    np.testing.assert_allclose(got, [0.18, 0.14, 0.1, 0.1, 0.1], rtol=1e-6)
+    chex.assert_trees_all_close(got, [0.18, 0.14, 0.1, 0.1, 0.1], rtol=1e-6)
 
 
 def test_a_coefficient_is_held_and_then_decays():
@@ -95,13 +96,15 @@ def test_a_coefficient_is_held_and_then_decays():
     ramp = Ramp(initial=1.0, final=0.0, begin=0.16, length=0.64)
     steps = np.array([0, 2e5, 6e5, 1e6, 1.25e6])
     got = jax.vmap(ramp)(jnp.asarray(steps / 1.25e6, jnp.float32))
-    np.testing.assert_allclose(0.7 * got, [0.7, 0.7, 0.35, 0.0, 0.0], atol=1e-6)
+    chex.assert_trees_all_close(
+        0.7 * got, np.array([0.7, 0.7, 0.35, 0.0, 0.0]), rtol=0, atol=1e-6
+    )
 
 
 def test_a_rise_of_no_length_is_a_step():
     with jax.debug_nans(True):
         got = rise(jnp.array([-1.0, -1e-6, 0.0, 1.0]), 0.0)
-    np.testing.assert_array_equal(got, [0.0, 0.0, 1.0, 1.0])
+    chex.assert_trees_all_equal(got, np.array([0.0, 0.0, 1.0, 1.0]))
 
 
 def test_ramps_of_members():
@@ -110,7 +113,7 @@ def test_ramps_of_members():
         jnp.array([1.8, 3.0]), jnp.array([0.2, 0.0])
     )
     got = jax.jit(jax.vmap(lambda ramp: ramp(0.1)))(ramps)
-    np.testing.assert_allclose(got, [1.4, 1.0], rtol=1e-6)
+    chex.assert_trees_all_close(got, np.array([1.4, 1.0]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("field", ["initial", "final", "begin", "length"])

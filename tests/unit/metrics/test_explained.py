@@ -1,7 +1,7 @@
 """What is said of critics once they have learned, against numbers worked by hand."""
 
+import chex
 import jax.numpy as jnp
-import numpy as np
 
 from ppo_jax.metrics.explained import Appraisal
 
@@ -17,4 +17,4 @@ def test_a_group_whose_targets_do_not_vary_has_no_part_in_means():
         [float(said[f"train/ev/{name}{when}"]) for name in names]
         for when in ("", "_after")
     ]
-    np.testing.assert_allclose(got, [[1.0] * 3, [0.0] * 3], atol=1e-6)
+    chex.assert_trees_all_close(got, [[1.0] * 3, [0.0] * 3], rtol=0, atol=1e-6)
