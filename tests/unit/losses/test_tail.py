@@ -73,9 +73,7 @@ def test_dual_by_hand(variant):
     for gap in (0.3, 0.3, 0.3, -0.6, -0.6):
         dual = step(dual, jnp.array(gap))
         seen.append(float(dual))
-    chex.assert_trees_all_close(
-        np.array(seen), np.array([0.03, 0.06, 0.09, 0.03, 0.0]), rtol=0, atol=1e-7
-    )
+    chex.assert_trees_all_close(seen, [0.03, 0.06, 0.09, 0.03, 0.0], rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("gap", [np.nan, np.inf, -np.inf])
