@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,10 +46,8 @@ def test_numbers_may_be_traced(kind):
     for i in range(2):
         member = jax.tree.map(lambda x, i=i: x[i], members)
         alone, _ = steps(member)
-        jax.tree.map(
-            lambda a, b, i=i: np.testing.assert_allclose(a[i], b, rtol=1e-4, atol=1e-6),
-            *(together, alone),
-        )
+        one = jax.tree.map(lambda x, i=i: x[i], together)
+        chex.assert_trees_all_close(one, alone, rtol=1e-4, atol=1e-6)
 
 
 def test_weights_decay_whatever_the_gradients_were():
@@ -57,7 +56,7 @@ def test_weights_decay_whatever_the_gradients_were():
     decayed, _ = steps(UPGD(sigma=None, weight_decay=50.0), 3)
     plain, _ = steps(UPGD(sigma=None, weight_decay=0.0), 3)
     assert optax.tree.norm(plain) < optax.tree.norm(clipped)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         decayed["w"] - plain["w"], 50 * PARAMS["w"], rtol=1e-4, atol=1e-5
     )
 
@@ -69,7 +68,7 @@ def test_another_learning_rate_keeps_the_moments(kind):
     _, state = steps(slow)
     updates, after = steps(fast, state=state)
     same, unchanged = steps(slow, state=state)
-    jax.tree.map(np.testing.assert_array_equal, (updates, after), (same, unchanged))
+    chex.assert_trees_all_equal((updates, after), (same, unchanged))
     assert fast.step_size(jnp.array(0.0)) == 100 * slow.step_size(jnp.array(0.0))
 
 
@@ -100,13 +99,13 @@ def test_a_population_changes_a_learning_rate_between_two_steps():
     assert population.advance._cache_size() == compiled
     learner = members.runs.learner
     for leaf in jax.tree.leaves(learner.opt_state):
-        np.testing.assert_array_equal(leaf[0], leaf[1])
+        chex.assert_trees_all_equal(leaf[0], leaf[1])
     for old, new in zip(
         jax.tree.leaves(before), jax.tree.leaves(learner.params), strict=True
     ):
         slow, fast = new - old
         assert np.abs(slow).max() > 1e-4
-        np.testing.assert_allclose(fast, 4 * slow, rtol=1e-3, atol=1e-6)
+        chex.assert_trees_all_close(fast, 4 * slow, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,9 +133,7 @@ def test_adamw_is_that_of_optax():
     for t in range(5):
         g = jax.tree.map(lambda w, t=t: 9 * jnp.cos(w + t), PARAMS)
         theirs, state = tx.update(g, state, PARAMS)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, -b, rtol=1e-5), ours, theirs
-    )
+    chex.assert_trees_all_close(ours, jax.tree.map(jnp.negative, theirs), rtol=1e-5)
 
 
 @pytest.mark.parametrize("make", [optax.lion, partial(optax.adamw, weight_decay=0.1)])
@@ -166,9 +163,9 @@ def test_noise_is_relative_behind_vgs(kind, alpha):
         gate = kind(**settings).metrics(state)
         return float(gate["upgd/noise_to_signal"]), float(gate["upgd/noise_std_mean"])
 
-    np.testing.assert_allclose(noise(vgs=VGS(alpha=alpha))[0], 0.001, rtol=1e-4)
-    np.testing.assert_allclose(noise()[1], 0.001, rtol=1e-5)
-    np.testing.assert_allclose(noise(noise_scale=relative)[0], 0.001, rtol=1e-4)
+    chex.assert_trees_all_close(noise(vgs=VGS(alpha=alpha))[0], 0.001, rtol=1e-4)
+    chex.assert_trees_all_close(noise()[1], 0.001, rtol=1e-5)
+    chex.assert_trees_all_close(noise(noise_scale=relative)[0], 0.001, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", GATED)
@@ -212,13 +209,13 @@ def test_metrics_of_a_real_run():
         members, Progress.at(np.linspace(0, 1, 3)), jnp.int32(3)
     )
     written = summarize({name: np.asarray(x)[:, 0] for name, x in metrics.items()})
-    names = {name for name in written if name.startswith(("vgs/", "upgd/"))}
-    assert len(names) == 10 + 9
-    assert all(np.isfinite(written[name]) for name in names)
+    said = {k: v for k, v in written.items() if k.startswith(("vgs/", "upgd/"))}
+    assert len(said) == 10 + 9
+    chex.assert_tree_all_finite(said)
     assert written["vgs/step_count"] == 12
     assert written["train/vgs_scaling_factor_applied"] <= 1
     assert written["upgd/update_norm"] > 0
-    np.testing.assert_allclose(written["upgd/noise_to_signal"], 0.001, rtol=1e-3)
+    chex.assert_trees_all_close(written["upgd/noise_to_signal"], 0.001, rtol=1e-3)
 
 
 def test_functions_of_an_optimizer_are_described_by_name():

@@ -2,9 +2,9 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 import pytest
 
@@ -67,13 +67,7 @@ def drive(tx, params=PARAMS, steps=6, state=None, start=0, wrap=lambda f: f, **e
 
 
 def assert_close(a, b, rtol=2e-5, atol=1e-7):
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol, atol), a, b)
-
-
-def assert_equal(a, b):
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    jax.tree.map(np.testing.assert_array_equal, a, b)
+    chex.assert_trees_all_close(a, b, rtol=rtol, atol=atol)
 
 
 def types(tree):
@@ -115,9 +109,10 @@ def test_bfloat16_parameters_have_float32_statistics(factory):
     tx = factory()
     params = optax.tree.cast(PARAMS, jnp.bfloat16)
     updates, state = drive(tx, params)
-    assert {leaf.dtype for leaf in jax.tree.leaves(updates)} == {jnp.dtype("bfloat16")}
-    floats = {x.dtype for x in jax.tree.leaves(state) if x.dtype != jnp.int32}
-    assert floats == {jnp.dtype("float32")}
+    chex.assert_type(jax.tree.leaves(updates), jnp.bfloat16)
+    statistics = [x for x in jax.tree.leaves(state) if x.dtype != jnp.int32]
+    assert statistics
+    chex.assert_type(statistics, jnp.float32)
     assert types(state) == types(tx.init(params))
     exact, _ = drive(tx, optax.tree.cast(params, jnp.float32))
     assert_close(optax.tree.cast(updates, jnp.float32), exact, 0.05, 0.01)
@@ -127,8 +122,8 @@ def test_bfloat16_parameters_have_float32_statistics(factory):
 def test_an_empty_tree_and_a_scalar_leaf(factory, params):
     """Modules 2.8.14."""
     updates, state = drive(factory(), params)
-    assert jax.tree.structure(updates) == jax.tree.structure(params)
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves((updates, state)))
+    chex.assert_trees_all_equal_structs(updates, params)
+    chex.assert_tree_all_finite((updates, state))
 
 
 def test_extra_args_pass(factory):
@@ -136,7 +131,7 @@ def test_extra_args_pass(factory):
     assert isinstance(tx, optax.GradientTransformationExtraArgs)
     chain = optax.chain(tx, optax.scale(1.0))
     updates, (state, _) = drive(chain, value=1.0, anything="else")
-    assert_equal((updates, state), drive(tx))
+    chex.assert_trees_all_equal((updates, state), drive(tx))
 
 
 def test_inject_hyperparams(name, factory):
@@ -175,11 +170,11 @@ def test_late_steps(factory, count):
     )
     updates, after = drive(tx, state=late, steps=3, wrap=jax.jit)
     assert int(after.count) == min(count + 3, 2**31 - 1)
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves((updates, after)))
+    chex.assert_tree_all_finite((updates, after))
     if isinstance(state, upgd.GateByUtilityState):
         metrics = upgd.upgd_metrics(after, 0.999)
         largest = max(float(x.max()) for x in jax.tree.leaves(after.utility))
-        np.testing.assert_allclose(metrics["upgd/utility_max"], largest, rtol=1e-6)
+        chex.assert_trees_all_close(metrics["upgd/utility_max"], largest, rtol=1e-6)
 
 
 def test_a_restored_state_goes_on_bit_exactly(factory, tmp_path):
@@ -190,6 +185,8 @@ def test_a_restored_state_goes_on_bit_exactly(factory, tmp_path):
     checkpoints.save(3, state, 0.0, {"update": 3})
     checkpoints.close()
     _, restored, _ = Checkpointer(tmp_path).restore(jax.tree.map(jnp.zeros_like, state))
-    assert_equal(restored, state)
+    chex.assert_trees_all_equal(restored, state)
     rest = drive(tx, state=restored, start=3, steps=3, wrap=jax.jit)
-    assert_equal(rest, drive(tx, state=state, start=3, steps=3, wrap=jax.jit))
+    chex.assert_trees_all_equal(
+        rest, drive(tx, state=state, start=3, steps=3, wrap=jax.jit)
+    )

@@ -1,5 +1,6 @@
 """Variance gradient scaling against float64 formulas and hand-computed numbers."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,17 +103,17 @@ def test_golden_trajectory(statistic, aggregate, cap, floor):
     updates, factors, state = run(vgs, sequence)
     expected = oracle_factors(sequence, statistic, aggregate, 0.1, cap, floor, 10)
     assert np.ptp(expected[10:]) > 0.005
-    np.testing.assert_allclose(factors, expected, rtol=1e-5)
+    chex.assert_trees_all_close(factors, expected, rtol=1e-5)
     for name, leaf in updates.items():
         scale = expected.reshape(-1, *(1,) * (leaf.ndim - 1))
-        np.testing.assert_allclose(leaf, sequence[name] * scale, rtol=1e-5, atol=1e-7)
+        chex.assert_trees_all_close(leaf, sequence[name] * scale, rtol=1e-5, atol=1e-7)
     metrics = vgs_metrics(state, **NUMBERS)
     leaves, _ = ratios(sequence, statistic)
     for name, q in (("p10", 10), ("p50", 50), ("p90", 90)):
-        np.testing.assert_allclose(
+        chex.assert_trees_all_close(
             metrics[f"vgs/stochastic_var_{name}"], np.percentile(leaves, q), rtol=1e-4
         )
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         metrics["vgs/stochastic_var_mean"], leaves.mean(), rtol=1e-4
     )
     assert metrics["vgs/step_count"] == 200
@@ -123,8 +124,8 @@ def test_factor_by_hand():
     _, factors, state = run(
         scale_by_variance(warmup_steps=0), {"w": np.array([[1.0, 1], [3, 3], [5, 5]])}
     )
-    np.testing.assert_allclose(factors, [1.0, 1.0, 1 / 1.0248743], rtol=1e-6)
-    np.testing.assert_allclose(state.mean["w"], 3.0134002, rtol=1e-6)
+    chex.assert_trees_all_close(factors, np.array([1.0, 1.0, 1 / 1.0248743]), rtol=1e-6)
+    chex.assert_trees_all_close(state.mean["w"], 3.0134002, rtol=1e-6)
 
 
 def test_the_factor_is_one_during_warmup_and_when_off():
@@ -135,7 +136,7 @@ def test_the_factor_is_one_during_warmup_and_when_off():
     updates, factors, _ = run(scale_by_variance(alpha=0.0, warmup_steps=0), sequence)
     assert (factors == 1).all()
     for name, leaf in updates.items():
-        np.testing.assert_array_equal(leaf, np.float32(sequence[name]))
+        chex.assert_trees_all_equal(leaf, np.float32(sequence[name]))
     vgs = scale_by_variance(warmup_steps=0)
     _, state = vgs.update({}, vgs.init({}))
     assert vgs.update({}, state)[1].factor == 1
@@ -160,7 +161,7 @@ def test_the_factor_is_bounded_and_falls_with_the_variance(cap):
         updates, state = vgs.update(params, state)
         capped = min(variance, 1e6 if cap is None else cap)
         expected = max(1 / (1 + 0.1 * capped), 0.1)
-        np.testing.assert_allclose(state.factor, expected, rtol=1e-6)
+        chex.assert_trees_all_close(state.factor, expected, rtol=1e-6)
         assert 0.1 <= state.factor <= last
         assert (updates >= np.float32(0.1)).all()
         last = float(state.factor)
@@ -181,9 +182,8 @@ def test_factors_are_finite_for_finite_gradients(statistic, scale):
         scale_by_variance(warmup_steps=0, statistic=statistic), {"w": scale * signs}
     )
     assert ((factors >= 0.1) & (factors <= 1)).all()
-    assert np.isfinite(updates["w"]).all()
-    metrics = vgs_metrics(state, **NUMBERS)
-    assert all(np.isfinite(value) for value in metrics.values())
+    chex.assert_tree_all_finite(updates["w"])
+    chex.assert_tree_all_finite(vgs_metrics(state, **NUMBERS))
 
 
 def test_a_constant_gradient_has_no_variance_over_time():
@@ -197,7 +197,7 @@ def test_a_constant_gradient_has_no_variance_over_time():
         assert (factors == 1).all()
         assert (state.variance["w"] < 1e-13 * state.mean["w"] ** 2).all()  # An ulp.
     _, _, state = run(scale_by_variance(statistic=second_moment), sequence)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"],
         pattern.var() / pattern.mean() ** 2,
         rtol=1e-5,
@@ -213,7 +213,7 @@ def test_uniform_noise_is_seen_by_all_statistics_alike():
         _, _, state = run(scale_by_variance(statistic=statistic), sequence)
         seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
     assert seen[0] > 0.1
-    np.testing.assert_allclose(seen, [seen[0]] * 3, rtol=1e-5)
+    chex.assert_trees_all_close(np.array(seen), np.array([seen[0]] * 3), rtol=1e-5)
 
 
 def test_anticorrelated_noise_is_seen_elementwise_only():
@@ -267,7 +267,7 @@ def test_the_variance_does_not_depend_on_scale_or_sign(statistic):
             scale_by_variance(statistic=statistic), gradients(50, scale=scale)
         )
         seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
-    np.testing.assert_allclose(seen, [seen[0]] * 4, rtol=1e-4)
+    chex.assert_trees_all_close(np.array(seen), np.array([seen[0]] * 4), rtol=1e-4)
 
 
 def test_one_factor_for_all_leaves():
@@ -277,7 +277,7 @@ def test_one_factor_for_all_leaves():
     assert factors[-1] < 1
     for name, leaf in updates.items():
         expected = np.float32(sequence[name][-1]) * factors[-1]
-        np.testing.assert_array_equal(leaf[-1], expected)
+        chex.assert_trees_all_equal(leaf[-1], expected)
 
 
 def test_the_factor_depends_on_gradients_before_it_only():
@@ -288,7 +288,7 @@ def test_the_factor_depends_on_gradients_before_it_only():
     for leaf in changed.values():
         leaf[20:] *= -30 * (1 + np.arange(20).reshape(-1, *(1,) * (leaf.ndim - 1)))
     _, others, _ = run(scale_by_variance(warmup_steps=0), changed)
-    np.testing.assert_array_equal(factors[:21], others[:21])
+    chex.assert_trees_all_equal(factors[:21], others[:21])
     assert factors[21] != others[21]
 
 
@@ -302,12 +302,12 @@ def test_a_leaf_that_is_not_finite_is_left_out_and_comes_back(statistic, bad):
     vgs = scale_by_variance(warmup_steps=0, statistic=statistic)
     _, _, clean = run(vgs, sequence)
     _, factors, state = run(vgs, broken)
-    assert np.isfinite(factors).all()
+    chex.assert_tree_all_finite(factors)
     assert state.skipped == 1
-    np.testing.assert_array_equal(state.mean["bias"], clean.mean["bias"])
-    np.testing.assert_array_equal(state.variance["quiet"], clean.variance["quiet"])
+    chex.assert_trees_all_equal(state.mean["bias"], clean.mean["bias"])
+    chex.assert_trees_all_equal(state.variance["quiet"], clean.variance["quiet"])
     _, _, without = run(vgs, {"kernel": np.delete(broken["kernel"], 10, axis=0)})
-    np.testing.assert_allclose(state.mean["kernel"], without.mean["kernel"], rtol=1e-6)
+    chex.assert_trees_all_close(state.mean["kernel"], without.mean["kernel"], rtol=1e-6)
     assert vgs_metrics(state, **NUMBERS)["vgs/skipped_leaves"] == 1
 
 
@@ -315,8 +315,8 @@ def test_statistics_hold_no_parameters():
     """V7: the state is made of scalars per leaf, whatever the parameters are."""
     vgs = scale_by_variance()
     small, large = vgs.init(jnp.zeros(2)), vgs.init(jnp.ones((50, 50)))
-    assert all(leaf.shape == () for leaf in jax.tree.leaves((small, large)))
-    jax.tree.map(np.testing.assert_array_equal, small, large)
+    chex.assert_shape(jax.tree.leaves((small, large)), ())
+    chex.assert_trees_all_equal(small, large)
 
 
 @pytest.mark.parametrize(
