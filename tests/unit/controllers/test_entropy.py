@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,9 +77,9 @@ def oracle(schedule, entropies, explained):
 def test_coefficient_by_hand():
     """PROP-6.1: .01 → 0 in 20 updates from the 10th on, floor 5e-4."""
     got = coefficients(WORKED, np.full(40, 1.2))
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         got[[0, 10, 15, 20, 29, 30]],
-        [0.01, 0.01, 0.0075, 0.005, 0.0005, 0.0005],
+        np.array([0.01, 0.01, 0.0075, 0.005, 0.0005, 0.0005]),
         rtol=1e-5,
     )
 
@@ -95,7 +96,7 @@ def test_coefficient_equals_a_plain_state_machine(seed):
     want = oracle(FULL, entropies, explained)
     assert (want < FULL.initial).any()
     assert (want > 2 * FULL.initial * FULL.final).any()
-    np.testing.assert_allclose(got, want, rtol=1e-4)
+    chex.assert_trees_all_close(got, want, rtol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -107,21 +108,23 @@ def test_coefficient_stays_within_floor_and_cap(seed):
     got = coefficients(FULL, entropies, explained)
     assert (got >= np.float32(FULL.floor)).all()
     assert (got <= np.float32(0.06) * (1 + 1e-6)).all()
-    np.testing.assert_allclose(got[-1], 0.06, rtol=1e-6)
+    chex.assert_trees_all_close(got[-1], 0.06, rtol=1e-6)
     for floor in (0.0, 1e-4):
         off = EntropySchedule(initial=0.0, final=0.0, boost=2.0, floor=floor)
-        np.testing.assert_allclose(coefficients(off, entropies, explained), floor)
+        chex.assert_trees_all_close(
+            coefficients(off, entropies, explained), floor, rtol=1e-7
+        )
 
 
 def test_the_decay_waits_for_the_plateau_and_is_only_shifted_by_it():
     """PROP-6.2, R-C5: before the latch nothing decays; afterwards nothing stacks."""
     falling = np.linspace(3, 1, 30)
     got = coefficients(WORKED, np.concatenate([falling, np.full(40, 1.0)]))
-    np.testing.assert_allclose(got[:31], 0.01, rtol=1e-6)
+    chex.assert_trees_all_close(got[:31], 0.01, rtol=1e-6)
     without = EntropySchedule(initial=0.01, final=0.0, decay_updates=20, floor=5e-4)
     started = int(np.argmax(got < 0.0099999)) - 1
     plain = coefficients(without, np.full(70 - started, 1.0))
-    np.testing.assert_allclose(got[started:], plain, rtol=1e-6)
+    chex.assert_trees_all_close(got[started:], plain, rtol=1e-6)
 
 
 def test_a_coefficient_that_rises_is_not_capped_as_a_boost():
@@ -129,21 +132,23 @@ def test_a_coefficient_that_rises_is_not_capped_as_a_boost():
     schedule = EntropySchedule(initial=0.001, final=0.02, decay_updates=4)
     got = coefficients(schedule, np.ones(6))
     want = [0.001, 0.00575, 0.0105, 0.01525, 0.02, 0.02]
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    chex.assert_trees_all_close(got, np.array(want), rtol=1e-6)
     boosted = dataclasses.replace(schedule, boost=2.0, boost_patience=0.0)
     got = coefficients(boosted, np.ones(6), [-1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
     # A boost reaches 5 · .001 at most, and takes nothing from the schedule.
-    np.testing.assert_allclose(got, [0.001, *want[1:]], rtol=1e-6)
+    chex.assert_trees_all_close(got, np.array([0.001, *want[1:]]), rtol=1e-6)
     slow = dataclasses.replace(boosted, decay_updates=40.0)
     got = coefficients(slow, np.ones(4), -np.ones(4))
-    np.testing.assert_allclose(got, [0.001, 0.00295, 0.005, 0.005], rtol=1e-6)
+    chex.assert_trees_all_close(
+        got, np.array([0.001, 0.00295, 0.005, 0.005]), rtol=1e-6
+    )
 
 
 def test_the_latch_is_one_way():
     """R-C5: an entropy that moves again does not restart anything."""
     entropies = np.concatenate([np.full(12, 1.0), np.linspace(1, 5, 20)])
     got = coefficients(WORKED, entropies)
-    np.testing.assert_allclose(got, coefficients(WORKED, np.full(32, 1.0)), rtol=1e-6)
+    chex.assert_trees_all_close(got, coefficients(WORKED, np.full(32, 1.0)), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("window", "min_updates", "first"), [(4, 0, 4), (4, 9, 9)])
@@ -151,11 +156,11 @@ def test_a_plateau_needs_a_full_window_and_some_updates(window, min_updates, fir
     plateau = Plateau(window=window, tolerance=0.0, min_updates=min_updates)
     schedule = EntropySchedule(0.01, 0.0, decay_updates=1, plateau=plateau)
     got = coefficients(schedule, np.zeros(12))
-    np.testing.assert_array_equal(got > 0, np.arange(12) <= first)
+    chex.assert_trees_all_equal(got > 0, np.arange(12) <= first)
 
 
 def test_a_decay_of_no_length_is_a_step():
-    np.testing.assert_array_equal(coefficients(EntropySchedule(0.5, 0.25), [1.0]), 0.25)
+    chex.assert_trees_all_equal(coefficients(EntropySchedule(0.5, 0.25), [1.0]), 0.25)
 
 
 def test_the_boost_waits_and_ends_with_the_first_good_update():
@@ -164,7 +169,7 @@ def test_the_boost_waits_and_ends_with_the_first_good_update():
     explained = [-1.0, -1.0, -1.0, -1.0, np.nan, -1.0, -1.0, 0.0, -1.0]
     got = coefficients(schedule, np.ones(9), explained)
     want = [0.1, 0.1, 0.1, 0.15, 0.225, 0.225, 0.3, 0.3, 0.1]
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    chex.assert_trees_all_close(got, np.array(want), rtol=1e-5)
 
 
 def test_a_non_finite_entropy_leaves_the_state_as_it_was():
@@ -174,20 +179,20 @@ def test_a_non_finite_entropy_leaves_the_state_as_it_was():
         state = FULL.update(state, jnp.array(entropy), jnp.array(-1.0))
     for entropy in (jnp.nan, jnp.inf):
         after = FULL.update(state, jnp.array(entropy), jnp.array(-1.0))
-        jax.tree.map(np.testing.assert_array_equal, after, state)
+        chex.assert_trees_all_equal(after, state)
 
 
 def test_slope_by_hand():
     """PROP-6.4: 0 of a constant, 1 of 0, 1, 2, …"""
     assert slope(jnp.full(24, 1.7)) == 0
-    np.testing.assert_allclose(slope(jnp.arange(24.0)), 1.0, rtol=1e-6)
+    chex.assert_trees_all_close(slope(jnp.arange(24.0)), 1.0, rtol=1e-6)
 
 
 def test_slope_equals_least_squares(variant):
     """PROP-6.4: against numpy's fit, far from zero as well."""
     y = np.random.default_rng(0).normal(10, 1, 24).astype(np.float32)
     want = np.polyfit(range(24), y.astype(np.float64), 1)[0]
-    np.testing.assert_allclose(variant(slope)(jnp.asarray(y)), want, rtol=1e-4)
+    chex.assert_trees_all_close(variant(slope)(jnp.asarray(y)), want, rtol=1e-4)
 
 
 def test_members_have_their_own_numbers():
@@ -203,7 +208,7 @@ def test_members_have_their_own_numbers():
         alone = coefficients(
             EntropySchedule(x, x / 4, x * 400, boost=1.1), entropies, explained
         )
-        np.testing.assert_allclose(got[i], alone, rtol=1e-6)
+        chex.assert_trees_all_close(got[i], alone, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

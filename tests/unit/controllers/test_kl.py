@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,7 +78,7 @@ def test_share_at_the_end_of_an_epoch(share, stopped):
     after = stop.end_epoch(state)
     assert bool(after.stopped) == stopped
     fresh = begin(stop)._replace(reason=after.reason)
-    jax.tree.map(np.testing.assert_array_equal, after, fresh)
+    chex.assert_trees_all_equal(after, fresh)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_a_non_finite_divergence_is_not_observed():
     _, states = observe(as_arrays(stop), jnp.array([0.1, jnp.nan, jnp.inf]))
     first, *others = (jax.tree.map(lambda x, i=i: x[i], states) for i in range(3))
     for state in others:
-        jax.tree.map(np.testing.assert_array_equal, state, first)
+        chex.assert_trees_all_equal(state, first)
 
 
 def test_stopping_equals_running_only_the_first_steps():
@@ -165,7 +166,7 @@ def test_stopping_equals_running_only_the_first_steps():
         if params**2 >= 0.05 or above == 2:
             break
     assert 0 < int(skipped.sum()) < 11
-    np.testing.assert_allclose(got, params, rtol=1e-6)
+    chex.assert_trees_all_close(got, params, rtol=1e-6)
 
 
 def test_a_moving_average_outlives_its_count():
@@ -182,7 +183,7 @@ def test_moving_average_by_hand():
     for x in (3.0, 5.0, 1.0, 0.0, 5.0):
         state = average.update(state, x)
         got.append(float(average.value(state)))
-    np.testing.assert_allclose(got, [3.0, 4.0, 3.0, 2.0, 2.0], rtol=1e-6)
+    chex.assert_trees_all_close(got, [3.0, 4.0, 3.0, 2.0, 2.0], rtol=1e-6)
 
 
 def test_ema_begins_at_the_first_number():
@@ -190,7 +191,7 @@ def test_ema_begins_at_the_first_number():
     for x in (4.0, 8.0, 1.0):
         state = average.update(state, x)
         got.append(float(average.value(state)))
-    np.testing.assert_allclose(got, [4.0, 5.0, 4.0], rtol=1e-6)
+    chex.assert_trees_all_close(got, [4.0, 5.0, 4.0], rtol=1e-6)
 
 
 def test_epochs_shrink_after_stops_and_recover():
@@ -219,10 +220,12 @@ def controlled(pid, kls, batched=False):
 def test_pid_by_hand():
     """PROP-7.5."""
     states = controlled(as_arrays(KlPid(0.08)), jnp.array([0.16, 0.16, 0.02, 0.0]))
-    np.testing.assert_allclose(
-        states.coefficient, [0.062, 0.110, 0.071, 0.030], atol=1e-6
+    chex.assert_trees_all_close(
+        states.coefficient, np.array([0.062, 0.110, 0.071, 0.030]), rtol=0, atol=1e-6
     )
-    np.testing.assert_allclose(states.integral, [0.08, 0.16, 0.10, 0.02], atol=1e-6)
+    chex.assert_trees_all_close(
+        states.integral, np.array([0.08, 0.16, 0.10, 0.02]), rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("ki", [0.0, 2.0])
@@ -238,7 +241,7 @@ def test_pid_equals_a_plain_loop(ki):
     assert (got[:, 0].min(), got[:, 0].max()) == (np.float32(0.1), np.float32(0.4))
     inward = (got[1:, 0] == np.float32(0.4)) & (kls[1:] < 0.05)
     assert inward.any() == (ki > 0)
-    np.testing.assert_allclose(got, want, atol=2e-5)
+    chex.assert_trees_all_close(got, want, rtol=0, atol=2e-5)
 
 
 def test_an_error_that_pushes_back_inside_integrates_as_always():
@@ -246,8 +249,8 @@ def test_an_error_that_pushes_back_inside_integrates_as_always():
     pid = KlPid(0.25, initial=1.0, maximum=1.0, kp=0.0, ki=1.0, kd=0.0, leak=0.5)
     states = controlled(as_arrays(pid), jnp.array([1.0, 0.125, 0.125, 0.0]))
     # +.75 leaks to .375; −.125 twice and −.25 add up as they are.
-    np.testing.assert_array_equal(states.integral, [0.375, 0.25, 0.125, -0.125])
-    np.testing.assert_array_equal(states.coefficient, [1.0, 1.0, 1.0, 0.875])
+    chex.assert_trees_all_equal(states.integral, np.array([0.375, 0.25, 0.125, -0.125]))
+    chex.assert_trees_all_equal(states.coefficient, np.array([1.0, 1.0, 1.0, 0.875]))
 
 
 def test_pid_forgets_what_it_wound_up():
@@ -285,7 +288,7 @@ def test_members_have_their_own_gains():
     members = jax.vmap(lambda ki: as_arrays(KlPid(0.08, ki=ki)))(jnp.array(gains))
     got = controlled(members, kls, batched=True).coefficient
     want = [controlled(as_arrays(KlPid(0.08, ki=ki)), kls).coefficient for ki in gains]
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    chex.assert_trees_all_close(got, np.array(want), rtol=1e-6)
     stops = jax.vmap(lambda x: as_arrays(KlStop(x)))(jnp.array([0.05, 0.2]))
     states, _ = jax.vmap(observe, (0, None))(stops, kls)
     assert states.stopped.tolist() == [True, False]

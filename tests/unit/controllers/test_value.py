@@ -1,8 +1,8 @@
 """What depends on the explained variance, as tables."""
 
+import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from ppo_jax.component import as_arrays
@@ -64,7 +64,7 @@ def test_coefficient_of_a_poor_critic(ev, scale, floor, want):
     """Threshold and floor are two numbers; the scale never enlarges."""
     poor = PoorValueScale(threshold=0.1, scale=scale, floor=floor)
     last = UNKNOWN if ev is None else known(ev)
-    np.testing.assert_allclose(jax.jit(poor)(1.8, last), want, rtol=1e-6)
+    chex.assert_trees_all_close(jax.jit(poor)(1.8, last), want, rtol=1e-6)
 
 
 def test_members_have_their_own_thresholds():
