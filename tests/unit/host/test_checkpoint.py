@@ -3,9 +3,9 @@
 import dataclasses
 import gc
 
+import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from ppo_jax import networks
@@ -81,7 +81,7 @@ def test_another_structure_is_not_restored(tmp_path, change):
         jax.tree.leaves(params_of(restored)),
         strict=True,
     ):
-        np.testing.assert_array_equal(old, new)
+        chex.assert_trees_all_equal(old, new)
 
 
 def trained(run_dir, config):
@@ -102,9 +102,9 @@ def test_evaluation_changes_nothing(tmp_path):
         jax.tree.leaves((once.learner, once.actor)),
         strict=True,
     ):
-        np.testing.assert_array_equal(a, b)
+        chex.assert_trees_all_equal(a, b)
     one, other = (jax.random.key_data(runs.key) for runs in (often, once))
-    np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(one, other)
 
 
 def test_a_checkpoint_knows_nothing_of_later_phases(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 
+import chex
 import numpy as np
 
 from ppo_jax.host.lineage import Lineage, beginning, line, schedule
@@ -32,9 +33,9 @@ def test_a_member_has_the_past_of_its_parents():
     past = schedule(LINES, member=2)
     assert [update for update, _ in past] == [0, 4, 8, 12]
     rates = [numbers["rate"] for _, numbers in past]
-    np.testing.assert_allclose(rates, [0.1, 0.12, 0.12, 0.15], rtol=1e-6)
+    chex.assert_trees_all_close(rates, [0.1, 0.12, 0.12, 0.15], rtol=1e-6)
     rates = [numbers["rate"] for _, numbers in schedule(LINES, member=0)]
-    np.testing.assert_allclose(rates, [0.1] * 4, rtol=1e-6)
+    chex.assert_trees_all_close(rates, [0.1] * 4, rtol=1e-6)
 
 
 def test_a_line_is_json_and_keeps_every_bit_of_a_number():
@@ -42,7 +43,7 @@ def test_a_line_is_json_and_keeps_every_bit_of_a_number():
     text = json.dumps(LINES[1], allow_nan=False)
     assert json.loads(text) == LINES[1]
     assert LINES[1]["fitness"] == [1.0, None, None]
-    np.testing.assert_array_equal(
+    chex.assert_trees_all_equal(
         np.float32(LINES[1]["numbers"]["rate"]), np.float32([0.1, 0.12, 0.3])
     )
 
