@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 
+import chex
 import gymnax
 import jax
 import jax.numpy as jnp
@@ -86,11 +87,13 @@ def test_rewards_are_floats_and_observations_keep_their_type(key):
     """Integer rewards become float32; a scalar integer observation stays one."""
     env = envs.make("FrozenLake-misc")
     obs, state = jax.eval_shape(env.reset, key)
-    assert (obs.shape, obs.dtype) == ((), jnp.int32)
+    chex.assert_shape(obs, ())
+    chex.assert_type(obs, jnp.int32)
     bandit = envs.make("BernoulliBandit-misc")
     obs, state = jax.eval_shape(bandit.reset, key)
     timestep, _ = jax.eval_shape(bandit.step, key, state, jnp.array(0))
-    assert (timestep.reward.shape, timestep.reward.dtype) == ((), jnp.float32)
+    chex.assert_shape(timestep.reward, ())
+    chex.assert_type(timestep.reward, jnp.float32)
 
 
 def test_pendulum_is_truncated_and_never_terminated(key):
@@ -124,7 +127,7 @@ def test_an_environment_made_inside_a_program_can_be_used_outside(key):
     forget()
     inside, _ = jax.jit(env.reset)(key)
     outside, _ = env.reset(key)
-    assert (inside == outside).all()
+    chex.assert_trees_all_equal(inside, outside)
 
 
 def test_an_unknown_id_names_the_closest():
@@ -189,11 +192,11 @@ def test_info_can_weigh_group_and_price_a_step(key):
     env = envs.make("Talkative-v0")
     _, state = env.reset(key)
     timestep, state = env.step(key, state, jnp.array(0))
-    said = {name: getattr(timestep, name) for name in ("weight", "cost", "group")}
-    assert {k: v.item() for k, v in said.items()} == dict(weight=0, cost=2, group=7)
-    assert {k: v.shape for k, v in said.items()} == dict.fromkeys(said, ())
-    assert [str(v.dtype) for v in said.values()] == ["float32", "float32", "int32"]
-    assert timestep.reward.shape == timestep.terminated.shape == ()
+    said = [timestep.weight, timestep.cost, timestep.group]
+    assert [x.item() for x in said] == [0, 2, 7]
+    chex.assert_shape(said, ())
+    chex.assert_type(said, [jnp.float32, jnp.float32, jnp.int32])
+    chex.assert_shape([timestep.reward, timestep.terminated], ())
     assert env.action_mask(state).tolist() == [True, False, True]
 
 
@@ -261,9 +264,8 @@ def test_a_new_episode_is_drawn_from_the_step_s_key(key):
 def test_an_outcome_has_strong_types():
     timestep = envs.outcome({"a": 0, "b": 0.0}, reward=1, terminated=1, group=True)
     assert not any(x.weak_type for x in jax.tree.leaves(timestep))
-    assert [str(x.dtype) for x in timestep[2:]] == [
-        *("float32", "bool", "bool", "float32", "float32", "int32")
-    ]
+    types = [jnp.float32, bool, bool, jnp.float32, jnp.float32, jnp.int32]
+    chex.assert_type(timestep[2:], types)
 
 
 def test_strong_keeps_values_and_keys(key):

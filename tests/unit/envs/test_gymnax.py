@@ -6,6 +6,7 @@ import itertools
 import pickle
 import re
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,7 +58,9 @@ def test_a_parameter_is_what_the_environment_obeys(key, gravity):
     """A number: another one is the same program."""
     seen = np.asarray(fall(replace_at(MOON, "params.gravity", gravity), 5, key))
     for before, after in itertools.pairwise(seen):
-        np.testing.assert_allclose(after, cartpole(before, 1, gravity), atol=1e-6)
+        chex.assert_trees_all_close(
+            after, cartpole(before, 1, gravity), rtol=0, atol=1e-6
+        )
     others = cartpole(seen[4], 1, 9.8)
     assert np.abs(seen[5] - others).max() > 1e-4
 
@@ -142,7 +145,7 @@ def test_a_population_is_spread_over_parameters():
     members = population.init(replace_at(SEARCH, GRAVITY, gravities), keys)
     members, _ = population.advance(members, Progress.at(np.zeros(1)), jnp.int32(1))
     seen = np.asarray(members.runs.actor.obs)
-    np.testing.assert_array_equal(seen[0], seen[2])
+    chex.assert_trees_all_equal(seen[0], seen[2])
     assert (seen[0] != seen[1]).any(axis=-1).all()
 
 

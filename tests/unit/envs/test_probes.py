@@ -1,5 +1,6 @@
 """Every probe has the answer that its docstring states."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,7 +116,9 @@ def test_noisy_returns_have_normal_quantiles(key):
         returns = run.reward[run.obs[:, 0] == spread] / spread
         assert len(returns) > NUM_EPISODES / 3
         levels = np.quantile(returns, [0.1, 0.5, 0.9])
-        np.testing.assert_allclose(levels, [-1.2816, 0, 1.2816], atol=0.15)
+        chex.assert_trees_all_close(
+            levels, np.array([-1.2816, 0, 1.2816]), rtol=0, atol=0.15
+        )
 
 
 def test_a_reward_above_one_proves_that_a_mask_was_ignored(key):
@@ -167,8 +170,10 @@ def test_a_chain_without_end_is_worth_a_geometric_sum(key):
     assert not run.terminated.any()
     assert {*run.reward.tolist()} == {-1.0, 1.0}
     value = run.reward / (1 - 0.9)  # A fixed point of r + γ · V(final_obs).
-    np.testing.assert_allclose(run.reward + 0.9 * run.final_obs[:, 0] * 10, value)
-    np.testing.assert_array_equal(run.reward, seen[:, 0])
+    chex.assert_trees_all_close(
+        run.reward + 0.9 * run.final_obs[:, 0] * 10, value, rtol=1e-7
+    )
+    chex.assert_trees_all_equal(run.reward, seen[:, 0])
     starts = seen[::4, 0]
     assert (starts != starts[0]).any()
 
@@ -188,7 +193,7 @@ def test_costs_that_are_finite_have_median_and_mean_two(key):
     _, run = episodes(probes.Costs(), 8, key)
     finite = run.cost[np.isfinite(run.cost)]
     assert len(finite) == 4 and np.median(finite) == finite.mean() == 2
-    assert (run.reward == 1).all()
+    chex.assert_trees_all_equal(run.reward, 1)
 
 
 CUE = probes.RecallCue(delay=3, num_cues=2)
@@ -199,22 +204,22 @@ def test_a_memory_recalls_the_cue(key):
         return jnp.where(obs[:2].any(), jnp.argmax(obs[:2]), h).astype(jnp.int32)
 
     _, run = episodes(CUE, 256, key, memory, lambda h: h)
-    assert (run.reward == run.terminated).all()
+    chex.assert_trees_all_equal(run.reward, run.terminated)
     assert not run.truncated.any()
 
 
 def test_nothing_else_recalls_the_cue(key):
     _, run = episodes(CUE, 1024, key)
     assert run.reward[run.terminated].mean() == pytest.approx(0.5, abs=0.12)
-    assert (run.reward[~run.terminated] == 0).all()
+    chex.assert_trees_all_equal(run.reward[~run.terminated], 0)
 
 
 def test_cue_blanks_and_query_follow_each_other(key):
     """R-A23: a cue is seen after a done flag, and only then."""
     seen, run = episodes(CUE, 256, key)
     is_cue, is_query = seen[:, :2].any(axis=1), seen[:, 2] == 1
-    np.testing.assert_array_equal(is_cue[1:], run.terminated[:-1])
-    np.testing.assert_array_equal(is_query, run.terminated)
+    chex.assert_trees_all_equal(is_cue[1:], run.terminated[:-1])
+    chex.assert_trees_all_equal(is_query, run.terminated)
     lengths = np.diff(np.flatnonzero(is_cue))
     assert {*lengths.tolist()} == {2, 3, 4, 5}  # Up to `max_episode_steps`.
     assert CUE.max_episode_steps == 5

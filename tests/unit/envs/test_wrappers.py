@@ -1,5 +1,6 @@
 """Wrappers around environments of every kind."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,8 +53,8 @@ def test_an_end_at_the_time_limit_is_terminated_and_truncated(key):
     env = envs.TimeLimit(probes.RecallCue(delay=0), 2)  # Its episodes have 2 steps.
     timestep, state = record(env, 4, key)
     assert timestep.terminated.ravel().tolist() == [False, True, False, True]
-    assert (timestep.truncated == timestep.terminated).all()
-    assert (state.env.time == state.steps).all()
+    chex.assert_trees_all_equal(timestep.truncated, timestep.terminated)
+    chex.assert_trees_all_equal(state.env.time, state.steps)
 
 
 def test_episodes_of_any_length_meet_the_same_limit(key):
@@ -63,9 +64,13 @@ def test_episodes_of_any_length_meet_the_same_limit(key):
     assert (
         timestep.terminated.any() and (timestep.truncated & ~timestep.terminated).any()
     )
-    assert (state.env.time == state.steps).all()  # Both clocks restart together.
+    chex.assert_trees_all_equal(
+        state.env.time, state.steps
+    )  # Both clocks restart together.
     assert (state.steps[done] == 0).all() and state.steps.max() == 3
-    assert (timestep.obs[done][:, :2].sum(axis=1) == 1).all()  # A cue, seen first.
+    chex.assert_trees_all_equal(
+        timestep.obs[done][:, :2].sum(axis=1), 1
+    )  # A cue, seen first.
 
 
 def test_the_shortest_of_nested_limits_holds(key):
@@ -103,10 +108,10 @@ def test_masked_observations_keep_their_components(key):
     env = envs.MaskObservation(cue, (3, 0))
     timestep, state = record(env, 8, key, num_envs=2)
     whole, same = record(cue, 8, key, num_envs=2)
-    jax.tree.map(np.testing.assert_array_equal, state, same)
-    np.testing.assert_array_equal(timestep.obs, whole.obs[..., [3, 0]])
-    np.testing.assert_array_equal(timestep.final_obs, whole.final_obs[..., [3, 0]])
-    np.testing.assert_array_equal(timestep.reward, whole.reward)
+    chex.assert_trees_all_equal(state, same)
+    chex.assert_trees_all_equal(timestep.obs, whole.obs[..., [3, 0]])
+    chex.assert_trees_all_equal(timestep.final_obs, whole.final_obs[..., [3, 0]])
+    chex.assert_trees_all_equal(timestep.reward, whole.reward)
     first, _ = env.reset(key)
     assert first.tolist() == cue.reset(key)[0][jnp.array([3, 0])].tolist()
 
@@ -114,7 +119,7 @@ def test_masked_observations_keep_their_components(key):
 def test_cartpole_without_velocities(key):
     env = envs.MaskObservation("CartPole-v1", (0, 2))
     obs, _ = jax.eval_shape(env.reset, key)
-    assert obs.shape == (2,)
+    chex.assert_shape(obs, (2,))
     assert env.max_episode_steps == 500
 
 
@@ -135,7 +140,7 @@ def test_wrappers_pass_on_numbers_and_masks(key):
     env = envs.TimeLimit(inner, 1)
     _, state = env.reset(key)
     assert isinstance(state, TimeLimitState)
-    assert (env.action_mask(state) == inner.action_mask(state.env)).all()
+    chex.assert_trees_all_equal(env.action_mask(state), inner.action_mask(state.env))
     assert env.action_space == inner.action_space
     assert numbers(envs.TimeLimit(probes.TimeLimitChain(), 3)) == {
         "env.negative": 0.0,
@@ -147,7 +152,7 @@ def test_a_wrapper_that_does_nothing_changes_nothing(key):
     inner = probes.RecallCue()
     given, _ = record(envs.Wrapper(inner), 8, key)
     expected, _ = record(inner, 8, key)
-    jax.tree.map(np.testing.assert_array_equal, given, expected)
+    chex.assert_trees_all_equal(given, expected)
 
 
 def test_wrapped_environments_keep_the_protocol():
