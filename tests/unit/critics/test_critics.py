@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -83,9 +84,9 @@ def test_shapes_lead_with_the_batch(critic, variant):
         predictions(critic, 0).outputs, predictions(critic, 1).outputs, targets()
     )
     for x in got:
-        assert x.shape == (3, 4, 2)
-        assert x.dtype == jnp.float32
-        assert jnp.isfinite(x).all()
+        chex.assert_shape(x, (3, 4, 2))
+        chex.assert_type(x, jnp.float32)
+        chex.assert_tree_all_finite(x)
 
 
 @clipping
@@ -104,11 +105,11 @@ def test_an_unmoved_prediction_and_a_wide_range_change_no_loss(critic):
     """PROP-12.2, PROP-12.8."""
     value, old, target = predictions(critic, 0), predictions(critic, 1), targets()
     loss = value.loss(target)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         clipped_loss(value, value, target, 0.1), loss, rtol=1e-4, atol=1e-5
     )
     if not isinstance(critic.clip, MeanAndVariance):
-        np.testing.assert_allclose(
+        chex.assert_trees_all_close(
             value.clip(old, 1e6).loss(target), loss, rtol=1e-4, atol=1e-5
         )
 
@@ -123,7 +124,7 @@ def test_the_mean_stays_within_range(critic):
         value, old = (ValueDist(x[None], critic) for x in bumps)
     assert jnp.abs(value.mean() - old.mean()).max() > 0.5
     moved = value.clip(old, 0.3).mean() - old.mean()
-    np.testing.assert_array_less(jnp.abs(moved), 0.3 + 2e-2)
+    assert (jnp.abs(moved) < 0.3 + 2e-2).all()
     assert jnp.abs(moved).max() > 0.27
 
 
@@ -142,7 +143,9 @@ def test_clipped_quantiles_by_hand(clip, want):
     critic = Quantile(3, clip=clip)
     new = ValueDist(jnp.array([[0.0, 2.0, 4.0]]), critic)
     old = ValueDist(jnp.array([[-1.0, 0.0, 1.0]]), critic)
-    np.testing.assert_allclose(new.clip(old, 0.5).outputs, [want], atol=1e-6)
+    chex.assert_trees_all_close(
+        new.clip(old, 0.5).outputs, np.array([want]), rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,9 +156,9 @@ def test_clipped_quantile_losses_by_hand(clip, want):
     critic = Quantile(3, clip=clip)
     new = ValueDist(jnp.array([[0.0, 2.0, 4.0]]), critic)
     old = ValueDist(jnp.array([[-1.0, 0.0, 1.0]]), critic)
-    np.testing.assert_allclose(new.loss(jnp.array(3.0)), [0.25], rtol=1e-6)
+    chex.assert_trees_all_close(new.loss(jnp.array(3.0)), np.array([0.25]), rtol=1e-6)
     got = clipped_loss(new, old, jnp.array(3.0), 0.5)
-    np.testing.assert_allclose(got, [want], atol=5e-5)
+    chex.assert_trees_all_close(got, np.array([want]), rtol=0, atol=5e-5)
 
 
 def scalars(values):
@@ -168,10 +171,12 @@ def test_the_worse_loss_is_taken_per_example():
     new = scalars(np.sqrt([[2.0], [10.0]]))
     old = scalars(np.sqrt([[8.0], [4.0]]) + np.array([[0.5], [-0.5]]))
     zero = jnp.zeros(2)
-    np.testing.assert_allclose(new.loss(zero)[:, 0], [1, 5], rtol=1e-5)
-    np.testing.assert_allclose(new.clip(old, 0.5).loss(zero)[:, 0], [4, 2], rtol=1e-5)
+    chex.assert_trees_all_close(new.loss(zero)[:, 0], np.array([1, 5]), rtol=1e-5)
+    chex.assert_trees_all_close(
+        new.clip(old, 0.5).loss(zero)[:, 0], np.array([4, 2]), rtol=1e-5
+    )
     got = clipped_loss(new, old, zero, 0.5).mean()
-    np.testing.assert_allclose(got, 4.5, rtol=1e-5)
+    chex.assert_trees_all_close(got, 4.5, rtol=1e-5)
 
 
 def test_the_worse_loss_is_taken_per_critic():
@@ -179,9 +184,11 @@ def test_the_worse_loss_is_taken_per_critic():
     new = scalars(np.sqrt([20.0, 10.0]))
     old = scalars(np.sqrt([10.0, 20.0]) + np.array([-0.5, 0.5]))
     zero = jnp.zeros(())
-    np.testing.assert_allclose(new.loss(zero), [10, 5], rtol=1e-5)
-    np.testing.assert_allclose(new.clip(old, 0.5).loss(zero), [5, 10], rtol=1e-5)
-    np.testing.assert_allclose(clipped_loss(new, old, zero, 0.5).mean(), 10, rtol=1e-5)
+    chex.assert_trees_all_close(new.loss(zero), np.array([10, 5]), rtol=1e-5)
+    chex.assert_trees_all_close(
+        new.clip(old, 0.5).loss(zero), np.array([5, 10]), rtol=1e-5
+    )
+    chex.assert_trees_all_close(clipped_loss(new, old, zero, 0.5).mean(), 10, rtol=1e-5)
 
 
 @clipping
@@ -195,7 +202,7 @@ def test_critics_are_clipped_against_their_own_past(critic):
 
     for gradient in jax.grad(first_loss, argnums=(0, 1))(value.outputs, old.outputs):
         assert jnp.abs(gradient[..., 0, :]).max() > 0
-        np.testing.assert_array_equal(gradient[..., 1, :], 0.0)
+        chex.assert_trees_all_equal(gradient[..., 1, :], 0.0)
     other = old.outputs.at[..., 1, :].set(100.0)
     assert first_loss(value.outputs, other) == first_loss(value.outputs, old.outputs)
 
@@ -206,9 +213,10 @@ def test_clipping_in_raw_or_in_scaled_units_is_the_same(critic):
     value, old, std, mean = predictions(critic, 6), predictions(critic, 7), 40.0, -300.0
     raw = ValueDist(value.outputs * std + mean, critic)
     raw_old = ValueDist(old.outputs * std + mean, critic)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         (raw.clip(raw_old, 0.3 * std).outputs - mean) / std,
         value.clip(old, 0.3).outputs,
+        rtol=0,
         atol=1e-4,
     )
 
@@ -221,16 +229,16 @@ def test_clipped_atoms_by_hand():
     old = ValueDist(jnp.tile(jnp.array([-50.0, -50, -50, 0, -50]), (3, 1, 1)), critic)
     moved = new.clip(old, 0.25)  # From 0 to the old mean ½ less ¼.
     law = critic.law(new.outputs)
-    np.testing.assert_allclose(law.probs[0, 0], probs, rtol=1e-5)
+    chex.assert_trees_all_close(law.probs[0, 0], probs, rtol=1e-5)
     want = np.array([0.05, 0.15, 0.3, 0.3, 0.2])
     got = losses.project(moved.outputs, critic.atoms)
-    np.testing.assert_allclose(got, np.tile(want, (3, 1, 1)), atol=1e-5)
-    np.testing.assert_allclose(got.sum(axis=-1), 1.0, atol=1e-6)
-    np.testing.assert_allclose(moved.mean(), 0.225, atol=1e-5)
+    chex.assert_trees_all_close(got, np.tile(want, (3, 1, 1)), rtol=0, atol=1e-5)
+    chex.assert_trees_all_close(got.sum(axis=-1), 1.0, rtol=0, atol=1e-6)
+    chex.assert_trees_all_close(moved.mean(), 0.225, rtol=0, atol=1e-5)
     targets = jnp.array([-1.0, 0.5, 0.75])
     loss = -np.log([0.05, 0.3, np.sqrt(0.3 * 0.2)])
-    np.testing.assert_allclose(moved.loss(targets)[:, 0], loss, rtol=1e-4)
-    np.testing.assert_allclose(moved.cvar(0.2), -0.5, atol=1e-5)
+    chex.assert_trees_all_close(moved.loss(targets)[:, 0], loss, rtol=1e-4)
+    chex.assert_trees_all_close(moved.cvar(0.2), -0.5, rtol=0, atol=1e-5)
 
 
 def test_narrowed_atoms_by_hand():
@@ -240,7 +248,7 @@ def test_narrowed_atoms_by_hand():
     narrow = jnp.log(jnp.array([1e-9, 0.5, 1e-9, 0.5, 1e-9]))
     moved = ValueDist(wide[None], critic).clip(ValueDist(narrow[None], critic), 0.1)
     got = losses.project(moved.outputs, critic.atoms)
-    np.testing.assert_allclose(got, [[0, 0.5, 0, 0.5, 0]], atol=1e-4)
+    chex.assert_trees_all_close(got, np.array([[0, 0.5, 0, 0.5, 0]]), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("critic", CLIPPING, ids=name)
@@ -266,7 +274,7 @@ def test_quantiles_at_the_bound_get_no_gradient():
     assert loss(outputs) > ValueDist(outputs, critic).loss(jnp.array(3.0))[0]
     gradient = jax.grad(loss)(outputs)
     assert gradient[0, 0] != 0
-    np.testing.assert_array_equal(gradient[0, 1:], 0.0)
+    chex.assert_trees_all_equal(gradient[0, 1:], 0.0)
 
 
 @kinds
@@ -274,11 +282,11 @@ def test_a_state_is_worth_what_the_worse_critic_says(critic):
     """PROP-11.1: of means; and what the only one says if there is one."""
     twins = predictions(critic, 10)
     worth = pessimistic(twins)
-    assert worth.shape == (3, 4)
+    chex.assert_shape(worth, (3, 4))
     assert (worth[..., None] <= twins.mean()).all()
     assert (worth[..., None] == twins.mean()).any(axis=-1).all()
     one = ValueDist(twins.outputs[..., :1, :], critic)
-    np.testing.assert_array_equal(pessimistic(one), one.mean()[..., 0])
+    chex.assert_trees_all_equal(pessimistic(one), one.mean()[..., 0])
 
 
 @kinds
@@ -295,7 +303,7 @@ def test_critics_learn_apart(critic):
     after = gradient(
         twins.outputs.at[..., 1, :].add(3.0 * jnp.arange(critic.num_outputs) + 1)
     )
-    np.testing.assert_array_equal(before[..., 0, :], after[..., 0, :])
+    chex.assert_trees_all_equal(before[..., 0, :], after[..., 0, :])
     assert (before[..., 1, :] != after[..., 1, :]).any()
 
 
@@ -311,7 +319,7 @@ def test_alpha_is_checked_and_may_be_traced(critic):
     value = predictions(critic, 12)
     curve = jax.jit(jax.vmap(value.cvar))(jnp.array([0.05, 0.5, 1.0]))
     assert (jnp.diff(curve, axis=0) >= -1e-5).all()
-    np.testing.assert_allclose(curve[-1], value.mean(), atol=1e-5)
+    chex.assert_trees_all_close(curve[-1], value.mean(), rtol=0, atol=1e-5)
     if not isinstance(critic, Scalar):
         with pytest.raises(ValueError, match="alpha"):
             value.cvar(0.0)
@@ -323,8 +331,9 @@ def test_the_rule_of_a_tail_is_a_component():
         ValueDist(quantiles[None], Quantile(4, tail=tail))
         for tail in (Quantile().tail, LinearTail())
     )
-    np.testing.assert_allclose(step.cvar(0.5), [0.5], rtol=1e-6)
-    np.testing.assert_allclose(linear.cvar(0.375), [0.25], rtol=1e-6)  # Of −½ to 1.
+    chex.assert_trees_all_close(step.cvar(0.5), np.array([0.5]), rtol=1e-6)
+    tail = linear.cvar(0.375)  # Of −½ to 1.
+    chex.assert_trees_all_close(tail, np.array([0.25]), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +370,7 @@ def test_numbers_of_a_critic_may_differ_over_a_population():
 
     both = jax.jit(jax.vmap(loss))(stacked)
     for got, critic in zip(both, members, strict=True):
-        np.testing.assert_allclose(got, loss(critic), rtol=1e-4, atol=1e-4)
+        chex.assert_trees_all_close(got, loss(critic), rtol=1e-4, atol=1e-4)
 
 
 LEVELS = (np.arange(21) + 0.5) / 21
@@ -400,7 +409,7 @@ def test_learned_quantiles_are_those_of_the_returns():
     exact = LOC[:, None] + SPREAD[:, None] * stats.norm.ppf(LEVELS)
     error = np.abs(np.asarray(value.outputs)[:, 0] - exact) / SPREAD[:, None]
     assert error.max() < 0.15
-    np.testing.assert_allclose(value.mean()[:, 0], LOC, atol=0.15)
+    chex.assert_trees_all_close(value.mean()[:, 0], LOC, rtol=0, atol=0.15)
 
 
 def test_learned_probabilities_are_those_of_the_returns():

@@ -2,6 +2,7 @@
 
 import math
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,10 +86,10 @@ def test_every_result_has_the_leading_axes_and_float32(name, batch, key):
     policy, other = make(name, batch), make(name, batch, seed=1)
     raw = policy.sample(key)
     for result in (policy.log_prob(raw), policy.entropy(), policy.kl(other)):
-        assert result.shape == batch
-        assert result.dtype == jnp.float32
-    assert raw.shape == policy.mode().shape == policy.to_action(raw).shape
-    assert raw.dtype == policy.mode().dtype
+        chex.assert_shape(result, batch)
+        chex.assert_type(result, jnp.float32)
+    chex.assert_equal_shape([raw, policy.mode(), policy.to_action(raw)])
+    chex.assert_type(raw, policy.mode().dtype)
 
 
 @every
@@ -97,13 +98,13 @@ def test_an_action_leads_back_to_a_raw_one(name, key):
     policy = make(name, (5,))
     action = policy.to_action(policy.sample(key))
     raw = policy.to_raw(action)
-    np.testing.assert_allclose(policy.to_action(raw), action, rtol=1e-5, atol=1e-5)
+    chex.assert_trees_all_close(policy.to_action(raw), action, rtol=1e-5, atol=1e-5)
     if name in ("tanh", "sigmoid"):
         fraction = (np.asarray(action, np.float64) - [-1, 0]) / [2, 5]
         expected = unsquash(type(policy), fraction)
-        np.testing.assert_allclose(raw, expected, rtol=1e-4, atol=1e-4)
+        chex.assert_trees_all_close(raw, expected, rtol=1e-4, atol=1e-4)
         ends = jnp.broadcast_to(jnp.array([-1.0, 5.0]), (5, 2))
-        assert np.isfinite(policy.log_prob(policy.to_raw(ends))).all()
+        chex.assert_tree_all_finite(policy.log_prob(policy.to_raw(ends)))
 
 
 @every
@@ -111,12 +112,12 @@ def test_low_precision_parameters_are_computed_in_float32(name, key):
     low = make(name, (3,), jnp.bfloat16)
     high = jax.tree.map(lambda x: x.astype(jnp.float32), low)
     raw = low.sample(key)
-    np.testing.assert_array_equal(raw, high.sample(key))
+    chex.assert_trees_all_equal(raw, high.sample(key))
     assert raw.dtype in (jnp.float32, jnp.int32)
-    np.testing.assert_array_equal(low.mode(), high.mode())
-    np.testing.assert_array_equal(low.log_prob(raw), high.log_prob(raw))
-    np.testing.assert_array_equal(low.entropy(), high.entropy())
-    assert low.entropy().dtype == jnp.float32
+    chex.assert_trees_all_equal(low.mode(), high.mode())
+    chex.assert_trees_all_equal(low.log_prob(raw), high.log_prob(raw))
+    chex.assert_trees_all_equal(low.entropy(), high.entropy())
+    chex.assert_type(low.entropy(), jnp.float32)
 
 
 @every
@@ -129,24 +130,24 @@ def test_batched_vmapped_and_jitted_agree(name, key):
 
     mapped = jax.jit(jax.vmap(measure))(policy, other, raw)
     for got, want in zip(mapped, measure(policy, other, raw), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        chex.assert_trees_all_close(got, want, rtol=1e-5, atol=1e-6)
 
 
 @every
 def test_survives_gathers_and_scans(name):
     """Bounds are static: only parameters have leading axes."""
     policy = make(name, (3,))
-    assert all(x.shape[0] == 3 for x in jax.tree.leaves(policy))
+    chex.assert_tree_shape_prefix(policy, (3,))
     first = jax.tree.map(lambda x: x[0], policy)
     _, entropies = jax.lax.scan(lambda c, p: (c, p.entropy()), None, policy)
-    np.testing.assert_allclose(first.entropy(), policy.entropy()[0], rtol=1e-6)
-    np.testing.assert_allclose(entropies, policy.entropy(), rtol=1e-6)
+    chex.assert_trees_all_close(first.entropy(), policy.entropy()[0], rtol=1e-6)
+    chex.assert_trees_all_close(entropies, policy.entropy(), rtol=1e-6)
 
 
 @every
 def test_kl_is_zero_to_itself_and_positive_to_others(name):
     policy, other = make(name, (3,)), make(name, (3,), seed=1)
-    np.testing.assert_array_equal(policy.kl(policy), 0.0)
+    chex.assert_trees_all_equal(policy.kl(policy), 0.0)
     assert (policy.kl(other) > 1e-3).all()
 
 
@@ -180,7 +181,7 @@ def test_gradients_are_finite(name, key):
         return policy.log_prob(raw) + policy.entropy() + policy.kl(other)
 
     for leaf in jax.tree.leaves(jax.grad(total)(policy)):
-        assert jnp.isfinite(leaf).all()
+        chex.assert_tree_all_finite(leaf)
         assert (leaf != 0).any()
 
 
@@ -202,8 +203,8 @@ def test_categorical_kl_by_hand():
     """PROP-7.1, R-E5: both directions for p = (.6, .3, .1), q = (.5, .35, .15)."""
     p = Categorical(jnp.log(jnp.array([0.6, 0.3, 0.1])))
     q = Categorical(jnp.log(jnp.array([0.5, 0.35, 0.15])) + 3.0)
-    np.testing.assert_allclose(p.kl(q), 0.0226012, atol=2e-7)
-    np.testing.assert_allclose(q.kl(p), 0.0236117, atol=2e-7)
+    chex.assert_trees_all_close(p.kl(q), 0.0226012, rtol=0, atol=2e-7)
+    chex.assert_trees_all_close(q.kl(p), 0.0236117, rtol=0, atol=2e-7)
 
 
 def test_categorical_against_scipy():
@@ -212,8 +213,8 @@ def test_categorical_against_scipy():
     policy = Categorical(jnp.asarray(logits))
     p = special.softmax(logits, axis=-1)
     log_p = special.log_softmax(logits, axis=-1)[np.arange(5), raw]
-    np.testing.assert_allclose(policy.log_prob(jnp.asarray(raw)), log_p, rtol=1e-5)
-    np.testing.assert_allclose(policy.entropy(), stats.entropy(p, axis=-1), rtol=1e-5)
+    chex.assert_trees_all_close(policy.log_prob(jnp.asarray(raw)), log_p, rtol=1e-5)
+    chex.assert_trees_all_close(policy.entropy(), stats.entropy(p, axis=-1), rtol=1e-5)
 
 
 def test_categorical_samples_have_the_right_frequencies(key):
@@ -238,9 +239,9 @@ def test_masked_actions_do_not_exist(key):
     assert jnp.exp(policy.log_prob(jnp.array(1))) == 0
     assert policy.mode() == 0
     assert 1 not in jax.vmap(policy.sample)(jax.random.split(key, 500))
-    np.testing.assert_allclose(policy.entropy(), legal.entropy(), rtol=1e-6)
-    np.testing.assert_allclose(policy.kl(other), legal.kl(legal_other), rtol=1e-5)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(policy.entropy(), legal.entropy(), rtol=1e-6)
+    chex.assert_trees_all_close(policy.kl(other), legal.kl(legal_other), rtol=1e-5)
+    chex.assert_trees_all_close(
         policy.log_prob(jnp.array(3)), legal.log_prob(jnp.array(2)), rtol=1e-6
     )
 
@@ -256,8 +257,8 @@ def test_gradients_with_a_mask_are_finite_and_avoid_illegal_actions(illegal):
         return policy.log_prob(jnp.array(2)) + policy.entropy() + policy.kl(other)
 
     value, gradient = jax.value_and_grad(total)(jnp.array([0.3, illegal, -0.2]))
-    assert jnp.isfinite(value)
-    assert jnp.isfinite(gradient).all()
+    chex.assert_tree_all_finite(value)
+    chex.assert_tree_all_finite(gradient)
     assert gradient[1] == 0
     assert (gradient[mask] != 0).all()
 
@@ -283,17 +284,17 @@ def test_multi_categorical_is_a_product():
     other = MultiCategorical((jnp.zeros(3), jnp.zeros(2)))
     for i, j in np.ndindex(joint.shape):
         log_p = policy.log_prob(jnp.array([i, j]))
-        np.testing.assert_allclose(log_p, np.log(joint[i, j]), rtol=1e-5)
+        chex.assert_trees_all_close(log_p, np.log(joint[i, j]), rtol=1e-5)
     entropy = stats.entropy(joint.ravel())
-    np.testing.assert_allclose(policy.entropy(), entropy, rtol=1e-5)
-    np.testing.assert_allclose(policy.kl(other), math.log(6) - entropy, rtol=1e-5)
-    np.testing.assert_array_equal(policy.mode(), [2, 0])
+    chex.assert_trees_all_close(policy.entropy(), entropy, rtol=1e-5)
+    chex.assert_trees_all_close(policy.kl(other), math.log(6) - entropy, rtol=1e-5)
+    chex.assert_trees_all_equal(policy.mode(), np.array([2, 0]))
 
 
 def test_components_of_multi_categorical_are_sampled_independently(key):
     logits = jnp.zeros((4_000, 2))
     raw = MultiCategorical((logits, logits)).sample(key)
-    assert raw.dtype == jnp.int32
+    chex.assert_type(raw, jnp.int32)
     assert abs(np.corrcoef(raw[:, 0], raw[:, 1])[0, 1]) < 0.1
 
 
@@ -307,8 +308,8 @@ def test_gaussian_against_scipy():
     policy = DiagGaussian(jnp.asarray(loc), jnp.asarray(scale))
     normal = stats.norm(loc, scale)
     log_p = normal.logpdf(raw).sum(axis=-1)
-    np.testing.assert_allclose(policy.log_prob(jnp.asarray(raw)), log_p, rtol=1e-5)
-    np.testing.assert_allclose(policy.entropy(), normal.entropy().sum(-1), rtol=1e-5)
+    chex.assert_trees_all_close(policy.log_prob(jnp.asarray(raw)), log_p, rtol=1e-5)
+    chex.assert_trees_all_close(policy.entropy(), normal.entropy().sum(-1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -316,7 +317,7 @@ def test_gaussian_entropy_sums_components_once(size):
     """PROP-6.3, R-D5, R-D19: D·(½ ln 2πe + ln .85), and not D times that."""
     policy = DiagGaussian(jnp.zeros((2, size)), jnp.full((2, size), 0.85))
     want = size * (0.5 * math.log(2 * math.pi * math.e) + math.log(0.85))
-    np.testing.assert_allclose(policy.entropy(), [want, want], rtol=1e-6)
+    chex.assert_trees_all_close(policy.entropy(), np.array([want, want]), rtol=1e-6)
 
 
 def test_gaussian_kl_by_hand():
@@ -324,7 +325,7 @@ def test_gaussian_kl_by_hand():
     for cls in (DiagGaussian, TanhGaussian, SigmoidGaussian):
         old = cls(jnp.array([0.0]), jnp.array([0.85]))
         new = cls(jnp.array([0.1]), jnp.array([0.9]))
-        np.testing.assert_allclose(old.kl(new), 0.00931891, atol=2e-8)
+        chex.assert_trees_all_close(old.kl(new), 0.00931891, rtol=0, atol=2e-8)
 
 
 def test_gaussian_kl_keeps_its_digits_when_policies_almost_agree():
@@ -332,7 +333,7 @@ def test_gaussian_kl_keeps_its_digits_when_policies_almost_agree():
     old, new = (DiagGaussian(jnp.zeros(1), jnp.array([s])) for s in scale)
     log_ratio = np.log(scale[1] / scale[0])
     want = log_ratio + 0.5 * math.exp(-2 * log_ratio) - 0.5
-    np.testing.assert_allclose(old.kl(new), want, rtol=2e-3)
+    chex.assert_trees_all_close(old.kl(new), want, rtol=2e-3)
 
 
 def test_gaussian_samples_have_the_right_law(key):
@@ -344,11 +345,13 @@ def test_gaussian_samples_have_the_right_law(key):
 def test_gaussian_actions_are_clipped_and_raw_actions_are_not(key):
     policy = DiagGaussian(jnp.zeros(2), jnp.full(2, 100.0), low=(-1, 0), high=2)
     raw = jnp.array([-5.0, 7.0])
-    np.testing.assert_array_equal(policy.to_action(raw), [-1.0, 2.0])
-    np.testing.assert_array_equal(policy.to_action(jnp.array([0.5, 0.5])), [0.5, 0.5])
+    chex.assert_trees_all_equal(policy.to_action(raw), np.array([-1.0, 2.0]))
+    chex.assert_trees_all_equal(
+        policy.to_action(jnp.array([0.5, 0.5])), np.array([0.5, 0.5])
+    )
     assert jnp.abs(policy.sample(key)).max() > 2
     unbounded = DiagGaussian(jnp.zeros(2), jnp.ones(2))
-    np.testing.assert_array_equal(unbounded.to_action(raw), raw)
+    chex.assert_trees_all_equal(unbounded.to_action(raw), raw)
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
@@ -360,8 +363,10 @@ def test_squashed_log_prob_integrates_to_one(cls, low, high):
     shape = raw.shape
     policy = cls(jnp.full(shape, 0.3), jnp.full(shape, 0.6), low=low, high=high)
     density = np.exp(np.asarray(policy.log_prob(jnp.asarray(raw)), np.float64))
-    np.testing.assert_allclose(density.sum() * step, 1.0, atol=1e-4)
-    np.testing.assert_allclose(policy.to_action(raw)[:, 0], action[1:-1], atol=1e-4)
+    chex.assert_trees_all_close(density.sum() * step, 1.0, rtol=0, atol=1e-4)
+    chex.assert_trees_all_close(
+        policy.to_action(raw)[:, 0], action[1:-1], rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
@@ -373,7 +378,7 @@ def test_squashed_log_prob_is_the_textbook_density(cls):
     policy = cls(jnp.asarray(loc), jnp.asarray(scale), low=low, high=high)
     got = policy.log_prob(jnp.asarray(unsquash(cls, fraction)))
     want = textbook_log_density(cls, fraction, loc, scale, high - low).sum()
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    chex.assert_trees_all_close(got, want, rtol=1e-5)
 
 
 def log_jacobian(cls, low, high):
@@ -398,8 +403,8 @@ def test_log_jacobians_by_hand(cls, low, values):
     """PROP-21.2: also far out, where 1 − tanh² underflows."""
     at = log_jacobian(cls, low, 1.0)
     for u, want in values.items():
-        np.testing.assert_allclose(at(float(u)), want, rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(at(-float(u)), want, rtol=1e-6, atol=1e-6)
+        chex.assert_trees_all_close(at(float(u)), want, rtol=1e-6, atol=1e-6)
+        chex.assert_trees_all_close(at(-float(u)), want, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("u", [-20.0, -1.0, 0.0, 0.5, 20.0])
@@ -407,8 +412,8 @@ def test_log_jacobians_keep_their_gradient_in_the_tails(u):
     """PROP-21.2: d/du ln(1 − tanh² u) = −2 tanh u; ln σ'(u) gives 1 − 2 σ(u)."""
     tanh = jax.grad(log_jacobian(TanhGaussian, -1.0, 1.0))(u)
     sigmoid = jax.grad(log_jacobian(SigmoidGaussian, 0.0, 1.0))(u)
-    np.testing.assert_allclose(tanh, -2 * np.tanh(u), atol=1e-5)
-    np.testing.assert_allclose(sigmoid, 1 - 2 * special.expit(u), atol=1e-5)
+    chex.assert_trees_all_close(tanh, -2 * np.tanh(u), rtol=0, atol=1e-5)
+    chex.assert_trees_all_close(sigmoid, 1 - 2 * special.expit(u), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
@@ -422,13 +427,13 @@ def test_squashed_entropy_matches_integration(cls, loc, scale):
     log_p = textbook_log_density(cls, fraction[keep], loc, scale, high - low)
     weight = stats.norm.pdf(raw[keep], loc, scale) * (raw[1] - raw[0])
     got = one(cls, loc, scale, low, high).entropy()
-    np.testing.assert_allclose(got, -(weight * log_p).sum(), atol=2e-5)
+    chex.assert_trees_all_close(got, -(weight * log_p).sum(), rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
 def test_wider_bounds_add_their_logarithm_to_the_entropy(cls):
     narrow, wide = (one(cls, 0.3, 0.7, 0.0, high).entropy() for high in (1.0, 8.0))
-    np.testing.assert_allclose(wide - narrow, math.log(8), rtol=1e-5)
+    chex.assert_trees_all_close(wide - narrow, math.log(8), rtol=1e-5)
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
@@ -441,7 +446,7 @@ def test_squashed_actions_stay_inside_and_rise(cls, low, high):
     assert action[-1] == np.float32(high)
     assert (np.diff(action) >= 0).all()
     assert (np.diff(action[1:-1]) > 0).all()
-    np.testing.assert_allclose(action[3], (low + high) / 2, rtol=1e-6, atol=1e-8)
+    chex.assert_trees_all_close(action[3], (low + high) / 2, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("cls", SQUASHED)
@@ -449,8 +454,8 @@ def test_extreme_raw_actions_keep_log_prob_finite(cls):
     policy = one(cls, 0.0, 1.0, -1.0, 1.0)
     for u in (-100.0, 100.0):
         value, gradient = jax.value_and_grad(policy.log_prob)(jnp.array([u]))
-        assert jnp.isfinite(value)
-        assert jnp.isfinite(gradient).all()
+        chex.assert_tree_all_finite(value)
+        chex.assert_tree_all_finite(gradient)
 
 
 @pytest.mark.parametrize(
@@ -482,7 +487,7 @@ def test_bounds_may_be_arrays_and_policies_stay_hashable_structures():
     arrays = TanhGaussian(jnp.zeros(2), jnp.ones(2), *bounds)
     tuples = TanhGaussian(jnp.zeros(2), jnp.ones(2), (0, 1), (2, 3))
     structure = jax.tree.structure(arrays)
-    assert structure == jax.tree.structure(tuples)
+    chex.assert_trees_all_equal_structs(arrays, tuples)
     assert hash(structure) == hash(jax.tree.structure(tuples))
 
 
@@ -506,4 +511,4 @@ def test_margins_of_several_components_add_up():
 def test_no_action_is_next_to_another_in_an_interval(name, key):
     policy = make(name, batch=(3,))
     raw = policy.sample(key)
-    np.testing.assert_array_equal(policy.margin(raw), policy.log_prob(raw))
+    chex.assert_trees_all_equal(policy.margin(raw), policy.log_prob(raw))

@@ -2,6 +2,7 @@
 
 import re
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +31,7 @@ def test_members_never_share_a_batched_factorisation():
     assert calls and all(shape.count("x") == 1 for shape in calls), calls
     together = jax.jit(jax.vmap(network.init))(keys)
     alone = jax.jit(network.init)(keys[1])
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b), together, alone)
+    chex.assert_trees_all_equal(jax.tree.map(lambda x: x[1], together), alone)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -46,10 +47,12 @@ def test_a_sequence_equals_its_steps(memory, shared):
     for t in range(6):
         out = network.apply(params, carry, obs[t : t + 1], reset[t : t + 1])
         carry, values = out.carry, [*values, out.value.mean()[0]]
-    np.testing.assert_allclose(whole.value.mean(), jnp.stack(values), atol=1e-6)
+    chex.assert_trees_all_close(
+        whole.value.mean(), jnp.stack(values), rtol=0, atol=1e-6
+    )
     fresh = network.apply(params, network.initial_carry(2), obs[3:], reset[3:])
     got, expected = whole.value.mean()[3:, 0], fresh.value.mean()[:, 0]
-    np.testing.assert_allclose(got, expected, atol=1e-6)
+    chex.assert_trees_all_close(got, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
@@ -84,7 +87,7 @@ def test_a_shared_trunk_is_moved_by_both_losses(memory):
     policy = network.apply(params, carry, obs, reset).policy
     separate = {**jax.jit(alone.init)(jax.random.key(1)), "actor": params["actor"]}
     expected = alone.apply(separate, alone.initial_carry(1), obs, reset).policy
-    np.testing.assert_array_equal(policy.logits, expected.logits)
+    chex.assert_trees_all_equal(policy.logits, expected.logits)
     value = jax.grad(lambda p: network.apply(p, carry, obs, reset).value.mean().sum())(
         params
     )
@@ -99,9 +102,9 @@ def test_critics_are_two():
     params = jax.jit(network.init)(jax.random.key(0))
     obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
     value = network.apply(params, (), obs, reset).value
-    assert value.outputs.shape == (1, 1, 2, 5)
+    chex.assert_shape(value.outputs, (1, 1, 2, 5))
     assert not np.allclose(value.mean()[..., 0], value.mean()[..., 1])
-    np.testing.assert_array_equal(critics.pessimistic(value), value.mean().min(axis=-1))
+    chex.assert_trees_all_equal(critics.pessimistic(value), value.mean().min(axis=-1))
 
 
 @pytest.mark.parametrize(
@@ -120,8 +123,8 @@ def test_heads_fit_their_actions(space, head, shape):
     obs, reset = jnp.ones((2, 4, 3)), jnp.zeros((2, 4), bool)
     policy = network.apply(params, (), obs, reset).policy
     action = policy.sample(jax.random.key(1))
-    assert action.shape == shape
-    assert policy.log_prob(action).shape == (2, 4)
+    chex.assert_shape(action, shape)
+    chex.assert_shape(policy.log_prob(action), (2, 4))
     if isinstance(space, Box):
         fitted = policy.to_action(action)
         assert jnp.all(fitted >= jnp.array(space.low)[None, None])
@@ -138,7 +141,7 @@ def test_grids_and_vectors_go_through_one_torso():
     params = jax.jit(network.init)(jax.random.key(0))
     batch = jax.tree.map(lambda x: jnp.ones((3, 2, *x.shape), x.dtype), obs)
     out = network.apply(params, (), batch, jnp.zeros((3, 2), bool))
-    assert out.value.outputs.shape == (3, 2, 2, 1)
+    chex.assert_shape(out.value.outputs, (3, 2, 2, 1))
 
 
 @pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
@@ -154,7 +157,7 @@ def test_deviations_of_squashed_heads_stay_in_range(head):
         return float(policy.scale[0, 0, 0])
 
     assert params["actor"]["log_std"] == 0
-    np.testing.assert_allclose(deviation(0.0), 0.85, rtol=1e-6)
+    chex.assert_trees_all_close(deviation(0.0), 0.85, rtol=1e-6)
     deviations = [deviation(rho) for rho in (-1e4, -5.0, 5.0, 1e4)]
     assert deviations == sorted(deviations)
-    np.testing.assert_allclose(deviations[::3], [0.2, 1.5], rtol=1e-6)
+    chex.assert_trees_all_close(deviations[::3], [0.2, 1.5], rtol=1e-6)

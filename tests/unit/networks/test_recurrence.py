@@ -1,5 +1,6 @@
 """Recurrent layers against flax's cells, stepped and differentiated plainly."""
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -82,11 +83,11 @@ def test_values_and_gradients_are_those_of_plain_steps(cell, flax_cell, params_o
     expected, (d_params, *others) = jax.value_and_grad(plain, (0, 1, 2))(
         params, carry, x
     )
-    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    chex.assert_trees_all_close(value, expected, rtol=1e-5)
     close = {"rtol": 1e-4, "atol": 1e-5}
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **close), rest, others)
+    chex.assert_trees_all_close(rest, others, **close)
     for name, part in params_of(np.asarray(d_kernel), np.asarray(d_weights)).items():
-        np.testing.assert_allclose(part["kernel"], d_params[name]["kernel"], **close)
+        chex.assert_trees_all_close(part["kernel"], d_params[name]["kernel"], **close)
 
 
 def test_members_have_kernels_of_their_own():
@@ -101,8 +102,5 @@ def test_members_have_kernels_of_their_own():
 
     together = jax.vmap(jax.value_and_grad(total))(kernels)
     alone = [jax.value_and_grad(total)(kernel) for kernel in kernels]
-    jax.tree.map(
-        lambda a, *b: np.testing.assert_allclose(a, jnp.stack(b), rtol=1e-5, atol=1e-5),
-        together,
-        *alone,
-    )
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *alone)
+    chex.assert_trees_all_close(together, stacked, rtol=1e-5, atol=1e-5)
