@@ -64,13 +64,11 @@ def test_episodes_of_any_length_meet_the_same_limit(key):
     assert (
         timestep.terminated.any() and (timestep.truncated & ~timestep.terminated).any()
     )
-    chex.assert_trees_all_equal(
-        state.env.time, state.steps
-    )  # Both clocks restart together.
+    # Both clocks restart together.
+    chex.assert_trees_all_equal(state.env.time, state.steps)
     assert (state.steps[done] == 0).all() and state.steps.max() == 3
-    chex.assert_trees_all_equal(
-        timestep.obs[done][:, :2].sum(axis=1), 1
-    )  # A cue, seen first.
+    cues = timestep.obs[done][:, :2].sum(axis=1)
+    chex.assert_trees_all_equal(cues, 1)  # Seen first.
 
 
 def test_the_shortest_of_nested_limits_holds(key):

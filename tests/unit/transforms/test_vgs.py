@@ -134,7 +134,7 @@ def test_the_factor_is_one_during_warmup_and_when_off():
     _, factors, _ = run(scale_by_variance(warmup_steps=20), sequence)
     assert (factors[:20] == 1).all() and (factors[20:] < 1).all()
     updates, factors, _ = run(scale_by_variance(alpha=0.0, warmup_steps=0), sequence)
-    assert (factors == 1).all()
+    chex.assert_trees_all_equal(factors, 1)
     for name, leaf in updates.items():
         chex.assert_trees_all_equal(leaf, np.float32(sequence[name]))
     vgs = scale_by_variance(warmup_steps=0)
@@ -194,7 +194,7 @@ def test_a_constant_gradient_has_no_variance_over_time():
         _, factors, state = run(
             scale_by_variance(warmup_steps=0, statistic=statistic), sequence
         )
-        assert (factors == 1).all()
+        chex.assert_trees_all_equal(factors, 1)
         assert (state.variance["w"] < 1e-13 * state.mean["w"] ** 2).all()  # An ulp.
     _, _, state = run(scale_by_variance(statistic=second_moment), sequence)
     chex.assert_trees_all_close(
