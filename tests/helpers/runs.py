@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import chex
 import jax
 import numpy as np
 from tensorboardX.proto.event_pb2 import Event
@@ -228,8 +229,7 @@ def assert_same(expected, found):
     """Two runs ended in the same state, after the same rows."""
     (update, theirs), (also, ours) = leaves(expected), leaves(found)
     assert update == also
-    for a, b in zip(theirs, ours, strict=True):
-        np.testing.assert_array_equal(a, b)
+    chex.assert_trees_all_equal(theirs, ours)
     for before, after in zip(rows(expected), rows(found), strict=True):
         assert before == after
     assert event_steps(found) == [row["step"] for row in rows(found)]

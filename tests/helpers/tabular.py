@@ -3,6 +3,7 @@
 Gradients are differences of the objective, so that nothing of JAX is used twice.
 """
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -136,7 +137,7 @@ class Examples:
         self.card = np.asarray(steps.obs).reshape(-1, 4).argmax(axis=-1)
         self.action = np.asarray(steps.action).reshape(-1)
         self.reward, self.weight = flat(steps.reward), flat(steps.weight)
-        np.testing.assert_array_equal(self.weight, np.array(WEIGHTS)[self.card])
+        chex.assert_trees_all_equal(self.weight, np.array(WEIGHTS)[self.card])
         config = run.learner.config
         env = np.tile(np.arange(self.shape[1]), self.shape[0])
         self.env = env
@@ -187,15 +188,15 @@ def as_float64(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
-def assert_close(a, b, **tolerance):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **tolerance), a, b)
+def assert_close(a, b, rtol=0.0, atol=0.0):
+    chex.assert_trees_all_close(a, b, rtol=rtol, atol=atol)
 
 
 def assert_same(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a, b)
+    chex.assert_trees_all_equal(a, b)
 
 
 def changed(a, b):
     """Whether any number differs."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return any(np.any(np.asarray(x) != np.asarray(y)) for x, y in pairs)
+    return any(np.any(x != y) for x, y in pairs)
