@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -106,10 +107,6 @@ def first(config):
 iteration = jax.jit(learner.iteration)
 
 
-def assert_same(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a, b)
-
-
 def differs(a, b):
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return [bool(np.any(x != y)) for x, y in pairs]
@@ -192,10 +189,7 @@ def test_an_update_by_hand(recorded, kind, changes):
     learned, metrics, ((batch, made),) = recorded(run)
     assert made.mask.any() and (made.obs != batch.obs[:, : made.mask.shape[1]]).any()
     hand = by_hand(run, batch, made)
-    jax.tree.map(
-        lambda x, y: np.testing.assert_allclose(x, y, atol=2e-5),
-        *(learned.learner.params, hand),
-    )
+    chex.assert_trees_all_close(learned.learner.params, hand, rtol=0, atol=2e-5)
     assert metrics["sa_ppo/kl_divergence"] > 1e-4
     assert all(differs(hand, run.learner.params))
 
@@ -217,9 +211,9 @@ def test_only_the_chosen_rows_are_attacked(recorded, attack, changes):
     weighs = np.asarray(batch.weight) > 0
     chunks = weighs.shape[1]
     chosen = np.arange(chunks) < int(0.6 * chunks)
-    np.testing.assert_array_equal(made.mask, chosen & weighs)
+    chex.assert_trees_all_equal(made.mask, chosen & weighs)
     delta = np.asarray(made.obs, np.float64) - np.asarray(batch.obs)
-    assert (delta[~np.asarray(made.mask)] == 0).all()
+    chex.assert_trees_all_equal(delta[~np.asarray(made.mask)], 0)
     size = np.abs(delta).max(axis=-1)
     if attack.norm == L2():
         size = np.sqrt((delta**2).sum(axis=-1))
@@ -229,10 +223,10 @@ def test_only_the_chosen_rows_are_attacked(recorded, attack, changes):
     assert metrics["sa_ppo/num_adversarial"] == number
     assert metrics["sa_ppo/num_clean"] == weighs.sum() - number
     norm = metrics["sa_ppo/avg_perturbation_norm"]
-    np.testing.assert_allclose(norm, size.mean(), rtol=1e-5)
+    chex.assert_trees_all_close(norm, size.mean(), rtol=1e-5)
     at_border = np.abs(delta[np.asarray(made.mask)]) > EPS - 1e-5
     fraction = metrics["sa_ppo/boundary_fraction"]
-    np.testing.assert_allclose(fraction, at_border.mean(), rtol=1e-5)
+    chex.assert_trees_all_close(fraction, at_border.mean(), rtol=1e-5)
 
 
 def test_every_row_is_attacked_as_often(recorded):
@@ -263,7 +257,7 @@ def test_rows_without_weight_influence_nobody():
         return run.learner.params, said
 
     run = first(experiment(Mixed(Pgd(EPS))))
-    assert_same(update(run, 0.0), update(run, 7.0))
+    chex.assert_trees_all_equal(update(run, 0.0), update(run, 7.0))
 
 
 TARGETS = [PolicyLoss(), ValueLoss(), Divergence(), LowValue()]
@@ -312,7 +306,7 @@ def test_the_divergence_moves_the_actor_and_nothing_else():
     )
     old, new = without.learner.params, base.learner.params
     assert all(differs(old["actor"], new["actor"]))
-    assert_same(old["critic"], new["critic"])
+    chex.assert_trees_all_equal(old["critic"], new["critic"])
 
 
 # Off is absent, a ratio of 0, a radius of 0, or a coefficient of 0.
@@ -368,16 +362,17 @@ def test_an_inactive_adversary_is_none(plain, adversary, idle):
     changes, params, metrics = plain
     config = experiment(adversary, **changes)
     found, said = update(with_numbers(config, idle))
-    assert_same(found, params)
-    for name in metrics:  # Another program may add up in another order.
-        np.testing.assert_allclose(said[name], metrics[name], rtol=1e-6, err_msg=name)
+    chex.assert_trees_all_equal(found, params)
+    shared = {name: said[name] for name in metrics}
+    # Another program may add up in another order.
+    chex.assert_trees_all_close(shared, metrics, rtol=1e-6)
     attacked = said["sa_ppo/num_adversarial"] > 0
     assert attacked.tolist() == [False] * 3 + [COEF in idle[3] and RATIO not in idle[3]]
     for name in (
         *("kl_divergence", "robust_kl_penalty", "avg_perturbation_norm"),
         *("attack_success", "boundary_fraction", "adversarial_ratio"),
     ):
-        assert (said[f"sa_ppo/{name}"][~attacked] == 0).all()
+        chex.assert_trees_all_equal(said[f"sa_ppo/{name}"][~attacked], 0)
     _, said = update(with_numbers(config, idle), progress=0.5)
     assert (said["sa_ppo/num_adversarial"] > 0)[:3].tolist() == [False, False, True]
 
@@ -400,17 +395,19 @@ def test_numbers_of_members_never_compile():
         ]
         _, said = update(with_numbers(config, changes))
         compiled.add(population.advance._cache_size())
-        np.testing.assert_allclose(said["sa_ppo/current_epsilon"], eps, rtol=1e-5)
+        chex.assert_trees_all_close(
+            said["sa_ppo/current_epsilon"], np.array(eps), rtol=1e-5
+        )
         share = np.where(np.array(eps) > 0, ratio, 0.0)
         wanted = np.floor(20 * share + 1e-4)
-        np.testing.assert_array_equal(said["sa_ppo/num_adversarial"], wanted)
-        np.testing.assert_array_equal(said["sa_ppo/num_clean"], 20 - wanted)
-        np.testing.assert_allclose(
-            said["sa_ppo/adversarial_ratio"], wanted / 20, atol=1e-6
+        chex.assert_trees_all_equal(said["sa_ppo/num_adversarial"], wanted)
+        chex.assert_trees_all_equal(said["sa_ppo/num_clean"], 20 - wanted)
+        chex.assert_trees_all_close(
+            said["sa_ppo/adversarial_ratio"], wanted / 20, rtol=0, atol=1e-6
         )
         kl = said["sa_ppo/kl_divergence"]
-        assert ((kl > 0) == (wanted > 0)).all()
-        np.testing.assert_allclose(
+        chex.assert_trees_all_equal(kl > 0, wanted > 0)
+        chex.assert_trees_all_close(
             said["sa_ppo/robust_kl_penalty"], coef * kl, rtol=1e-4
         )
     assert len(compiled) == 1
@@ -471,10 +468,10 @@ def test_the_radius_follows_the_length_of_the_run(lived):
 
     assert len(lived) == (24 * 10 + 5) // (6 * 4)
     factor = np.linspace(1, 1 / 3, 10)
-    np.testing.assert_allclose(said("sa_ppo/current_epsilon"), EPS * factor, rtol=1e-5)
-    np.testing.assert_allclose(said("train/clip_range"), 0.3 * factor, rtol=1e-5)
+    chex.assert_trees_all_close(said("sa_ppo/current_epsilon"), EPS * factor, rtol=1e-5)
+    chex.assert_trees_all_close(said("train/clip_range"), 0.3 * factor, rtol=1e-5)
     rate = said("train/learning_rate")
-    np.testing.assert_allclose(rate, rate[0] * (1 - np.arange(10) / 10), rtol=1e-5)
+    chex.assert_trees_all_close(rate, rate[0] * (1 - np.arange(10) / 10), rtol=1e-5)
 
 
 def test_one_update_alone_is_the_first_of_its_schedules(live):
@@ -518,12 +515,12 @@ def test_searched_numbers_are_in_force_at_the_next_update():
     numbers = {k: np.asarray(v) for k, v in generation.numbers.items()}
     _, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     said = {k: np.asarray(v[0]) for k, v in said.items()}
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         said["sa_ppo/current_epsilon"], numbers["adversary.attack.eps"], rtol=1e-5
     )
     wanted = np.floor(100 * numbers["adversary.ratio"] + 1e-4)
-    np.testing.assert_array_equal(said["sa_ppo/num_adversarial"], wanted)
-    np.testing.assert_allclose(
+    chex.assert_trees_all_equal(said["sa_ppo/num_adversarial"], wanted)
+    chex.assert_trees_all_close(
         said["sa_ppo/robust_kl_penalty"] / said["sa_ppo/kl_divergence"],
         numbers["terms.robust_kl.coef"],
         rtol=1e-4,

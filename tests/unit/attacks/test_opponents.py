@@ -72,8 +72,8 @@ def test_it_plays_in_its_share_of_the_environments(share):
     run = first(Opponent(Fgsm(EPS), share=share))
     shift = shifts(run, unroll(run)[1])
     attacked = int(share * ENVS)
-    np.testing.assert_allclose(shift[:, :attacked], EPS, rtol=1e-4)
-    np.testing.assert_allclose(shift[:, attacked:], 0.0, atol=1e-6)
+    chex.assert_trees_all_close(shift[:, :attacked], EPS, rtol=1e-4)
+    chex.assert_trees_all_close(shift[:, attacked:], 0.0, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("network", [MLP, GRU], ids=["mlp", "gru"])
@@ -86,8 +86,8 @@ def test_the_agent_acts_on_what_it_is_shown(network, harm):
     built = run.learner.config.build()
     out = built.apply(run.learner.params, carry, steps.obs, steps.reset)
     log_prob = out.policy.log_prob(steps.action)
-    np.testing.assert_allclose(log_prob, steps.log_prob, atol=1e-5)
-    np.testing.assert_allclose(pessimistic(out.value), steps.value, atol=1e-5)
+    chex.assert_trees_all_close(log_prob, steps.log_prob, rtol=0, atol=1e-5)
+    chex.assert_trees_all_close(pessimistic(out.value), steps.value, rtol=0, atol=1e-5)
 
 
 def test_it_lowers_what_the_critics_say():
@@ -109,7 +109,7 @@ def test_statistics_of_observations_are_those_of_true_ones():
     for opponent in (None, Opponent(Noise(EPS), nothing)):
         run, _ = iteration(first(opponent), Progress.at(0.0))
         ends.append(run.learner.obs_moments)
-    jax.tree.map(np.testing.assert_array_equal, *ends)
+    chex.assert_trees_all_equal(*ends)
 
 
 @pytest.mark.parametrize(("share", "spared"), [(0.5, 2), (1.0, ENVS)])
@@ -136,7 +136,7 @@ def test_an_opponent_that_does_nothing_is_none(number):
         iteration(one, Progress.at(0.0))[0].learner.params
         for one in (off, first(None), run)
     ]
-    jax.tree.map(np.testing.assert_array_equal, *params[:2])
+    chex.assert_trees_all_equal(*params[:2])
     leaves = [jax.tree.leaves(one) for one in params[1:]]
     assert any((a != b).any() for a, b in zip(*leaves, strict=True))
 
@@ -154,7 +154,7 @@ def test_its_radius_follows_progress(monkeypatch):
     live = jax.jit(lambda *args: (learner.iteration(*args), seen[-1][1])[1])
     for progress, eps in ((0.1, 0.0), (0.4, EPS / 2), (0.9, EPS)):
         shift = shifts(run, live(run, Progress.at(progress)))
-        np.testing.assert_allclose(shift, eps, atol=1e-5)
+        chex.assert_trees_all_close(shift, eps, rtol=0, atol=1e-5)
     assert live._cache_size() == 1
 
 

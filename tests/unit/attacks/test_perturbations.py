@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,7 +99,7 @@ def test_a_non_finite_gradient_counts_as_zero(norm, key):
     attack = Fgsm(eps=1.0, norm=norm)
     got = against_linear(as_arrays(attack), gradient, jnp.zeros((2, 3)), key)
     want = [[0, 1, 0], [1, 0, 1] if isinstance(norm, LInf) else [0.6, 0, 0.8]]
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    chex.assert_trees_all_close(got, np.array(want), rtol=1e-6)
 
 
 @each_attack
@@ -106,7 +107,7 @@ def test_no_radius_is_no_attack(attack, key):
     """Exactly the true observations, at the same cost."""
     obs = jax.random.normal(key, (4, 3))
     off = as_arrays(dataclasses.replace(attack, eps=0.0))
-    np.testing.assert_array_equal(against_linear(off, obs, obs, key), obs)
+    chex.assert_trees_all_equal(against_linear(off, obs, obs, key), obs)
 
 
 @each_attack
@@ -133,10 +134,8 @@ def test_only_floats_are_attacked(attack, key):
         return obs["x"].sum(axis=-1).astype(jnp.float32) + obs["y"] + obs["id"]
 
     moved = jax.jit(lambda obs, key: attack(objective, obs, key))(obs, key)
-    np.testing.assert_array_equal(moved["id"], obs["id"])
-    assert jax.tree.map(lambda x: x.dtype, moved) == jax.tree.map(
-        lambda x: x.dtype, obs
-    )
+    chex.assert_trees_all_equal(moved["id"], obs["id"])
+    chex.assert_trees_all_equal_dtypes(moved, obs)
     assert (moved["y"] != 1).any()
     assert (moved["x"] != 1).any()
     with pytest.raises(ValueError, match="float leaf"):
@@ -151,13 +150,13 @@ def test_samples_do_not_see_each_other(attack, key):
     for i in (0, 17, 63):
         rows = slice(i, i + 1)
         alone = against_quadratic(as_arrays(attack), centre[rows], obs[rows], key)
-        np.testing.assert_allclose(together[rows], alone, atol=1e-6)
+        chex.assert_trees_all_close(together[rows], alone, rtol=0, atol=1e-6)
     order = jax.random.permutation(key, 64)
     shuffled = against_quadratic(as_arrays(attack), centre[order], obs[order], key)
-    np.testing.assert_allclose(shuffled, together[order], atol=1e-6)
+    chex.assert_trees_all_close(shuffled, together[order], rtol=0, atol=1e-6)
     poisoned = against_quadratic(as_arrays(attack), centre.at[5].set(jnp.nan), obs, key)
-    np.testing.assert_array_equal(poisoned[:5], together[:5])
-    np.testing.assert_array_equal(poisoned[5], obs[5])
+    chex.assert_trees_all_equal(poisoned[:5], together[:5])
+    chex.assert_trees_all_equal(poisoned[5], obs[5])
 
 
 def test_a_large_batch_does_not_weaken_an_attack(key):
@@ -166,7 +165,7 @@ def test_a_large_batch_does_not_weaken_an_attack(key):
     for norm, size in ((LInf(), EPS), (L2(), EPS / np.sqrt(2))):
         attack = as_arrays(Fgsm(eps=EPS, norm=norm))
         moved = against_linear(attack, gradient, jnp.zeros((64, 2)), key)
-        np.testing.assert_allclose(moved, size, rtol=1e-6)
+        chex.assert_trees_all_close(moved, size, rtol=1e-6)
 
 
 @each_attack
@@ -176,7 +175,7 @@ def test_attacks_are_functions_of_their_key(attack, key):
         against_quadratic(as_arrays(attack), obs + 0.1, obs, k)
         for k in (key, key, jax.random.key(9))
     )
-    np.testing.assert_array_equal(one, same)
+    chex.assert_trees_all_equal(one, same)
     if draws(attack) and getattr(attack, "step_size", 0.0) < 1:
         assert (one != other).any()
 
@@ -198,9 +197,9 @@ def test_no_gradient_leaks_from_an_attack(attack, key):
     constant = jax.grad(lambda p: loss(p, moved).mean())(params)
     assert jnp.abs(moved - obs).max() > 0.01
     through = jax.jit(jax.grad(lambda p: attacked(p, p)))(params)
-    np.testing.assert_allclose(through, constant, rtol=1e-5)
+    chex.assert_trees_all_close(through, constant, rtol=1e-5)
     leaked = jax.jit(jax.grad(attacked, argnums=1))(params, params)
-    np.testing.assert_array_equal(leaked, 0.0)
+    chex.assert_trees_all_equal(leaked, 0.0)
 
 
 def test_one_step_of_pgd_is_fgsm(key):
@@ -210,7 +209,7 @@ def test_one_step_of_pgd_is_fgsm(key):
         step = Pgd(eps=EPS, norm=norm, steps=1, step_size=1.0, start=0.0)
         got = against_quadratic(as_arrays(step), centre, obs, key)
         want = against_quadratic(as_arrays(Fgsm(eps=EPS, norm=norm)), centre, obs, key)
-        np.testing.assert_allclose(got, want, atol=1e-6)
+        chex.assert_trees_all_close(got, want, rtol=0, atol=1e-6)
 
 
 @each_norm
@@ -221,7 +220,7 @@ def test_the_border_is_reached_on_a_linear_problem(norm, key):
     got = against_linear(as_arrays(attack), gradient, jnp.zeros((8, 3)), key)
     g = np.asarray(gradient, np.float64)
     unit = np.sign(g) if isinstance(norm, LInf) else g / sizes(norm, [g])[:, None]
-    np.testing.assert_allclose(got, EPS * unit, atol=2e-4)
+    chex.assert_trees_all_close(got, EPS * unit, rtol=0, atol=2e-4)
 
 
 def test_convex_objectives_never_fall(key):
@@ -289,8 +288,8 @@ def test_a_divergence_needs_a_random_start(key):
         attack = Pgd(eps=EPS, steps=5, start=start)
         return np.asarray(divergence(jax.jit(lambda: attack(divergence, obs, key))()))
 
-    np.testing.assert_array_equal(reached(0.0), 0.0)
-    np.testing.assert_allclose(reached(1.0), 0.5 * (6 * EPS) ** 2, rtol=1e-4)
+    chex.assert_trees_all_equal(reached(0.0), 0.0)
+    chex.assert_trees_all_close(reached(1.0), 0.5 * (6 * EPS) ** 2, rtol=1e-4)
 
 
 def test_a_sequence_is_attacked_as_a_whole(key):
@@ -306,23 +305,23 @@ def test_a_sequence_is_attacked_as_a_whole(key):
         moved = jax.jit(lambda key, norm=norm: Fgsm(EPS, norm)(objective, obs, key))(
             key
         )
-        np.testing.assert_allclose(moved, np.broadcast_to(want, obs.shape), rtol=1e-5)
+        chex.assert_trees_all_close(moved, np.broadcast_to(want, obs.shape), rtol=1e-5)
 
 
 def test_members_have_their_own_radius_and_nothing_recompiles(key):
     """ε is a number: one trace for all of them."""
-    traces, obs = [], jnp.zeros((4, 2))
+    chex.clear_trace_counter()
+    obs = jnp.zeros((4, 2))
 
     @jax.jit
     @functools.partial(jax.vmap, in_axes=(0, None))
+    @chex.assert_max_traces(n=1)
     def attacked(attack, key):
-        traces.append(1)
         return jnp.abs(attack(lambda x: x.sum(axis=-1), obs, key)).max()
 
     for eps in ([0.0, 0.1, 0.3], [0.2, 0.4, 0.0]):
         members = jax.vmap(lambda e: as_arrays(Pgd(e, step_size=1.0)))(jnp.array(eps))
-        np.testing.assert_allclose(attacked(members, key), eps, rtol=1e-6)
-    assert len(traces) == 1
+        chex.assert_trees_all_close(attacked(members, key), np.array(eps), rtol=1e-6)
 
 
 @pytest.mark.parametrize("schedule", [Linear(final=2 / 3), Cosine(final=2 / 3)])
@@ -330,17 +329,17 @@ def test_the_radius_falls_with_progress(schedule):
     """From .075 to .05, a pure function that nothing compounds."""
     attack = Pgd(eps=0.075, schedule=schedule)
     eps = [float(attack.at(p).eps) for p in np.linspace(0, 1, 11)]
-    np.testing.assert_allclose(eps[::5], [0.075, 0.0625, 0.05], rtol=1e-6)
+    chex.assert_trees_all_close(eps[::5], [0.075, 0.0625, 0.05], rtol=1e-6)
     assert (np.diff(eps) < 0).all()
     again = [float(attack.at(p).eps) for p in (0.5, 0.5, 1.0, 2.0)]
-    np.testing.assert_allclose(again, [0.0625, 0.0625, 0.05, 0.05], rtol=1e-6)
+    chex.assert_trees_all_close(again, [0.0625, 0.0625, 0.05, 0.05], rtol=1e-6)
     assert attack.at(0.5).at(0.5).eps == attack.at(0.5).eps
 
 
 def test_the_radius_may_rise_from_zero_after_a_warm_up():
     attack = Fgsm(eps=0.3, schedule=Ramp(initial=0.0, final=1.0, begin=0.1, length=0.6))
     eps = [float(attack.at(p).eps) for p in (0.0, 0.1, 0.4, 0.7, 1.0)]
-    np.testing.assert_allclose(eps, [0.0, 0.0, 0.15, 0.3, 0.3], rtol=1e-5)
+    chex.assert_trees_all_close(eps, [0.0, 0.0, 0.15, 0.3, 0.3], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
