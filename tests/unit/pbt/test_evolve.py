@@ -4,11 +4,12 @@ import dataclasses
 import functools
 import warnings
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tabular import lived
+from tabular import changed, lived
 
 from ppo_jax import (
     controllers,
@@ -137,19 +138,8 @@ def following(strategy):
     return evolve(dataclasses.replace(EVERYTHING.pbt, optimizer=strategy), trained())
 
 
-def plain(x):
-    key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(x) if key else x)
-
-
-def assert_same(a, b):
-    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        np.testing.assert_array_equal(plain(x), plain(y))
-
-
 def assert_different(a, b):
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    assert any((plain(x) != plain(y)).any() for x, y in pairs)
+    assert changed(a, b)
 
 
 def one(values, index):
@@ -173,23 +163,25 @@ strategies = pytest.mark.parametrize("strategy", [Copy(), Reinitialize()], ids=r
 def test_a_copy_has_learned_what_its_parent_has(strategy):
     """P2, P6, R-A10, R-B2, V12, PROP-3.2: bit for bit, under both strategies."""
     before, (after, generation) = trained().runs.learner, following(strategy)
-    np.testing.assert_array_equal(generation.parent, PARENT)
-    np.testing.assert_array_equal(generation.copied, COPIED)
+    chex.assert_trees_all_equal(generation.parent, PARENT)
+    chex.assert_trees_all_equal(generation.copied, COPIED)
     for member, parent in ((1, 3), (4, 0)):
         old, new = one(before, parent), one(after.runs.learner, member)
         for part in ("params", "obs_moments", "return_scale", "memories"):
             assert_different(getattr(old, part), getattr(one(before, member), part))
-            assert_same(getattr(old, part), getattr(new, part))
+            chex.assert_trees_all_equal(getattr(old, part), getattr(new, part))
         (vgs,) = states(new.opt_state, "ScaleByVarianceState")
         assert vgs.count == 12
-        assert_same(states(old.opt_state, "ScaleByVarianceState"), [vgs])
+        chex.assert_trees_all_equal(
+            states(old.opt_state, "ScaleByVarianceState"), [vgs]
+        )
 
 
 def test_the_optimiser_of_a_copy_goes_on_or_begins_anew():
     """P1, R-A9, U6: moments, utilities and steps."""
     before = one(trained().runs.learner.opt_state, 3)
     going_on = one(following(Copy())[0].runs.learner.opt_state, 1)
-    assert_same(before, going_on)
+    chex.assert_trees_all_equal(before, going_on)
     anew = one(following(Reinitialize())[0].runs.learner.opt_state, 1)
     for name in ("GateByUtilityState", "ScaleByAdamState"):
         (state,) = states(anew, name)
@@ -202,28 +194,31 @@ def test_who_does_not_copy_is_left_alone(strategy):
     """R-A9: weights, optimiser, normalisers, numbers and carries."""
     before, (after, _) = trained().runs, following(strategy)
     for member in np.flatnonzero(~COPIED):
-        assert_same(one(before, member), one(after.runs, member))
+        chex.assert_trees_all_equal(one(before, member), one(after.runs, member))
 
 
 def test_a_copy_keeps_its_key_counters_and_environments():
     """P3, R-A11: the carries of actor and critic are empty in every environment."""
     before, after = trained().runs, following(Copy())[0].runs
     for part in ("env_state", "obs", "reset", "episode_return", "episode_length"):
-        assert_same(getattr(before.actor, part), getattr(after.actor, part))
-    assert_same(before.key, after.key)
+        chex.assert_trees_all_equal(
+            getattr(before.actor, part), getattr(after.actor, part)
+        )
+    chex.assert_trees_all_equal(before.key, after.key)
     kept = dataclasses.replace(after.counters, episodes=before.counters.episodes)
-    assert_same(before.counters, kept)
+    chex.assert_trees_all_equal(before.counters, kept)
     assert (before.counters.episodes > 0).all()
-    np.testing.assert_array_equal(after.counters.episodes == 0, COPIED)
+    chex.assert_trees_all_equal(after.counters.episodes == 0, COPIED)
     assert set(after.actor.carry) == {"actor", "critic"}
     for old, new in zip(
         jax.tree.leaves(before.actor.carry),
         jax.tree.leaves(after.actor.carry),
         strict=True,
     ):
-        assert old.shape[:2] == (5, 4) and (old[COPIED] != 0).any(axis=(1, 2)).all()
-        assert (new[COPIED] == 0).all()
-        np.testing.assert_array_equal(old[~COPIED], new[~COPIED])
+        chex.assert_shape(old, (5, 4, ...))
+        assert (old[COPIED] != 0).any(axis=(1, 2)).all()
+        chex.assert_trees_all_equal(new[COPIED], 0)
+        chex.assert_trees_all_equal(old[~COPIED], new[~COPIED])
 
 
 @jax.jit
@@ -249,7 +244,7 @@ def test_a_copy_says_what_its_parent_said():
     obs = jnp.array([[0.3], [-1.0], [1.0], [5.0]])
     fresh = predictions(one(before, 3), obs, jnp.ones(4, bool))
     copied = predictions(one(after, 1), obs, jnp.zeros(4, bool))
-    assert_same(fresh, copied)
+    chex.assert_trees_all_equal(fresh, copied)
     assert_different(fresh, predictions(one(before, 1), obs, jnp.ones(4, bool)))
 
 
@@ -260,15 +255,15 @@ def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
     before = EVERYTHING.pbt.space.read(trained().runs.learner.config)
     held = EVERYTHING.pbt.space.read(after.runs.learner.config)
     for path, recorded in generation.numbers.items():
-        np.testing.assert_array_equal(recorded, held[path])
-        np.testing.assert_array_equal(recorded[~COPIED], before[path][~COPIED])
+        chex.assert_trees_all_equal(recorded, held[path])
+        chex.assert_trees_all_equal(recorded[~COPIED], before[path][~COPIED])
         assert (recorded[COPIED] != before[path][PARENT][COPIED]).any()
     later, metrics = advance(after, updates=1)
     for name, path in (("learning_rate", RATE), ("ent_coef", ENTROPY)):
         told = metrics[f"train/{name}"][0]
-        np.testing.assert_array_equal(told, generation.numbers[path])
+        chex.assert_trees_all_equal(told, generation.numbers[path])
     # A mean over examples, which rounds.
-    np.testing.assert_allclose(
+    chex.assert_trees_all_close(
         metrics["train/clip_range"][0],
         generation.numbers["terms.surrogate.clip_eps"],
         rtol=1e-6,
@@ -278,7 +273,7 @@ def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
     other, _ = advance(other, updates=1)
     for member in range(5):
         pair = [one(x.runs.learner.params, member) for x in (later, other)]
-        (assert_different if COPIED[member] else assert_same)(*pair)
+        (assert_different if COPIED[member] else chex.assert_trees_all_equal)(*pair)
 
 
 def merged(moments, obs):
@@ -303,10 +298,11 @@ def test_normalisers_go_on_after_a_copy(strategy):
         known = one(trained().runs.learner.obs_moments, parent)
         moments = one(later.runs.learner.obs_moments, member)
         found = (moments.count, moments.mean[0], moments.var[0])
-        np.testing.assert_allclose(found, merged(known, steps.raw_obs), rtol=1e-5)
+        chex.assert_trees_all_close(found, merged(known, steps.raw_obs), rtol=1e-5)
     for name in ("mean", "std"):
         drift = metrics[f"debug/vecnormalize_{name}_drift"][0]
-        assert drift.shape == (5,) and (drift > 0).all()
+        chex.assert_shape(drift, (5,))
+        assert (drift > 0).all()
 
 
 def test_an_evolved_population_is_restored_as_it_was(tmp_path):
@@ -318,7 +314,7 @@ def test_an_evolved_population_is_restored_as_it_was(tmp_path):
     checkpoints = Checkpointer(tmp_path)
     _, restored, _ = checkpoints.restore(trained())
     checkpoints.close()
-    assert_same(after, restored)
+    chex.assert_trees_all_equal(after, restored)
 
 
 def test_nothing_is_compiled_anew():
@@ -360,12 +356,12 @@ def test_a_learning_rate_of_zero_freezes_exactly_that_member(strategy):
     pbt = dataclasses.replace(PLAIN.pbt, explorer=Zero(), optimizer=strategy)
     members, generation = evolve(pbt, plain_members())
     copied = np.asarray(generation.copied)
-    np.testing.assert_array_equal(np.flatnonzero(copied), [1])
+    chex.assert_trees_all_equal(np.flatnonzero(copied), np.array([1]))
     later, metrics = advance(members, updates=1)
-    assert (metrics["train/learning_rate"][0, copied] == 0).all()
+    chex.assert_trees_all_equal(metrics["train/learning_rate"][0, copied], 0)
     for member in range(MEMBERS):
         old, new = (one(m.runs.learner.params, member) for m in (members, later))
-        (assert_same if copied[member] else assert_different)(old, new)
+        (chex.assert_trees_all_equal if copied[member] else assert_different)(old, new)
 
 
 def test_every_number_moves_the_next_update():
@@ -406,14 +402,14 @@ def test_too_few_ready_members_change_nothing():
     pbt = dataclasses.replace(PLAIN.pbt, selector=Truncation(ratio=0.5))
     for round_ in range(1, 10):
         after, generation = evolve(pbt, members)
-        assert_same(members.runs, after.runs)
+        chex.assert_trees_all_equal(members.runs, after.runs)
         assert int(after.waited) == round_ and not generation.fallback
         assert not generation.copied.any() and not generation.explored.any()
-        np.testing.assert_array_equal(generation.ready, [0, 1, 0, 1, 0, 0])
+        chex.assert_trees_all_equal(generation.ready, np.array([0, 1, 0, 1, 0, 0]))
         members = after
     after, generation = evolve(pbt, members)
     assert generation.fallback and int(after.waited) == 0
-    np.testing.assert_array_equal(generation.copied, [0, 1, 0, 0, 0, 0])
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 1, 0, 0, 0, 0]))
     assert generation.parent[1] == 3
 
 
@@ -422,7 +418,7 @@ def test_a_member_is_ready_once_it_has_ended_episodes():
     after, generation = evolve(PLAIN.pbt, plain_members())
     assert generation.ready.all()
     _, generation = evolve(PLAIN.pbt, after)
-    np.testing.assert_array_equal(generation.ready, [1, 0, 1, 1, 1, 1])
+    chex.assert_trees_all_equal(generation.ready, np.array([1, 0, 1, 1, 1, 1]))
     later, _ = advance(after)
     _, generation = evolve(PLAIN.pbt, later)
     assert generation.ready.all()
@@ -460,7 +456,7 @@ def test_a_broken_member_is_healed(fitness):
     assert not (generation.parent[:5] == 5).any()
     assert tree.all_finite(after.runs.learner)
     _, metrics = advance(after, updates=1)
-    assert (metrics["error/skipped_steps"][0] == 0).all()
+    chex.assert_trees_all_equal(metrics["error/skipped_steps"][0], 0)
 
 
 def test_a_broken_member_changes_no_bit_of_the_others():
@@ -469,15 +465,15 @@ def test_a_broken_member_changes_no_bit_of_the_others():
     harmed, _ = advance(broken(plain_members(), 5))
     assert_different(one(whole.runs, 5), one(harmed.runs, 5))
     for member in range(5):
-        assert_same(one(whole.runs, member), one(harmed.runs, member))
+        chex.assert_trees_all_equal(one(whole.runs, member), one(harmed.runs, member))
 
 
 def test_nobody_to_copy_is_nobody_copies():
     """Not one fitness is finite, as before the first evaluation."""
     members = rated(plain_members(), [np.nan] * MEMBERS)
     after, generation = evolve(PLAIN.pbt, members)
-    assert_same(members.runs, after.runs)
-    np.testing.assert_array_equal(generation.parent, np.arange(MEMBERS))
+    chex.assert_trees_all_equal(members.runs, after.runs)
+    chex.assert_trees_all_equal(generation.parent, np.arange(MEMBERS))
 
 
 def permuted(members, order):
@@ -491,13 +487,13 @@ def test_the_order_of_members_means_nothing():
     keys = jax.random.split(jax.random.key(7), MEMBERS)
     after, generation = evolve(PLAIN.pbt, plain_members(), keys=keys)
     again, _ = evolve(PLAIN.pbt, plain_members(), keys=keys)
-    assert_same(after, again)
+    chex.assert_trees_all_equal(after, again)
     order = jnp.array([3, 1, 5, 0, 4, 2])
     moved, shuffled = evolve(
         PLAIN.pbt, permuted(plain_members(), order), keys=keys[order]
     )
-    assert_same(permuted(after, order), moved)
-    np.testing.assert_array_equal(order[shuffled.parent], generation.parent[order])
+    chex.assert_trees_all_equal(permuted(after, order), moved)
+    chex.assert_trees_all_equal(order[shuffled.parent], generation.parent[order])
     later, _ = advance(permuted(plain_members(), order))
     straight, _ = advance(plain_members())
     for a, b in zip(
@@ -505,7 +501,7 @@ def test_the_order_of_members_means_nothing():
         jax.tree.leaves(later.runs.learner.params),
         strict=True,
     ):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+        chex.assert_trees_all_close(a, b, rtol=0, atol=1e-6)
 
 
 def test_members_with_their_own_numbers_equal_separate_runs():
@@ -523,7 +519,7 @@ def test_members_with_their_own_numbers_equal_separate_runs():
             jax.tree.leaves(one(members.runs.learner.params, slice(i, i + 1))),
             strict=True,
         ):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+            chex.assert_trees_all_close(a, b, rtol=0, atol=1e-5)
 
 
 def test_survivors_may_explore():
@@ -535,7 +531,9 @@ def test_survivors_may_explore():
     rate = after.runs.learner.config.optimizer.learning_rate
     assert (rate != before.config.optimizer.learning_rate).all()
     kept = np.flatnonzero(~np.asarray(generation.copied))
-    assert_same(one(before.params, kept), one(after.runs.learner.params, kept))
+    chex.assert_trees_all_equal(
+        one(before.params, kept), one(after.runs.learner.params, kept)
+    )
 
 
 NEAR_ONE = {"gamma": Uniform(0.9, 0.999), "gae_lambda": NearOne(0.8, 0.999)}
@@ -608,7 +606,7 @@ def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
     after, generation = evolve(config.pbt, rated(members, jnp.arange(5.0)))
     assert generation.copied.any()
     _, metrics = advance(after, updates=1)
-    np.testing.assert_array_equal(metrics["train/learning_rate"][0], rates)
+    chex.assert_trees_all_equal(metrics["train/learning_rate"][0], rates)
 
 
 def test_a_searched_learning_rate_does_not_warn():

@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,8 +52,8 @@ def test_only_copiers_explore(explorer):
     moves = jnp.arange(200) % 3 == 0
     got = moved(explorer, SPACE, values, moves, keys)
     for path in SPACE.paths:
-        assert got[path].dtype == jnp.float32
-        np.testing.assert_array_equal(got[path][~moves], values[path][~moves])
+        chex.assert_type(got[path], jnp.float32)
+        chex.assert_trees_all_equal(got[path][~moves], values[path][~moves])
         assert np.mean(np.asarray(got[path][moves] != values[path][moves])) > 0.5
 
 
@@ -89,10 +90,12 @@ def test_perturb_goes_up_as_often_as_down():
     wanted = [(1e-4, 1.2), (0.1, 1.1)]
     for path, (value, factor) in zip(SPACE.paths, wanted, strict=False):
         numbers, counts = np.unique(np.asarray(got[path]), return_counts=True)
-        np.testing.assert_allclose(numbers, [value / factor, value * factor], rtol=1e-6)
-        np.testing.assert_allclose(counts / 4_000, 0.5, atol=0.03)
+        chex.assert_trees_all_close(
+            numbers, np.array([value / factor, value * factor]), rtol=1e-6
+        )
+        chex.assert_trees_all_close(counts / 4_000, 0.5, rtol=0, atol=0.03)
     numbers = np.unique(np.asarray(got["batch.scale"]))
-    np.testing.assert_array_equal(numbers, [1.0, 4.0])
+    chex.assert_trees_all_equal(numbers, np.array([1.0, 4.0]))
 
 
 def test_every_member_and_number_has_a_key_of_its_own():
@@ -116,7 +119,7 @@ def test_numbers_are_drawn_anew_with_the_probability_of_their_range():
         near = np.isclose(ratio, range_.factor, 1e-5) | np.isclose(
             ratio, 1 / range_.factor, 1e-5
         )
-        np.testing.assert_allclose(1 - near.mean(), share, atol=0.03)
+        chex.assert_trees_all_close(1 - near.mean(), share, rtol=0, atol=0.03)
 
 
 @each_explorer
@@ -130,7 +133,7 @@ def test_the_order_of_members_means_nothing(explorer):
     shuffled = {path: x[order] for path, x in values.items()}
     again = moved(explorer, SPACE, shuffled, moves[order], keys[order])
     for path in SPACE.paths:
-        np.testing.assert_array_equal(again[path], got[path][order])
+        chex.assert_trees_all_equal(again[path], got[path][order])
 
 
 def test_nothing_to_search_is_nothing_to_move():

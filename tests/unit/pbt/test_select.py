@@ -1,5 +1,6 @@
 """Who copies whom, against plain rankings; and when a round takes place."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,9 +45,9 @@ def test_truncation_copies_the_best_over_the_worst(size, ratio, sign):
         parent, copied = draw(Truncation(ratio=ratio), sign * score, seed=seed)
         order = np.argsort(-sign * score)
         best, worst = order[:count], order[size - count :]
-        np.testing.assert_array_equal(np.flatnonzero(copied), np.sort(worst))
+        chex.assert_trees_all_equal(np.flatnonzero(copied), np.sort(worst))
         assert np.isin(parent[copied], best).all()
-        np.testing.assert_array_equal(parent[~copied], np.flatnonzero(~copied))
+        chex.assert_trees_all_equal(parent[~copied], np.flatnonzero(~copied))
         assert (parent[copied] != np.flatnonzero(copied)).all()
 
 
@@ -59,7 +60,7 @@ def test_truncation_draws_every_parent_as_often():
     drawn = np.asarray(parent[:, :3])
     counts = np.bincount(drawn.reshape(-1), minlength=12)
     assert counts[:9].sum() == 0
-    np.testing.assert_allclose(counts[9:], 800, rtol=0.12)
+    chex.assert_trees_all_close(counts[9:], 800, rtol=0.12)
     assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 0.12
 
 
@@ -71,11 +72,15 @@ def test_a_tournament_is_lost_to_a_better_opponent_only():
     parent, copied = map(np.asarray, jax.jit(rule)(fitness, jnp.ones(4, bool), keys))
     score = np.asarray(fitness)
     assert (score[parent] > score)[copied].all()
-    np.testing.assert_array_equal(parent[~copied], np.nonzero(~copied)[1])
+    chex.assert_trees_all_equal(parent[~copied], np.nonzero(~copied)[1])
     # Each of three opponents as often: nobody beats 0, all beat 1, only 0 beats 2, 3.
-    np.testing.assert_allclose(copied.mean(axis=0), [0, 1, 1 / 3, 1 / 3], atol=0.04)
+    chex.assert_trees_all_close(
+        copied.mean(axis=0), np.array([0, 1, 1 / 3, 1 / 3]), rtol=0, atol=0.04
+    )
     counts = np.bincount(parent[:, 1], minlength=4)
-    np.testing.assert_allclose(counts, [1000, 0, 1000, 1000], atol=110)
+    chex.assert_trees_all_close(
+        counts, np.array([1000, 0, 1000, 1000]), rtol=0, atol=110
+    )
 
 
 @each_selector
@@ -98,7 +103,7 @@ def test_many_broken_members_share_the_few_parents():
     for seed in range(10):
         fitness = [np.nan, 1.0, np.nan, np.nan, 2.0, np.nan, np.nan, np.nan]
         parent, copied = draw(Truncation(ratio=0.5), fitness, seed=seed)
-        np.testing.assert_array_equal(np.flatnonzero(~copied), [1, 4])
+        chex.assert_trees_all_equal(np.flatnonzero(~copied), np.array([1, 4]))
         assert np.isin(parent, [1, 4]).all()
 
 
@@ -113,7 +118,7 @@ def test_broken_members_count_among_the_worst():
     """⌊8 · .25⌋ = 2: the broken one and the worst of the others."""
     fitness = [5.0, 8.0, 3.0, 7.0, np.nan, 6.0, 2.0, 4.0]
     parent, copied = draw(Truncation(ratio=0.25), fitness)
-    np.testing.assert_array_equal(np.flatnonzero(copied), [4, 6])
+    chex.assert_trees_all_equal(np.flatnonzero(copied), np.array([4, 6]))
     assert np.isin(parent[copied], [1, 3]).all()
 
 
@@ -122,11 +127,11 @@ def test_nobody_to_copy_is_nobody_copies(selector):
     """All broken; a single member; one healthy member heals the rest."""
     for fitness in ([np.nan] * 4, [1.0]):
         parent, copied = draw(selector, fitness)
-        np.testing.assert_array_equal(parent, np.arange(len(fitness)))
+        chex.assert_trees_all_equal(parent, np.arange(len(fitness)))
         assert not copied.any()
     parent, copied = draw(selector, [np.nan, 2.0, np.nan])
-    np.testing.assert_array_equal(parent, [1, 1, 1])
-    np.testing.assert_array_equal(copied, [True, False, True])
+    chex.assert_trees_all_equal(parent, np.array([1, 1, 1]))
+    chex.assert_trees_all_equal(copied, np.array([True, False, True]))
 
 
 @each_selector
@@ -139,7 +144,7 @@ def test_who_is_not_ready_is_left_alone(selector):
         assert not copied[[0, 7]].any()
         assert not np.isin(parent[copied], [0, 7]).any()
         if isinstance(selector, Truncation):
-            np.testing.assert_array_equal(np.flatnonzero(copied), [1])
+            chex.assert_trees_all_equal(np.flatnonzero(copied), np.array([1]))
             assert parent[1] == 6
     parent, copied = draw(selector, fitness, np.zeros(8, bool))
     assert not copied.any()
@@ -155,7 +160,7 @@ def test_the_order_of_members_means_nothing(selector):
     keys = jax.random.split(jax.random.key(1), 8)
     parent, copied = select(selector, jnp.asarray(fitness), jnp.asarray(ready), keys)
     again = select(selector, jnp.asarray(fitness), jnp.asarray(ready), keys)
-    np.testing.assert_array_equal(again.parent, parent)
+    chex.assert_trees_all_equal(again.parent, parent)
     for _ in range(5):
         order = rng.permutation(8)
         moved = select(
@@ -164,8 +169,8 @@ def test_the_order_of_members_means_nothing(selector):
             jnp.asarray(ready[order]),
             keys[order],
         )
-        np.testing.assert_array_equal(order[moved.parent], parent[order])
-        np.testing.assert_array_equal(moved.copied, copied[order])
+        chex.assert_trees_all_equal(order[moved.parent], parent[order])
+        chex.assert_trees_all_equal(moved.copied, copied[order])
 
 
 def test_a_round_that_does_not_proceed_changes_nothing():
@@ -175,11 +180,11 @@ def test_a_round_that_does_not_proceed_changes_nothing():
     )
     assert selection.copied.any()
     held = only_if(jnp.array(False), selection)
-    np.testing.assert_array_equal(held.parent, np.arange(8))
+    chex.assert_trees_all_equal(held.parent, np.arange(8))
     assert not held.copied.any()
     kept = only_if(jnp.array(True), selection)
-    jax.tree.map(np.testing.assert_array_equal, kept, selection)
-    assert kept.parent.dtype == jnp.int32
+    chex.assert_trees_all_equal(kept, selection)
+    chex.assert_type(kept.parent, jnp.int32)
 
 
 def rounds(readiness, history):

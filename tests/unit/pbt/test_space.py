@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,7 +60,7 @@ def test_numbers_stay_in_their_range(range_):
     """Samples, and neighbours even of numbers that were outside."""
     low, high = np.float32(ends(range_))
     drawn = np.asarray(samples(range_, jax.random.split(jax.random.key(0), 2_000)))
-    assert drawn.dtype == np.float32
+    chex.assert_type(drawn, np.float32)
     assert (drawn >= low).all()
     assert (drawn <= high).all()
     outside = jnp.array([low, high, low - 1, high + 1, 0.0, -1e6, 1e6])
@@ -89,21 +90,23 @@ def test_a_neighbour_is_a_factor_away(range_):
     values = np.geomspace(range_.low * 1.3, range_.high / 1.3, 50).astype(np.float32)
     down, up = neighbours(range_, jnp.asarray(values))
     factor = np.float32(range_.factor)
-    np.testing.assert_allclose(down, values / factor, rtol=2e-7)
-    np.testing.assert_allclose(up, values * factor, rtol=2e-7)
+    chex.assert_trees_all_close(down, values / factor, rtol=2e-7)
+    chex.assert_trees_all_close(up, values * factor, rtol=2e-7)
     low, high = np.float32([range_.low, range_.high])
-    np.testing.assert_array_equal(
+    chex.assert_trees_all_equal(
         neighbours(range_, jnp.array([low, high])),
-        [[low, high / factor], [low * factor, high]],
+        np.array([[low, high / factor], [low * factor, high]]),
     )
 
 
 def test_without_a_ratio_a_neighbour_is_a_step_away():
     """Ranges around or at 0: a fifth of the width, and 0 is no trap."""
     moved = neighbours(RANGES[2], jnp.array([0.0, -390.0, 50.0]))
-    np.testing.assert_allclose(moved, [[-100, -400, -50], [100, -290, 100]], rtol=1e-5)
+    chex.assert_trees_all_close(
+        moved, np.array([[-100, -400, -50], [100, -290, 100]]), rtol=1e-5
+    )
     moved = neighbours(RANGES[3], jnp.array([0.0, 0.5]))
-    np.testing.assert_allclose(moved, [[0.0, 0.3], [0.2, 0.7]], rtol=1e-5)
+    chex.assert_trees_all_close(moved, np.array([[0.0, 0.3], [0.2, 0.7]]), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_without_a_ratio_a_neighbour_is_a_step_away():
 def test_a_range_that_two_factors_cross_is_moved_in_by_its_width(range_, values, moved):
     """By (factor − 1) of it, at most a fifth; on a log-scale by that power of it."""
     got = neighbours(range_, jnp.array(values))
-    np.testing.assert_allclose(got, moved, rtol=1e-5)
+    chex.assert_trees_all_close(got, np.array(moved), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +158,14 @@ def test_near_one_a_neighbour_is_a_factor_nearer_or_farther():
     """1 − x is multiplied or divided."""
     values = np.array([0.95, 0.99, 0.998])
     down, up = neighbours(NearOne(0.9, 0.999), jnp.asarray(values, jnp.float32))
-    np.testing.assert_allclose(1 - down, (1 - values) * 1.2, rtol=1e-3)
-    np.testing.assert_allclose(1 - up, (1 - values) / 1.2, rtol=1e-3)
+    chex.assert_trees_all_close(1 - down, (1 - values) * 1.2, rtol=1e-3)
+    chex.assert_trees_all_close(1 - up, (1 - values) / 1.2, rtol=1e-3)
 
 
 def test_a_choice_moves_to_the_next_one_and_never_around():
     """In the given order; a number that is none of them counts as the nearest."""
     moved = neighbours(RANGES[4], jnp.array([4.0, 1.0, 2.0, 2.9]))
-    np.testing.assert_array_equal(moved, [[4, 4, 1, 1], [1, 2, 2, 2]])
+    chex.assert_trees_all_equal(moved, np.array([[4, 4, 1, 1], [1, 2, 2, 2]]))
 
 
 @component
