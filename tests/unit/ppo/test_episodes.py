@@ -1,5 +1,6 @@
 """Playing whole episodes, in environments whose returns are known."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,7 +64,7 @@ def test_only_the_first_episode_of_each_environment_counts():
 def test_an_episode_is_played_to_the_limit_and_no_further():
     """Seven steps and more are left of some: six of them are played."""
     returns, ended = play(Countdown(shortest=6))
-    assert (returns == LONGEST).all()
+    chex.assert_trees_all_equal(returns, LONGEST)
     assert ended.any() and not ended.all()
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,7 +77,7 @@ def test_replay_reproduces_the_rollout(memory, chunk):
     config = recurrent(memory, env=env, chunk_length=chunk)
     steps, log_ratio = replayed(config, updates=1)
     assert steps.reset[1:].any(), "no reset in mid-rollout"
-    np.testing.assert_allclose(log_ratio, 0.0, atol=1e-5)
+    chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("config", [small(), recurrent()], ids=["mlp", "lstm"])
@@ -89,7 +90,7 @@ def test_same_seed_same_parameters(config):
         jax.tree.leaves(second.runs.learner),
         strict=False,
     ):
-        np.testing.assert_array_equal(a, b)
+        chex.assert_trees_all_equal(a, b)
 
 
 def test_a_number_changes_without_compiling():
@@ -111,10 +112,8 @@ def test_members_equal_separate_runs():
     for i in range(3):
         alone, _ = advance(small(), keys=keys[i : i + 1])
         member = jax.tree.map(lambda x, i=i: x[i : i + 1], together.runs.learner.params)
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
-            member,
-            alone.runs.learner.params,
+        chex.assert_trees_all_close(
+            member, alone.runs.learner.params, rtol=0, atol=1e-5
         )
 
 
@@ -122,10 +121,8 @@ def test_microbatches_add_up():
     """PROP-15.1, R-C2: the gradients do not depend on the number of microbatches."""
     whole, _ = advance(small())
     parts, _ = advance(small(num_microbatches=4))
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
-        whole.runs.learner.params,
-        parts.runs.learner.params,
+    chex.assert_trees_all_close(
+        whole.runs.learner.params, parts.runs.learner.params, rtol=0, atol=1e-5
     )
 
 
@@ -189,7 +186,7 @@ def test_truncation_is_bootstrapped():
     _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     assert steps.last.sum() >= 4 and not steps.terminated.any()
     inside = ~steps.last[:-1]
-    np.testing.assert_array_equal(
+    chex.assert_trees_all_equal(
         jnp.where(inside, steps.next_value[:-1], 0),
         jnp.where(inside, steps.value[1:], 0),
     )
@@ -203,7 +200,7 @@ def test_truncation_is_bootstrapped():
     )
     after = network.apply(run.learner.params, out.carry, final, jnp.zeros((1, 1), bool))
     value = critics.pessimistic(after.value)[0, 0]
-    np.testing.assert_allclose(steps.next_value[end, 0], value, atol=1e-6)
+    chex.assert_trees_all_close(steps.next_value[end, 0], value, rtol=0, atol=1e-6)
 
 
 def _final_observations(run, steps):

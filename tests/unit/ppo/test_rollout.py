@@ -1,9 +1,11 @@
 """What a rollout stores, against known answers."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tabular import first
 
 from ppo_jax import networks
 from ppo_jax.component import component
@@ -21,7 +23,7 @@ from ppo_jax.envs.probes import (
 )
 from ppo_jax.envs.wrappers import TimeLimit, Wrapper
 from ppo_jax.networks.distributions import Categorical
-from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo import learner, rollout
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
 
@@ -60,12 +62,6 @@ def settings(env, **changes):
         "total_timesteps": 10_000,
     }
     return fields | changes
-
-
-def first(config, seed=0):
-    """A single member's run before its first update."""
-    members = population.init(config, jax.random.split(jax.random.key(seed), 1))
-    return jax.tree.map(lambda x: x[0], members.runs)
 
 
 live = jax.jit(rollout.unroll)
@@ -110,7 +106,7 @@ def test_an_end_at_the_time_limit_is_not_bootstrapped():
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.terminated.all() and steps.last.all()
     advantage, _ = learner.advantages(run.learner.config, steps)
-    np.testing.assert_allclose(advantage, 3 - steps.value, atol=1e-6)
+    chex.assert_trees_all_close(advantage, 3 - steps.value, rtol=0, atol=1e-6)
 
 
 def test_boundaries_come_from_the_flags_of_the_step_before():
@@ -119,13 +115,14 @@ def test_boundaries_come_from_the_flags_of_the_step_before():
     run = first(Config(**settings(env, num_envs=4, num_steps=16)))
     actor, before, _ = live(run.learner, run.actor, run.key)
     _, after, _ = live(run.learner, actor, jax.random.key(7))
-    assert before.reset.shape == after.reset.shape == (16, 4)
-    assert before.reset.dtype == bool and before.reset[0].all()
+    chex.assert_shape([before.reset, after.reset], (16, 4))
+    chex.assert_type(before.reset, bool)
+    assert before.reset[0].all()
     starts = np.concatenate([before.reset[1:], after.reset])
     ends = np.concatenate([before.last, after.last[:-1]])
-    np.testing.assert_array_equal(starts, ends)
+    chex.assert_trees_all_equal(starts, ends)
     shows_cue = np.asarray(after.obs[..., :2].any(axis=-1))
-    np.testing.assert_array_equal(shows_cue, after.reset)
+    chex.assert_trees_all_equal(shows_cue, after.reset)
     assert not starts.all() and (after.last & ~after.terminated).any()
 
 
@@ -189,7 +186,7 @@ def test_values_are_the_lesser_of_two_critics():
 
     got = np.asarray(learner.advantages(run.learner.config, steps)[0][:, 0])
     least = advantages(q.min(axis=1), q_final.min())
-    np.testing.assert_allclose(got, least, rtol=1e-5)
+    chex.assert_trees_all_close(got, least, rtol=1e-5)
     for one in (0, 1):
         assert np.abs(got - advantages(q[:, one], q_final[one])).max() > 1e-2
 
@@ -201,7 +198,9 @@ def test_rewards_are_stored_as_paid():
     learner = run.learner.replace(obs_moments=moments)
     _, steps, _ = live(learner, run.actor, run.key)
     assert steps.reward[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
-    np.testing.assert_allclose(steps.obs[:3, 0, 0], [-0.5, 0.0, 0.5], atol=1e-6)
+    chex.assert_trees_all_close(
+        steps.obs[:3, 0, 0], np.array([-0.5, 0.0, 0.5]), rtol=0, atol=1e-6
+    )
     assert steps.raw_obs[:3, 0, 0].tolist() == [1, 2, 3]
 
 
@@ -209,7 +208,7 @@ def test_normalised_observations_are_clipped():
     """PROP-3.4: to ± `obs_clip`."""
     run = first(Config(**settings(Accumulator(), obs_clip=0.75)))
     _, steps, _ = live(run.learner, run.actor, run.key)
-    np.testing.assert_allclose(steps.obs, 0.75)
+    chex.assert_trees_all_close(steps.obs, 0.75, rtol=1e-7)
 
 
 def test_the_step_before_a_fault_keeps_its_bootstrap():
@@ -222,7 +221,7 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     obs, reset = jnp.array([[[2.0]], [[3.0]]]), jnp.zeros((2, 1), bool)
     v = network.apply(run.learner.params, (), obs, reset).value.mean()[:, 0, 0]
     advantage, _ = learner.advantages(run.learner.config, steps)
-    np.testing.assert_allclose(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
+    chex.assert_trees_all_close(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
 
 
@@ -236,9 +235,9 @@ def test_actions_are_scored_as_sampled_and_acted_as_clipped():
     raw, loc = np.asarray(steps.action, np.float64), np.asarray(loc, np.float64)
     assert np.abs(raw).max() > 2
     density = -0.5 * (raw - loc) ** 2 - 0.5 * np.log(2 * np.pi)
-    np.testing.assert_allclose(steps.log_prob, density[..., 0], atol=1e-5)
+    chex.assert_trees_all_close(steps.log_prob, density[..., 0], rtol=0, atol=1e-5)
     paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
-    np.testing.assert_allclose(steps.reward, paid, atol=1e-5)
+    chex.assert_trees_all_close(steps.reward, paid, rtol=0, atol=1e-5)
 
 
 def test_a_replay_knows_the_mask():
@@ -250,7 +249,7 @@ def test_a_replay_knows_the_mask():
     rows = gather(batch, jnp.arange(batch.weight.shape[0]))
     out = forward(run.learner.config.build(), run.learner.params, rows)
     assert not steps.action_mask.all()
-    np.testing.assert_allclose(out.log_ratio, 0.0, atol=1e-5)
+    chex.assert_trees_all_close(out.log_ratio, 0.0, rtol=0, atol=1e-5)
 
 
 @component
@@ -265,5 +264,5 @@ class Stateless(OneStep):
 def test_an_environment_may_have_no_state():
     run = first(Config(**settings(Stateless())))
     _, steps, _ = live(run.learner, run.actor, run.key)
-    np.testing.assert_array_equal(steps.reward, steps.action)
+    chex.assert_trees_all_equal(steps.reward, steps.action)
     assert steps.terminated.all()

@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tabular import changed
 
 from ppo_jax import (
     controllers,
@@ -63,58 +65,49 @@ def state_of(opt_state, kind):
     return found
 
 
-def assert_same(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a, b)
-
-
-def differ(a, b):
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return any((x != y).any() for x, y in pairs)
-
-
 def test_with_the_optimiser_nothing_has_happened(run):
     """V5, R-A9: every leaf is the same, and so is all that follows, to the bit."""
     kept = snapshot.take(run.learner, opt_state=True)
     expected = lived(run)
-    assert differ(expected.learner.params, run.learner.params)
+    assert changed(expected.learner.params, run.learner.params)
     for _ in range(2):  # A snapshot is not used up.
         restored = snapshot.restore(kept)
-        assert_same(restored, run.learner)
+        chex.assert_trees_all_equal(restored, run.learner)
         again = lived(dataclasses.replace(run, learner=restored))
-        assert_same(again.learner, expected.learner)
-    assert_same(snapshot.take(restored, opt_state=True), kept)
+        chex.assert_trees_all_equal(again.learner, expected.learner)
+    chex.assert_trees_all_equal(snapshot.take(restored, opt_state=True), kept)
 
 
 def test_without_the_optimiser_statistics_and_controllers_are_kept(run):
     """V5, R-A2, R-A9: moments, utilities and steps are those of the beginning."""
     kept = snapshot.take(run.learner)
-    assert_same(
+    chex.assert_trees_all_equal(
         jax.tree.leaves(kept.opt_state),
         jax.tree.leaves(state_of(run.learner.opt_state, ScaleByVarianceState)),
     )
     restored = snapshot.restore(kept)
     for name in ("params", "config", "obs_moments", "return_scale", "memories"):
-        assert_same(getattr(restored, name), getattr(run.learner, name))
+        chex.assert_trees_all_equal(getattr(restored, name), getattr(run.learner, name))
     assert restored.stop_memory == run.learner.stop_memory < 1
     old, new = run.learner.opt_state, restored.opt_state
     statistics = state_of(new, ScaleByVarianceState)
-    assert_same(statistics, state_of(old, ScaleByVarianceState))
+    chex.assert_trees_all_equal(statistics, state_of(old, ScaleByVarianceState))
     assert statistics.count > 0
     fresh = CONFIG.optimizer.transformation().init(run.learner.params)
     gate = state_of(new, GateByUtilityState)
-    assert_same(gate, state_of(fresh, GateByUtilityState))
-    assert differ(gate, state_of(old, GateByUtilityState))
+    chex.assert_trees_all_equal(gate, state_of(fresh, GateByUtilityState))
+    assert changed(gate, state_of(old, GateByUtilityState))
     after = lived(dataclasses.replace(run, learner=restored), updates=1)
-    assert differ(after.learner.params, lived(run, updates=1).learner.params)
+    assert changed(after.learner.params, lived(run, updates=1).learner.params)
 
 
 def test_memories_that_are_kept_have_moved(run):
     """R-A9: what the test above finds unchanged is not what it was at first."""
     first = jax.jit(learner.init)(program(CONFIG), jax.random.key(0)).learner
     for name in ("params", "obs_moments", "return_scale", "memories"):
-        assert differ(getattr(first, name), getattr(run.learner, name))
+        assert changed(getattr(first, name), getattr(run.learner, name))
     for old, new in zip(first.memories, run.learner.memories, strict=True):
-        assert not jax.tree.leaves(old) or differ(old, new)
+        assert not jax.tree.leaves(old) or changed(old, new)
 
 
 def test_a_snapshot_outlives_a_population_that_was_donated():
@@ -125,10 +118,10 @@ def test_a_snapshot_outlives_a_population_that_was_donated():
     copies = jax.tree.map(np.array, members.runs.learner)
     population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
     restored = jax.jit(jax.vmap(snapshot.restore))(kept)
-    assert_same(restored.params, copies.params)
+    chex.assert_trees_all_equal(restored.params, copies.params)
     for kind, same in ((ScaleByVarianceState, True), (GateByUtilityState, False)):
         pair = (state_of(x.opt_state, kind) for x in (restored, copies))
-        assert differ(*pair) != same
+        assert changed(*pair) != same
 
 
 def test_variance_scaling_acts_on_what_was_restored(run):
@@ -141,6 +134,6 @@ def test_variance_scaling_acts_on_what_was_restored(run):
         config = replace_at(restored.config, "optimizer.vgs.alpha", jnp.float32(alpha))
         restored = dataclasses.replace(restored, config=config)
         after = lived(dataclasses.replace(run, learner=restored), updates=1)
-        assert differ(after.learner.params, restored.params)
+        assert changed(after.learner.params, restored.params)
         ends.append(after.learner.params)
-    assert differ(*ends)
+    assert changed(*ends)
