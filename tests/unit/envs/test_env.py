@@ -127,7 +127,7 @@ def test_an_environment_made_inside_a_program_can_be_used_outside(key):
     forget()
     inside, _ = jax.jit(env.reset)(key)
     outside, _ = env.reset(key)
-    chex.assert_trees_all_equal(inside, outside)
+    assert (inside == outside).all()
 
 
 def test_an_unknown_id_names_the_closest():
