@@ -1,5 +1,6 @@
 """Torsos, memories and heads of one's own, by what they are to compute."""
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -86,15 +87,15 @@ def test_an_architecture_of_one_s_own_computes_what_its_parts_say():
     features = summed(2.0 * seen, reset, np.ones((B, 3)))
     head = params["actor"]["head"]
     loc, rho = np.split(features @ head["kernel"] + head["bias"], 2, axis=-1)
-    np.testing.assert_allclose(out.policy.loc, loc, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(out.policy.loc, loc, rtol=1e-5, atol=1e-6)
     scale = 0.5 + np.log1p(np.exp(rho))
-    np.testing.assert_allclose(out.policy.scale, scale, rtol=1e-5)
+    chex.assert_trees_all_close(out.policy.scale, scale, rtol=1e-5)
     heads = params["critic"]["heads"]["head"]
     value = np.einsum("tbf,cfn->tbcn", features, heads["kernel"]) + heads["bias"]
-    np.testing.assert_allclose(out.value.mean(), value[..., 0], rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(out.value.mean(), value[..., 0], rtol=1e-4, atol=1e-6)
     for owner in ("actor", "critic"):
         (carry,) = out.carry[owner]
-        np.testing.assert_allclose(carry, features[-1], rtol=1e-5)
+        chex.assert_trees_all_close(carry, features[-1], rtol=1e-5)
 
 
 def test_parts_of_one_s_own_have_the_parameters_that_they_make():
@@ -111,7 +112,7 @@ def test_parts_of_one_s_own_have_the_parameters_that_they_make():
 def test_members_have_a_torso_s_number_each():
     """A number of a torso is a number of the experiment: it may be traced."""
     architectures = [networks.ActorCritic(Scaled(factor)) for factor in (0.5, 3.0)]
-    alone = [played(architecture)[-1].policy.loc for architecture in architectures]
+    alone = jnp.stack([played(each)[-1].policy.loc for each in architectures])
     both = jax.tree.map(lambda *x: jnp.stack(x), *map(as_arrays, architectures))
     together = jax.vmap(lambda own: said(own)[-1].policy.loc)(both)
-    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-7)
+    chex.assert_trees_all_close(together, alone, rtol=1e-5, atol=1e-7)

@@ -150,7 +150,7 @@ def test_an_optimizer_of_optax_steps_as_optax_says(make):
         updates, for_ours, _ = ours.update(g, for_ours, before, KEY)
         rate = ours.step_size(jnp.array(0.5))
         before = jax.tree.map(lambda p, u, rate=rate: p - rate * u, before, updates)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), before, after)
+    chex.assert_trees_all_close(before, after, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", GATED)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from ppo_jax import Config, LogUniform, networks, optimizers
 from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.pbt import space
+from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.sweeps import settings
 
 CARTPOLE = Config("CartPole-v1")
@@ -88,8 +88,8 @@ def test_a_wrong_space_is_said():
     with pytest.raises(ExperimentError, match="given twice"):
         settings.ranges(["gamma=0.5", "gamma=0.6"], NAMES)
     with pytest.raises(ExperimentError, match=r"\(0, 1\], got 1.1"):
-        settings.require_in(CARTPOLE, {"gamma": (space.Uniform(0.9, 1.1),)})
+        settings.require_in(CARTPOLE, {"gamma": (Uniform(0.9, 1.1),)})
     with pytest.raises(ExperimentError, match="'gamma'"):
         settings.require_in(CARTPOLE, {"gama": (0.5,)})
     single = dataclasses.replace(CARTPOLE, gamma=0.5)
-    settings.require_in(single, {"gamma": (space.Uniform(0.9, 1.0),)})
+    settings.require_in(single, {"gamma": (Uniform(0.9, 1.0),)})
