@@ -3,6 +3,7 @@
 import argparse
 import functools
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -35,9 +36,14 @@ def entrance(main: Main) -> Main:
     @functools.wraps(main)
     def enter(argv: list[str] | None = None) -> int:
         try:
-            return main(argv)
+            status = main(argv)
+            sys.stdout.flush()
+            return status
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
+        except BrokenPipeError:
+            hush()
+            return Exit.UNREAD
         except Exception as error:
             ending = told(error)
             if ending is None:
@@ -169,6 +175,11 @@ def told(error: Exception) -> tuple[int, str] | None:
     if isinstance(error, jax.errors.JaxRuntimeError):
         return Exit.FAILED, brief(error)
     return None
+
+
+def hush() -> None:
+    """Shows nothing any more: whoever read it has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(message: str) -> None:

@@ -15,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from ppo_jax.host.command import hush
+
 
 class Verbosity(NamedTuple):
     """How much a run shows."""
@@ -41,6 +43,14 @@ def verbosity(options: Any) -> Verbosity:
     return QUIET if options.quiet else VERBOSE if options.verbose else NORMAL
 
 
+class _Terminal(Terminal):
+    """A terminal, or a pipe: a run outlives whoever reads it."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        hush()
+
+
 class Console:
     """Lines, and progress over environment steps once it has started.
 
@@ -51,7 +61,7 @@ class Console:
 
     def __init__(self, verbosity: Verbosity = NORMAL, mute: bool = False):
         self._verbosity = verbosity
-        self._terminal = Terminal(quiet=mute)
+        self._terminal = _Terminal(quiet=mute)
         self._bar = Progress(
             BarColumn(),
             TaskProgressColumn(),

@@ -16,3 +16,5 @@ class Exit(IntEnum):
     LOST = 5
     """Another process of the job has ended."""
     INTERRUPTED = 130
+    UNREAD = 141
+    """Whoever read what it prints has closed the pipe; training goes on."""

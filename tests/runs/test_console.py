@@ -5,10 +5,11 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows
+from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows, saved
 
 from ppo_jax.host import console
 from ppo_jax.host.console import QUIET, VERBOSE, Console
@@ -99,6 +100,38 @@ def test_a_terminal_has_a_bar(path, tmp_path):
     for sign in ("steps/s", "return 5", "evaluation 5", "0:00:00"):
         assert sign in last
     assert "finished: 768 steps" in text
+
+
+def test_a_run_outlives_whoever_reads_it(path, tmp_path):
+    """Through `head`, which closes the pipe after a line."""
+    run_dir = tmp_path / "run"
+    words = arguments("train", path, "--run-dir", run_dir, "--verbose")
+    piped = f"set -o pipefail; {shlex.join(words)} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", piped],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=180,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"training on cpu (cpu), in {run_dir}\n"
+    assert rows(run_dir)[-1]["step"] == 768 and saved(run_dir)[-1] == 24
+
+
+def test_a_command_that_nobody_reads_ends(path):
+    words = arguments("train", path, "--help")
+    piped = f"{shlex.join(words)} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", piped],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (0, 141) and done.stderr == ""
 
 
 METRICS = {"time/compiling": 2.0, "time/fps": 1000.0, "rollout/ep_rew_mean": 1.5}
