@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import networks
-from ppo_jax.attacks.adversaries import Adversary, Regularizer
+from ppo_jax.attacks.adversaries import Adversary
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.component import (
     component,
     converted,
     host,
     require,
-    require_number,
     require_range,
 )
 from ppo_jax.controllers import EarlyStop
@@ -27,7 +26,7 @@ from ppo_jax.normalization.advantages import OverAll, Standardization
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.optimizers import Adam, Optimizer
 from ppo_jax.pbt.config import PBT
-from ppo_jax.terms import Entropy, Imitation, RobustKL, Surrogate, Term, Value
+from ppo_jax.terms import Entropy, Surrogate, Term, Value
 from ppo_jax.types import PyTree
 
 
@@ -142,18 +141,18 @@ class Config:
         require(bool(self.terms), "Config.terms", self.terms, "a term to learn from")
         self._validate_shapes()
         if isinstance(self.network.torso, Cnn):
-            self.network.torso.require_fit(self._obs_spec())
+            self.network.torso.require_fit(self.obs_spec())
         self._validate_critic()
-        self._validate_demonstrations()
-        self._validate_adversary()
+        for term in self.terms:
+            term.check(self)
+        if self.adversary is not None:
+            self.adversary.check(self)
         self._validate_perturbed()
         require(
             0 <= self.holdout_envs < self.num_envs,
             *("Config.holdout_envs", self.holdout_envs),
             f"at least 0 and less than num_envs = {self.num_envs}",
         )
-        for term in self.terms:
-            term.check(self)
         if self.pbt is not None:
             self.pbt.require_ends(self)
 
@@ -209,48 +208,16 @@ class Config:
             *("Config.return_scale", self.return_scale),
             f"None with a {type(self.critic).__name__} critic, whose support is fixed",
         )
-        ranges = [term.clip_eps for term in self.terms if isinstance(term, Value)]
-        clips = [eps is not None for eps in ranges]
-        if self.critic.clip is None:
-            expected = "a way of clipping, because a Value term has a clip_eps"
-            require(not any(clips), "Config.critic.clip", None, expected)
-        else:
+        if self.critic.clip is not None:
             expected = "a Value term with a clip_eps, because the critic has a clip"
-            require(any(clips), "Config.terms", self.terms, expected)
-
-    def _validate_demonstrations(self) -> None:
-        memory = self.network.memory is not None
-        for term in self.terms:
-            if isinstance(term, Imitation):
-                obs_spec, space = self._obs_spec(), self.env.action_space
-                term.demonstrations.require_fit(obs_spec, space, memory)
-
-    def _validate_adversary(self) -> None:
-        smooths = any(isinstance(term, RobustKL) for term in self.terms)
-        if self.adversary is None:
-            expected = "an adversary, because terms hold a RobustKL"
-            require(not smooths, "Config.adversary", None, expected)
-            return
-        expected = "a RobustKL, without which nothing sees what a Regularizer does"
-        idle = isinstance(self.adversary, Regularizer) and not smooths
-        require(not idle, "Config.terms", self.terms, expected)
-        parts = self.num_minibatches * self.num_microbatches
-        chunks = self.steps_per_update // self.chunk // parts
-        expected = f"at least 1 of the {chunks} chunks of a minibatch"
-        name = "Config.adversary.max_percent"
-        percent = self.adversary.max_percent
-        require(self.adversary.most(chunks) >= 1, name, percent, expected)
-        require_number(
-            *("Config.adversary.ratio", self.adversary.ratio),
-            f"0, or {expected}",
-            lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
-        )
+            clips = any(term.clips for term in self.terms)
+            require(clips, "Config.terms", self.terms, expected)
 
     def _validate_perturbed(self) -> None:
         """Checks that there is something to be perturbed, if anything is to be."""
         for name in ("opponent", "adversary"):
             if getattr(self, name) is not None and self.obs_clip is None:
-                leaves = jax.tree.leaves(self._obs_spec())
+                leaves = jax.tree.leaves(self.obs_spec())
                 floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
                 expected = f"observations with floats, or an obs_clip, for the {name}"
                 require(any(floats), "Config.env", self.env, expected)
@@ -288,11 +255,11 @@ class Config:
         return networks.build(
             self.network,
             self.env.action_space,
-            self._obs_spec(),
+            self.obs_spec(),
             self.critic,
             self.num_critics,
         )
 
-    def _obs_spec(self) -> PyTree:
+    def obs_spec(self) -> PyTree:
         """Shapes and types of an observation."""
         return jax.eval_shape(self.env.reset, jax.random.key(0))[0]

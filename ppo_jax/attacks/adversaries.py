@@ -9,14 +9,14 @@ share of it.
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, tree
 from ppo_jax.attacks.perturbations import Attack, Pgd, first_share
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, require, require_number, require_range
 from ppo_jax.critics import pessimistic
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
@@ -117,6 +117,22 @@ class Adversary:
         expected = f"a number in [0, {percent / 100}], because max_percent = {percent}"
         require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
 
+    def check(self, config: Any) -> None:
+        """Checks that it fits an experiment; called when one is constructed.
+
+        Raises:
+            ValueError: If it does not; the message names a field of the experiment.
+        """
+        parts = config.num_minibatches * config.num_microbatches
+        chunks = config.steps_per_update // config.chunk // parts
+        expected = f"at least 1 of the {chunks} chunks of a minibatch"
+        name = "Config.adversary.max_percent"
+        require(self.most(chunks) >= 1, name, self.max_percent, expected)
+        require_number(
+            *("Config.adversary.ratio", self.ratio, f"0, or {expected}"),
+            lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
+        )
+
     def most(self, num_chunks: int) -> int:
         """How many of the chunks of a minibatch can be attacked."""
         return num_chunks * self.max_percent // 100
@@ -188,6 +204,12 @@ class Regularizer(Adversary):
     ratio: float = 1.0
     max_percent: int = 100
     target: Target = Divergence()
+
+    def check(self, config: Any) -> None:
+        expected = "a RobustKL, without which nothing sees what a Regularizer does"
+        compares = any(term.compares for term in config.terms)
+        require(compares, "Config.terms", config.terms, expected)
+        super().check(config)
 
     def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
         out, size = replay(batch), perturbed.mask.shape[1]

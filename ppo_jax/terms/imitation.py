@@ -1,6 +1,7 @@
 """The term that learns from what somebody else did."""
 
 import hashlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -151,6 +152,11 @@ class Imitation(Term):
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range."""
         require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
+
+    def check(self, config: Any) -> None:
+        memory = config.network.memory is not None
+        obs_spec, space = config.obs_spec(), config.env.action_space
+        self.demonstrations.require_fit(obs_spec, space, memory)
 
     def init(self) -> Array:
         """Updates so far, by which draws differ: not a count, it may wrap."""

@@ -1,7 +1,9 @@
 """The term by which a policy learns to keep to itself under attack."""
 
+from typing import Any
+
 from ppo_jax import losses
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component, require, require_range
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Term
 from ppo_jax.types import Array, Metrics
@@ -27,16 +29,21 @@ class RobustKL(Term):
 
     coef: float = 0.1
     guides = False
+    compares = True
 
     def validate(self) -> None:
         """Raises a `ValueError` for a negative coefficient."""
         require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
 
+    def check(self, config: Any) -> None:
+        expected = "an adversary, because terms hold a RobustKL"
+        require(config.adversary is not None, "Config.adversary", None, expected)
+
     def __call__(
         self, out: Forward, batch: Batch, context: Context
     ) -> tuple[Array, Metrics]:
         attacked = out.attacked
-        assert attacked is not None  # `Config` sees to it.
+        assert attacked is not None  # `check` sees to it.
         kl = losses.policy_smoothness_loss(attacked.clean, attacked.perturbed)
         kl = attacked.alone(kl, batch.weight)
         penalty = self.coef * kl

@@ -98,6 +98,14 @@ class Term:
     """Rows of its own metrics: one of `LARGEST` is that of examples and steps too; of
     all others an update says the mean, and a row what becomes of it over a phase."""
 
+    compares: ClassVar[bool] = False
+    """Whether it compares what is attacked with what is not."""
+
+    @property
+    def clips(self) -> bool:
+        """Whether it needs predictions that are clipped."""
+        return False
+
     def check(self, config: Any) -> None:
         """Checks that it fits an experiment; called when one is constructed.
 

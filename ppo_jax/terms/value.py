@@ -1,6 +1,6 @@
 """The term that critics learn from."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -55,6 +55,15 @@ class Value(Term):
             self.gate is None or self.clip_eps is not None,
             *("Value.gate", self.gate, "None without a clip_eps"),
         )
+
+    @property
+    def clips(self) -> bool:
+        return self.clip_eps is not None
+
+    def check(self, config: Any) -> None:
+        expected = "a way of clipping, because a Value term has a clip_eps"
+        possible = config.critic.clip is not None or not self.clips
+        require(possible, "Config.critic.clip", None, expected)
 
     def init(self) -> _Memory:
         return _Memory(jnp.zeros((), jnp.int32), Known.init())
