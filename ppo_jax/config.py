@@ -9,13 +9,7 @@ import jax.numpy as jnp
 from ppo_jax import networks
 from ppo_jax.attacks.adversaries import Adversary
 from ppo_jax.attacks.opponents import Opponent
-from ppo_jax.component import (
-    component,
-    converted,
-    host,
-    require,
-    require_range,
-)
+from ppo_jax.component import component, converted, host, require, require_range
 from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.env import Env

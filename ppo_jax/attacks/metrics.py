@@ -2,11 +2,7 @@
 
 import functools
 
-from ppo_jax.metrics.reductions import (
-    PRODUCT,
-    STEPS_WITH,
-    Metric,
-)
+from ppo_jax.metrics.reductions import PRODUCT, STEPS_WITH, Metric
 from ppo_jax.metrics.rows import stepped
 
 ATTACKED, SMOOTHED = "`adversary`", "`RobustKL`"

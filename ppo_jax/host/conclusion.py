@@ -43,6 +43,8 @@ def summary(ending: str, rows: Sequence[Row], run_dir: Path) -> str:
         rows: What it logged.
         run_dir: Its directory.
     """
+    if not rows:
+        return f"{ending}, without a row of metrics in {run_dir}"
     last = rows[-1]
     compiling = sum(row.get("time/compiling", 0.0) for row in rows)
     lines = [
@@ -66,8 +68,9 @@ def _evaluation(rows: Sequence[Row]) -> str:
     last = rated[-1]
     text = f"evaluation {figure(last[SCORE])}"
     if BEST in last:
-        best = figure(last[f"best/{SCORE}"])
-        return f"{text}, the median member; the fittest, {last[BEST]:.0f}: {best}"
+        best = last[f"best/{SCORE}"]
+        said = "not finite" if best is None else figure(best)
+        return f"{text}, the median member; the fittest, {last[BEST]:.0f}: {said}"
     best = max(rated, key=lambda row: row[SCORE])
     if best[SCORE] > last[SCORE]:
         text += f"; best {figure(best[SCORE])} after {best['step']:,} steps"

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ppo_jax import component
-from ppo_jax.component import former
+from ppo_jax.component import former, numbers
 from ppo_jax.config import Config
 from ppo_jax.host import distributed, lineage, streams
 from ppo_jax.host.alarms import Alarms
@@ -50,10 +49,8 @@ def start(config: Config) -> Population:
     keys = streams.members(config.seed, config.num_members)
     if config.pbt is not None:
         space = config.pbt.space
-        numbers = jax.vmap(space.sample)(
-            streams.generation(config.seed, 0, config.num_members)
-        )
-        config = space.write(config, numbers)
+        first = streams.generation(config.seed, 0, config.num_members)
+        config = space.write(config, jax.vmap(space.sample)(first))
     return populations.init(config, keys)
 
 
@@ -148,8 +145,8 @@ def _beginning(config: Config, layout: Layout, population: Population) -> StartS
     """Before the first update; a population has the first line of its lineage."""
     if config.pbt is None:
         return StartState(population, 0, [], {}, {})
-    numbers = layout.fetch(config.pbt.space.read(population.runs.learner.config))
-    first = lineage.beginning(config.pbt.size, numbers)
+    searched = layout.fetch(config.pbt.space.read(population.runs.learner.config))
+    first = lineage.beginning(config.pbt.size, searched)
     return StartState(population, 0, [first], {}, {})
 
 
@@ -175,7 +172,7 @@ def _resume(
         console.note(f"resuming after update {done} of {config.num_updates}")
     else:
         console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
-    given = component.numbers(config)
+    given = numbers(config)
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
     generations = former.translated(meta["lineage"], names)

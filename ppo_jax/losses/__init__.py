@@ -16,11 +16,7 @@ from ppo_jax.losses.policy import (
     approx_kl_k1,
     clipped_surrogate_loss,
 )
-from ppo_jax.losses.quantile import (
-    clip_each,
-    quantile_huber_loss,
-    quantile_midpoints,
-)
+from ppo_jax.losses.quantile import clip_each, quantile_huber_loss, quantile_midpoints
 from ppo_jax.losses.risk import (
     MIN_TAIL,
     EmpiricalTail,

@@ -2,10 +2,7 @@
 
 import functools
 
-from ppo_jax.metrics.reductions import (
-    HOST,
-    Metric,
-)
+from ppo_jax.metrics.reductions import HOST, Metric
 
 NO_STEP = "no optimiser step was taken"
 NO_WEIGHT = "no step of the rollout has weight"

@@ -2,10 +2,7 @@
 
 import functools
 
-from ppo_jax.metrics.reductions import (
-    LARGEST,
-    Metric,
-)
+from ppo_jax.metrics.reductions import LARGEST, Metric
 
 scaled = functools.partial(Metric, needs="`vgs`")
 gated = functools.partial(Metric, needs="an optimiser with utilities")

@@ -2,12 +2,7 @@
 
 import functools
 
-from ppo_jax.metrics.reductions import (
-    LARGEST,
-    SHORTFALL,
-    SUM,
-    Metric,
-)
+from ppo_jax.metrics.reductions import LARGEST, SHORTFALL, SUM, Metric
 from ppo_jax.metrics.rows import NO_STEP, stepped, weighed
 
 TAIL = "`CVaR` or `CVaRConstraint`"

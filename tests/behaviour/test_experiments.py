@@ -13,14 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import (
-    adversaries,
-    controllers,
-    critics,
-    networks,
-    optimizers,
-    terms,
-)
+from ppo_jax import adversaries, controllers, critics, networks, optimizers, terms
 from ppo_jax.component import is_component
 from ppo_jax.host import experiment, files, training
 from ppo_jax.ppo import episodes, population

@@ -11,15 +11,7 @@ import sys
 import jax
 import numpy as np
 
-from ppo_jax import (
-    PBT,
-    Config,
-    LogUniform,
-    NearOne,
-    controllers,
-    networks,
-    terms,
-)
+from ppo_jax import PBT, Config, LogUniform, NearOne, controllers, networks, terms
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host import mesh, streams, training
 from ppo_jax.ppo import population

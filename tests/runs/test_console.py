@@ -7,11 +7,13 @@ import pty
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows, saved
 
 from ppo_jax.host import console
+from ppo_jax.host.conclusion import summary
 from ppo_jax.host.console import QUIET, VERBOSE, Console
 
 BROKEN = """
@@ -211,6 +213,23 @@ def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
     counted = sum(row["error/quarantined_steps"] for row in rows(run_dir))
     assert counted == 4
     assert "  quarantined: 0.52% of the steps were not finite\n" in done.stdout
+
+
+def test_an_end_without_its_log_is_an_end(path, tmp_path):
+    run_dir = tmp_path / "run"
+    assert command("train", path, "--run-dir", run_dir).returncode == 0
+    (run_dir / "metrics.jsonl").unlink()
+    done = command("train", path, "--run-dir", run_dir, "--resume")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.endswith(f"finished, without a row of metrics in {run_dir}\n")
+
+
+def test_the_fittest_may_have_no_finite_return():
+    """Fitness can be another number than the mean return."""
+    row = {"step": 8, "time/time_elapsed": 1.0, "error/quarantined_steps": 0.0}
+    row |= {"eval/mean_reward": 2.0, "best/eval/mean_reward": None, "pbt/fittest": 1.0}
+    text = summary("finished", [row], Path("run"))
+    assert "evaluation 2, the median member; the fittest, 1: not finite\n" in text
 
 
 def test_an_alert_has_a_page():

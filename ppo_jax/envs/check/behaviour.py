@@ -9,14 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.component import as_arrays
-from ppo_jax.envs.env import (
-    ActionSpace,
-    Box,
-    Discrete,
-    Env,
-    Timestep,
-    strong,
-)
+from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, Timestep, strong
 from ppo_jax.types import Array, Key, PyTree
 
 NUM_RESETS = 1024

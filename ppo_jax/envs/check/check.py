@@ -22,13 +22,7 @@ from ppo_jax.envs.check.traces import (
     trace_methods,
     weak_types,
 )
-from ppo_jax.envs.env import (
-    ActionSpace,
-    Box,
-    Discrete,
-    Env,
-    MultiDiscrete,
-)
+from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, MultiDiscrete
 from ppo_jax.envs.gymnax import make
 from ppo_jax.errors import Misfit, brief, own_lines
 

@@ -9,13 +9,7 @@ import jax.numpy as jnp
 from jax.interpreters import partial_eval
 
 from ppo_jax.component import as_arrays
-from ppo_jax.envs.env import (
-    Box,
-    Discrete,
-    Env,
-    MultiDiscrete,
-    Timestep,
-)
+from ppo_jax.envs.env import Box, Discrete, Env, MultiDiscrete, Timestep
 from ppo_jax.errors import UserError, brief, is_of_jax, kind, own_lines
 from ppo_jax.types import Array, PyTree
 

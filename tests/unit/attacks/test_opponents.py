@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import networks, optimizers
-from ppo_jax.attacks.opponents import (
-    Opponent,
-    divergence,
-    low_value,
-    misled,
-    nothing,
-)
+from ppo_jax.attacks.opponents import Opponent, divergence, low_value, misled, nothing
 from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config

@@ -12,14 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import (
-    PBT,
-    Config,
-    LogUniform,
-    Uniform,
-    envs,
-    networks,
-)
+from ppo_jax import PBT, Config, LogUniform, Uniform, envs, networks
 from ppo_jax.component import numbers, replace_at
 from ppo_jax.host import experiment
 from ppo_jax.ppo import population

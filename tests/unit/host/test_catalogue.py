@@ -15,22 +15,10 @@ import numpy as np
 import pytest
 from runs import rows as logged
 
-from ppo_jax import (
-    adversaries,
-    networks,
-    optimizers,
-    terms,
-    tree,
-)
+from ppo_jax import adversaries, networks, optimizers, terms, tree
 from ppo_jax.component import component, program, replace_at
 from ppo_jax.config import Config
-from ppo_jax.controllers import (
-    ClipGate,
-    ClosedForm,
-    EntropySchedule,
-    KlStop,
-    Plateau,
-)
+from ppo_jax.controllers import ClipGate, ClosedForm, EntropySchedule, KlStop, Plateau
 from ppo_jax.critics import Categorical, PerQuantile, Quantile
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import Costs, IdenticalRewards, Target
@@ -38,13 +26,7 @@ from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.host import alerts, catalogue, training
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.alerts import ALERTS
-from ppo_jax.host.catalogue import (
-    METRICS,
-    Metric,
-    match,
-    row_of,
-    summarize,
-)
+from ppo_jax.host.catalogue import METRICS, Metric, match, row_of, summarize
 from ppo_jax.metrics.explained import Appraisal
 from ppo_jax.metrics.rows import NO_STEP, NO_WEIGHT
 from ppo_jax.normalization.advantages import OverAll

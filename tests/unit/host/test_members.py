@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from ppo_jax.host.members import (
-    fittest,
-    generation_metrics,
-    over_members,
-)
+from ppo_jax.host.members import fittest, generation_metrics, over_members
 from ppo_jax.pbt import Maximize, Minimize
 from ppo_jax.ppo.population import Generation
 

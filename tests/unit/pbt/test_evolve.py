@@ -11,26 +11,13 @@ import numpy as np
 import pytest
 from tabular import changed, lived
 
-from ppo_jax import (
-    controllers,
-    networks,
-    optimizers,
-    terms,
-    tree,
-)
+from ppo_jax import controllers, networks, optimizers, terms, tree
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.normalization.return_scale import ReturnNormalization
-from ppo_jax.pbt import (
-    PBT,
-    Copy,
-    Everyone,
-    Readiness,
-    Reinitialize,
-    Truncation,
-)
+from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, Truncation
 from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform

@@ -8,13 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.pbt.explore import (
-    Explorer,
-    Perturb,
-    PerturbOrResample,
-    Resample,
-    explore,
-)
+from ppo_jax.pbt.explore import Explorer, Perturb, PerturbOrResample, Resample, explore
 from ppo_jax.pbt.ranges import Choice, LogUniform, Range, Uniform
 from ppo_jax.pbt.space import Space
 

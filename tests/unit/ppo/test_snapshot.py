@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from tabular import changed
 
-from ppo_jax import (
-    controllers,
-    networks,
-    optimizers,
-    snapshot,
-    terms,
-)
+from ppo_jax import controllers, networks, optimizers, snapshot, terms
 from ppo_jax.component import program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
