@@ -28,7 +28,6 @@ def main(argv: list[str] | None = None) -> int:
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
     command.require(known, "--seed", options.seed, "0 to 2³² − 1")
-
     if options.json:
         files.require_writable(options.json)
     figures = _evaluate(options)

@@ -118,7 +118,7 @@ def attacked(
     learner: Any, eps: Sequence[float], num_episodes: int, deterministic: bool = True
 ) -> Figures:
     """Statistics of returns by opponent and radius; the starts are always the same."""
-    figures, key = {}, jax.random.key(0)
+    found, key = {}, jax.random.key(0)
     for name, opponent in OPPONENTS.items():
 
         @jax.jit
@@ -129,11 +129,11 @@ def attacked(
             )
 
         returns, ended = play(jnp.asarray(eps, jnp.float32))
-        figures[name] = [
+        found[name] = [
             episodes.summarize(total) | {"unfinished": int(np.sum(~over))}
             for total, over in zip(np.asarray(returns), np.asarray(ended), strict=True)
         ]
-    return figures
+    return found
 
 
 def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
