@@ -27,6 +27,7 @@ from ppo_jax.errors import UserError
 from ppo_jax.host import command
 from ppo_jax.host.experiment import load
 from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo.batch import chunks
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
 from ppo_jax.state import Run
@@ -193,7 +194,7 @@ def _live_and_replay(run: Run) -> Any:
     _, steps, carries = rollout.unroll(run.learner, actor, key_second)
     config = run.learner.config
     nothing = jnp.zeros_like(steps.reward)
-    cut = learner.chunks(config, steps, nothing, nothing, carries)
+    cut = chunks(config, steps, nothing, nothing, carries)
     batch = gather(cut, jnp.arange(cut.weight.shape[0]))
     out = forward(config.build(), run.learner.params, batch)
     log_ratio = jnp.where(batch.weight > 0, out.log_ratio, 0.0)

@@ -12,7 +12,7 @@ from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
-class Transition(NamedTuple):
+class Trajectory(NamedTuple):
     """A rollout; every leaf `[T, B, ...]`."""
 
     obs: PyTree

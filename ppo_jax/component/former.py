@@ -1,19 +1,24 @@
-"""Paths as versions before this one wrote them: items of tuples by index.
+"""Names as versions before this one wrote them.
 
-What was `terms.2.coef` is `terms.entropy.coef`. Whoever still writes the former is told
-the latter; what is kept of a run is translated.
+Items of tuples had an index: what was `terms.2.coef` is `terms.entropy.coef`. Other
+names are in `RENAMED`. Whoever still writes the former is told the latter; what is kept
+of a run is translated.
 """
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any
 
 from ppo_jax.component.names import children, kinds
 
 Names = Mapping[str, str]
 """How items of tuples were called, and how they are."""
+RENAMED = {"Rollout": "RolloutTargets"}
+"""What modules called otherwise."""
 _UNDERSTOOD = ContextVar("understood", default=False)
 
 
@@ -31,9 +36,9 @@ def names_in(tree: Any, before: str = "", now: str = "") -> dict[str, str]:
 def names_by(classes: Mapping[str, str]) -> dict[str, str]:
     """The same of a component that is known by the classes of its parts, by path.
 
-    >>> names_by({"terms.0": "Value", "terms.1": "CVaR", "terms.1.parts.0": "Kl"})
-    {'terms.0': 'terms.value', 'terms.1': 'terms.cvar', 'terms.1.parts.0': \
-'terms.cvar.parts.kl'}
+    >>> classes = {"terms.0": "Value", "terms.1": "CVaR", "terms.1.parts.0": "Kl"}
+    >>> [*names_by(classes).values()]
+    ['terms.value', 'terms.cvar', 'terms.cvar.parts.kl']
     """
     found = {}
     for owner, items in orders(classes).items():
@@ -100,9 +105,25 @@ def moved(path: str, now: str) -> str:
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Former paths are understood meanwhile: the file of a run may have them."""
+    """Former names are understood meanwhile: the file of a run may have them."""
     token = _UNDERSTOOD.set(True)
     try:
-        yield
+        with contextlib.ExitStack() as stack:
+            for module, former, now in _renamed():
+                vars(module)[former] = now
+                stack.callback(vars(module).pop, former)
+            yield
     finally:
         _UNDERSTOOD.reset(token)
+
+
+def _renamed() -> list[tuple[ModuleType, str, Any]]:
+    """What modules of this package called otherwise, and what it is."""
+    package = __name__.partition(".")[0]
+    return [
+        (module, former, vars(module)[now])
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == package
+        for former, now in RENAMED.items()
+        if now in vars(module) and former not in vars(module)
+    ]

@@ -11,7 +11,7 @@ from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
-from ppo_jax.state import Transition
+from ppo_jax.state import Trajectory
 from ppo_jax.types import Array, Carry, Metrics, PyTree
 
 PEAKS = frozenset({"train/log_ratio_max_abs"})
@@ -69,7 +69,7 @@ def _is_each_critic_s_own(path: tuple) -> bool:
     return {"critic", "heads"} <= {key.key for key in path}
 
 
-def rollout_metrics(steps: Transition) -> Metrics:
+def rollout_metrics(steps: Trajectory) -> Metrics:
     """Sums over episodes that ended, and over costs, for means on the host."""
     ended = steps.last & jnp.isfinite(steps.episode_return)
     total = jnp.where(ended, steps.episode_return, 0.0)

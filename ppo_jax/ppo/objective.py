@@ -16,10 +16,10 @@ from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward, Term
-from ppo_jax.terms.term import said_by
+from ppo_jax.terms.term import evaluated
 from ppo_jax.types import Array, Metrics, Params, PyTree
 
-Look = Callable[[Replay], Forward]
+AdversarialForward = Callable[[Replay], Forward]
 """How a minibatch is looked at, given what says what of rows."""
 
 
@@ -37,7 +37,7 @@ def objective(
     terms: tuple[Term, ...],
     contexts: tuple[Context, ...],
     batch: Batch,
-    look: Look | None = None,
+    look: AdversarialForward | None = None,
 ) -> tuple[Array, Metrics]:
     """Sums of weighted losses and metrics over a minibatch.
 
@@ -57,21 +57,21 @@ def objective(
     out = replay(batch) if look is None else look(replay)
     active = batch.weight > 0
     total = jnp.zeros(())
-    said = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
+    metrics = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
     if out.attacked is not None:
-        said |= out.attacked.metrics
+        metrics |= out.attacked.metrics
     for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
         policy = functools.partial(_policy, network, params, context.observe)
         context = context._replace(prepared=prepared, policy=policy)
-        loss, metrics = said_by(term, out, batch, context)
+        loss, own = evaluated(term, out, batch, context)
         total += _weighted_sum(loss, batch.weight)
-        said |= metrics
-    largest = peaks(terms, said)
+        metrics |= own
+    largest = peaks(terms, metrics)
     sums = {
         name: (_largest if name in largest else _weighted_sum)(
             jax.lax.stop_gradient(metric), batch.weight
         )
-        for name, metric in said.items()
+        for name, metric in metrics.items()
     }
     sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
     sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
@@ -81,11 +81,11 @@ def objective(
     return total, sums
 
 
-def peaks(terms: tuple[Term, ...], said: Metrics) -> list[str]:
+def peaks(terms: tuple[Term, ...], metrics: Metrics) -> list[str]:
     """Of which metrics the largest of examples and optimiser steps counts."""
     rows = (row for term in terms for row in term.says)
     own = {row.name for row in rows if row.reduction is LARGEST}
-    return [name for name in said if name in diagnostics.PEAKS | own]
+    return [name for name in metrics if name in diagnostics.PEAKS | own]
 
 
 def _policy(

@@ -15,14 +15,14 @@ from ppo_jax.networks import Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import counting
-from ppo_jax.state import Actor, Learner, Transition
+from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 
 ATTACK = 1
 """Sets the keys of attacks apart from those of actions."""
 
 
-class Slots(NamedTuple):
+class BootstrapSlots(NamedTuple):
     """Where truncated episodes leave off, `[S, B, ...]`: their value is still owed.
 
     S is the most truncations that an environment can have in one rollout, so one
@@ -35,7 +35,7 @@ class Slots(NamedTuple):
     """Slots in use, `[B]`."""
 
 
-def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition, Carry]:
+def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory, Carry]:
     """Acts for `num_steps`; steps that are not finite are quarantined.
 
     Returns:
@@ -62,7 +62,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Transition,
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
     steps = _bootstrap(learner, network, actor, slots, steps, slot, key)
-    return _heal(config.env, actor, key_reset), steps, carries
+    return _reset_broken(config.env, actor, key_reset), steps, carries
 
 
 def observe(learner: Learner, obs: PyTree) -> PyTree:
@@ -92,8 +92,8 @@ def action_masks(env: Env, actor: Actor) -> Array | None:
 
 
 def _step(
-    learner: Learner, network: Network, actor: Actor, slots: Slots, keys: Key
-) -> tuple[tuple[Actor, Slots], tuple[Transition, Array]]:
+    learner: Learner, network: Network, actor: Actor, slots: BootstrapSlots, keys: Key
+) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
     """One step of all environments, and the slot that each of them wrote to.
 
     Takes a key for the actions and one per environment, `[1 + B]`.
@@ -118,10 +118,10 @@ def _step(
     _require_one_each(timestep, actor.reset)
     outcome = (timestep.reward, timestep.final_obs, log_prob, value, carry)
     valid = obs_ok & _finite(outcome, obs_ok) & ~_has_nan(env_state, obs_ok)
-    slots, slot = _owe(slots, timestep, carry, valid)
+    slots, slot = _record_truncation(slots, timestep, carry, valid)
     valid &= slot < _size(slots)
     last = timestep.terminated | timestep.truncated
-    step = Transition(
+    step = Trajectory(
         obs=_zero_unless(valid, obs),
         raw_obs=() if config.obs_clip is None else actor.obs,
         reset=actor.reset,
@@ -183,21 +183,21 @@ def _require_one_each(timestep: Timestep, reset: Array) -> None:
         require(ok, f"Timestep.{name}", f"{got.dtype}{list(got.shape)}", expected)
 
 
-def _no_slots(env: Env, actor: Actor, num_steps: int) -> Slots:
+def _no_slots(env: Env, actor: Actor, num_steps: int) -> BootstrapSlots:
     size = 1 + (num_steps - 1) // env.min_steps_to_truncation
     empty = jax.tree.map(
         lambda x: jnp.zeros((size, *x.shape), x.dtype), (actor.obs, actor.carry)
     )
-    return Slots(*empty, used=jnp.zeros_like(actor.episode_length))
+    return BootstrapSlots(*empty, used=jnp.zeros_like(actor.episode_length))
 
 
-def _size(slots: Slots) -> int:
+def _size(slots: BootstrapSlots) -> int:
     return jax.tree.leaves(slots.final_obs)[0].shape[0]
 
 
-def _owe(
-    slots: Slots, timestep: Timestep, carry: Carry, valid: Array
-) -> tuple[Slots, Array]:
+def _record_truncation(
+    slots: BootstrapSlots, timestep: Timestep, carry: Carry, valid: Array
+) -> tuple[BootstrapSlots, Array]:
     """Notes the final observations of truncated episodes, and the carry after them.
 
     Returns:
@@ -209,18 +209,18 @@ def _owe(
     now = jax.tree.map(lambda x: x[None], (timestep.final_obs, carry))
     final_obs, carry = tree.where(write, now, (slots.final_obs, slots.carry))
     used = slots.used + owed
-    return Slots(final_obs, carry, used), jnp.where(owed, slots.used, 0)
+    return BootstrapSlots(final_obs, carry, used), jnp.where(owed, slots.used, 0)
 
 
 def _bootstrap(
     learner: Learner,
     network: Network,
     actor: Actor,
-    slots: Slots,
-    steps: Transition,
+    slots: BootstrapSlots,
+    steps: Trajectory,
     slot: Array,
     key: Key,
-) -> Transition:
+) -> Trajectory:
     """Fills in `next_value`: the next step's, or a slot's where truncated."""
     num_envs = actor.reset.shape[0]
     size = _size(slots)
@@ -241,7 +241,7 @@ def _bootstrap(
     return steps._replace(next_value=jnp.where(truncated, owed, following))
 
 
-def _heal(env: Env, actor: Actor, key: Key) -> Actor:
+def _reset_broken(env: Env, actor: Actor, key: Key) -> Actor:
     """Starts environments anew that are not finite by themselves any more."""
     ok = _finite(actor.obs, actor.reset) & ~_has_nan(actor.env_state, actor.reset)
     obs, env_state = jax.vmap(env.reset)(jax.random.split(key, ok.shape[0]))

@@ -12,7 +12,7 @@ from ppo_jax import tree
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import diagnostics, rollout, sharding
-from ppo_jax.ppo.objective import Look, forward, objective, peaks
+from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context, Term
@@ -22,7 +22,7 @@ ATTACK = 2**32 - 1
 """Sets the keys of attacks apart from those of the optimiser's noise."""
 
 
-class Outcome(NamedTuple):
+class UpdateResult(NamedTuple):
     """What became of an update."""
 
     metrics: Metrics
@@ -44,7 +44,7 @@ class _Trainee(NamedTuple):
 
 def update(
     learner: Learner, batch: Batch, key: Key, progress: Progress
-) -> tuple[Learner, Outcome]:
+) -> tuple[Learner, UpdateResult]:
     """Epochs of minibatch steps over chunks `[K, L, ...]`."""
     config = learner.config
     num_chunks = batch.weight.shape[0]
@@ -71,13 +71,14 @@ def update(
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
-    outcome = _outcome(config.terms, batch, flags, metrics)
-    said = config.early_stop.metrics(learner.stop_memory, trainee.stop, outcome.metrics)
-    outcome.metrics.update(said)
+    result = _result(config.terms, batch, flags, metrics)
+    result.metrics.update(
+        config.early_stop.metrics(learner.stop_memory, trainee.stop, result.metrics)
+    )
     learner = dataclasses.replace(
         learner, params=trainee.params, opt_state=trainee.opt_state
     )
-    return learner, outcome
+    return learner, result
 
 
 def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
@@ -153,7 +154,7 @@ def _gradients(
 
     def part(order):
         rows = gather(batch, order)
-        look = _look(learner, network, params, rows, order, key, progress)
+        look = _shown(learner, network, params, rows, order, key, progress)
         (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
             params, network, config.terms, contexts(learner, progress), rows, look
         )
@@ -176,7 +177,7 @@ def _gradients(
     return grads, loss, means, weight
 
 
-def _look(
+def _shown(
     learner: Learner,
     network: Network,
     params: PyTree,
@@ -184,7 +185,7 @@ def _look(
     order: Array,
     key: Key,
     progress: Progress,
-) -> Look | None:
+) -> AdversarialForward | None:
     """How the adversary shows a minibatch, attacked before it is learned from."""
     adversary = learner.config.adversary
     if adversary is None:
@@ -196,9 +197,9 @@ def _look(
     return lambda replay: adversary.forward(replay, rows, perturbed)
 
 
-def _outcome(
+def _result(
     terms: tuple[Term, ...], batch: Batch, flags: Metrics, metrics: Metrics
-) -> Outcome:
+) -> UpdateResult:
     """Sums of flags and means of metrics `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(jnp.sum, flags)
@@ -215,4 +216,4 @@ def _outcome(
         "train/n_epochs_completed": taken.any(axis=1).sum(),
         "warn/empty_epoch": (~(batch.weight > 0).any()).astype(jnp.float32),
     }
-    return Outcome(means | errors | counts, sums["taken"], sums["failed"])
+    return UpdateResult(means | errors | counts, sums["taken"], sums["failed"])

@@ -12,7 +12,7 @@ from ppo_jax.terms.policy import (
 )
 from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rewards
 from ppo_jax.terms.robust import RobustKL
-from ppo_jax.terms.term import Attacked, Context, Forward, Rollout, Term
+from ppo_jax.terms.term import Attacked, Context, Forward, RolloutTargets, Term
 from ppo_jax.terms.value import Value
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "Returns",
     "Rewards",
     "RobustKL",
-    "Rollout",
+    "RolloutTargets",
     "Sequences",
     "Surrogate",
     "Term",

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from ppo_jax.component import component, require_range
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
-from ppo_jax.terms.term import Context, Forward, Rollout
+from ppo_jax.terms.term import Context, Forward, RolloutTargets
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -20,7 +20,7 @@ class Estimate:
     """Whether it is what critics predict."""
 
     def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+        self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> tuple[PyTree, Metrics]:
         """What it says of a whole rollout, and what its examples need, `[T, B]`.
 
@@ -47,7 +47,7 @@ class Empirical(Estimate):
     """The mean of the worst outcomes of the rollout."""
 
     def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+        self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> tuple[PyTree, Metrics]:
         cvar, some = tail["train/cvar_empirical"], tail["train/cvar_tail_size"] > 0
         gap = jnp.where(some, (limit - cvar) / rollout.unit, 0.0)
@@ -85,7 +85,7 @@ class Predicted(Estimate):
         require_range(self, "through", "a number ≥ 0", lambda x: x >= 0)
 
     def prepare(
-        self, tail: Metrics, limit: ArrayLike, rollout: Rollout
+        self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> tuple[PyTree, Metrics]:
         return jnp.broadcast_to(rollout.unit, rollout.weight.shape), {}
 

@@ -12,7 +12,7 @@ from ppo_jax.component import component, require, require_range
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -162,7 +162,7 @@ class Imitation(Term):
         """Updates so far, by which draws differ: not a count, it may wrap."""
         return jnp.zeros((), jnp.int32)
 
-    def prepare(self, memory: Array, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: Array, rollout: RolloutTargets) -> tuple[PyTree, Metrics]:
         key = jax.random.fold_in(jax.random.key(0), memory)
         count = self.demonstrations.shape[-1]
         return jax.random.randint(key, rollout.weight.shape, 0, count), {}

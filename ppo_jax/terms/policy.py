@@ -16,7 +16,7 @@ from ppo_jax.controllers import (
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -87,7 +87,9 @@ class AdaptiveEntropy(Term):
     def init(self) -> EntropyState:
         return self.schedule.init()
 
-    def prepare(self, memory: EntropyState, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(
+        self, memory: EntropyState, rollout: RolloutTargets
+    ) -> tuple[PyTree, Metrics]:
         return (), self.schedule.metrics(memory)
 
     def __call__(
@@ -154,7 +156,9 @@ class KlPenalty(Term):
     def init(self) -> KlPidState:
         return self.controller.init()
 
-    def prepare(self, memory: KlPidState, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(
+        self, memory: KlPidState, rollout: RolloutTargets
+    ) -> tuple[PyTree, Metrics]:
         return (), self.controller.metrics(memory)
 
     def __call__(

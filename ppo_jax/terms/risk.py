@@ -10,7 +10,7 @@ from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
 from ppo_jax.terms.estimates import Empirical, Estimate
-from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -21,7 +21,7 @@ class Quantity:
     predicted: ClassVar[bool] = False
     """Whether it is what critics predict."""
 
-    def __call__(self, rollout: Rollout) -> Array:
+    def __call__(self, rollout: RolloutTargets) -> Array:
         """Samples `[T, B]`, in units of rewards."""
         raise missing(self, "__call__")
 
@@ -32,7 +32,7 @@ class Returns(Quantity):
 
     predicted = True
 
-    def __call__(self, rollout: Rollout) -> Array:
+    def __call__(self, rollout: RolloutTargets) -> Array:
         return rollout.target
 
 
@@ -40,7 +40,7 @@ class Returns(Quantity):
 class Rewards(Quantity):
     """The reward of each step."""
 
-    def __call__(self, rollout: Rollout) -> Array:
+    def __call__(self, rollout: RolloutTargets) -> Array:
         return rollout.reward
 
 
@@ -67,7 +67,9 @@ class _Tail(Term):
         """How much the tail weighs against the mean, `[]`."""
         raise missing(self, "coefficient")
 
-    def prepare(self, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(
+        self, memory: PyTree, rollout: RolloutTargets
+    ) -> tuple[PyTree, Metrics]:
         outcome = self.quantity(rollout)
         valid = rollout.weight > 0
         tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
@@ -180,7 +182,7 @@ class CVaRConstraint(_Tail):
     def coefficient(self, memory: Array) -> Array:
         return memory
 
-    def prepare(self, memory: Array, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: Array, rollout: RolloutTargets) -> tuple[PyTree, Metrics]:
         beyond, tail = super().prepare(memory, rollout)
         examples, said = self.estimate.prepare(tail, self.limit, rollout)
         limit = jnp.asarray(self.limit, jnp.float32)

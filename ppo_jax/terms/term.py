@@ -53,7 +53,7 @@ class Forward(NamedTuple):
     """What an adversary did; None without one."""
 
 
-class Rollout(NamedTuple):
+class RolloutTargets(NamedTuple):
     """What a term may prepare examples from, `[T, B]`, in units of rewards."""
 
     reward: Array
@@ -123,7 +123,9 @@ class Term:
         """What it remembers before the first update."""
         return ()
 
-    def prepare(self, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(
+        self, memory: PyTree, rollout: RolloutTargets
+    ) -> tuple[PyTree, Metrics]:
         """What examples need of the whole rollout, leaves `[T, B]`; metrics `[]`."""
         del memory, rollout
         return (), {}
@@ -143,7 +145,7 @@ class Term:
         return memory
 
 
-def said_by(
+def evaluated(
     term: Term, out: Forward, batch: Batch, context: Context
 ) -> tuple[Array, Metrics]:
     """What a term says of a minibatch.
@@ -159,7 +161,9 @@ def said_by(
     return loss, metrics
 
 
-def prepared_by(term: Term, memory: PyTree, rollout: Rollout) -> tuple[PyTree, Metrics]:
+def prepared_by(
+    term: Term, memory: PyTree, rollout: RolloutTargets
+) -> tuple[PyTree, Metrics]:
     """What a term prepares of a rollout.
 
     Raises:

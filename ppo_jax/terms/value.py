@@ -9,7 +9,7 @@ from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, Rollout, Term
+from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 ROUNDING = 1e-5
@@ -68,7 +68,9 @@ class Value(Term):
     def init(self) -> _Memory:
         return _Memory(jnp.zeros((), jnp.int32), Known.init())
 
-    def prepare(self, memory: _Memory, rollout: Rollout) -> tuple[PyTree, Metrics]:
+    def prepare(
+        self, memory: _Memory, rollout: RolloutTargets
+    ) -> tuple[PyTree, Metrics]:
         return (), {} if self.gate is None else self.gate.metrics(*memory)
 
     def __call__(

@@ -174,6 +174,29 @@ def test_a_former_run_goes_on_with_the_names_of_now(resumed):
     assert held.tolist() == generations[-1]["numbers"]["terms.entropy.coef"]
 
 
+def test_a_class_that_was_called_otherwise_is_found(tmp_path):
+    """By what is kept of a run; whoever writes it anew is told what there is."""
+    bonus = """
+@component
+class Bonus(terms.Entropy):
+    def prepare(self, memory, rollout: terms.Rollout):
+        return (), {}
+"""
+    former = OWN.replace("\nobjective", f"{bonus}\nobjective")
+    now = former.replace("terms.Rollout", "terms.RolloutTargets")
+    (tmp_path / "former.py").write_text(former)
+    (tmp_path / "now.py").write_text(now)
+    train = ["train", "now.py", "--run-dir", "run"]
+    kept = tmp_path / "run" / "experiment.py"
+    [(status, text)] = session([train], tmp_path)
+    assert status == 0, text
+    kept.write_text(former)
+    goes_on = ["train", kept, "--run-dir", "run", "--resume"]
+    resumed, refused = session([goes_on, ["train", "former.py"]], tmp_path)
+    assert resumed[0] == 0, resumed[1]
+    assert refused[0] == 2 and "RolloutTargets" in refused[1]
+
+
 def test_once_more_by_either_file(resumed, tmp_path):
     """A run that has gone on is the author's to go on with, in the same words."""
     again = shutil.copytree(resumed[0], tmp_path / "run")

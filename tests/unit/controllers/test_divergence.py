@@ -15,6 +15,7 @@ from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import MaskedBandit, RecallCue, Target, TwoDigits
 from ppo_jax.networks.distributions import Categorical, MultiCategorical
 from ppo_jax.ppo import learner
+from ppo_jax.ppo.batch import chunks
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.rollout import unroll
 from ppo_jax.schedules import Progress
@@ -53,7 +54,7 @@ def policies(run, params):
     _, key, _ = jax.random.split(run.key, 3)
     _, steps, carries = unroll(run.learner, run.actor, key)
     nothing = jnp.zeros_like(steps.reward)
-    batch = learner.chunks(run.learner.config, steps, nothing, nothing, carries)
+    batch = chunks(run.learner.config, steps, nothing, nothing, carries)
     swap = jax.tree.map(lambda x: x.swapaxes(0, 1), batch._replace(carry=()))
     rows = swap._replace(carry=batch.carry)
     return rows.old_policy, forward(run.learner.config.build(), params, rows).policy

@@ -13,6 +13,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.optimizers import VGS, AdaptiveUPGD
 from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo.batch import chunks
 from ppo_jax.ppo.objective import forward
 from ppo_jax.schedules import Progress
 
@@ -57,7 +58,7 @@ def replayed(config, updates=0):
             actor, steps, carries = rollout.unroll(run.learner, run.actor, run.key)
             run = run.replace(actor=actor)
         zeros = jnp.zeros_like(steps.reward)
-        batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+        batch = chunks(run.learner.config, steps, zeros, zeros, carries)
         batch = batch._replace(carry=())
         batch = jax.tree.map(lambda x: x.swapaxes(0, 1), batch)
         batch = batch._replace(

@@ -23,7 +23,8 @@ from ppo_jax.envs.probes import (
 )
 from ppo_jax.envs.wrappers import TimeLimit, Wrapper
 from ppo_jax.networks.distributions import Categorical
-from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo import rollout
+from ppo_jax.ppo.batch import advantages, chunks
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
 
@@ -83,7 +84,7 @@ def test_observations_are_consumed_once():
     assert steps.value[:, 1].tolist() == [1, 3, 6, 1, 3, 6]
     assert steps.next_value[:, 1].tolist() == [3, 6, 10, 3, 6, 10]
     zeros = jnp.zeros_like(steps.reward)
-    batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+    batch = chunks(run.learner.config, steps, zeros, zeros, carries)
     late = gather(batch, jnp.array([2, 3]))  # Both environments at t = 1.
     late = late._replace(obs=steps.obs[1:3], reset=steps.reset[1:3])
     late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
@@ -105,7 +106,7 @@ def test_an_end_at_the_time_limit_is_not_bootstrapped():
     run = first(Config(**settings(env, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.terminated.all() and steps.last.all()
-    advantage, _ = learner.advantages(run.learner.config, steps)
+    advantage, _ = advantages(run.learner.config, steps)
     chex.assert_trees_all_close(advantage, 3 - steps.value, rtol=0, atol=1e-6)
 
 
@@ -175,7 +176,7 @@ def test_values_are_the_lesser_of_two_critics():
     q, q_final = values(steps.obs), values(jnp.array([[[5.0]]]))[0]
     assert (q[:, 0] < q[:, 1]).any() and (q[:, 0] > q[:, 1]).any()
 
-    def advantages(v, v_final):
+    def by_hand(v, v_final):
         """λ-returns of episodes of four steps that are cut off."""
         adv = np.zeros(8)
         for t in reversed(range(8)):
@@ -184,11 +185,11 @@ def test_values_are_the_lesser_of_two_critics():
             adv[t] += 0 if t % 4 == 3 else 0.9 * 0.95 * adv[t + 1]
         return adv
 
-    got = np.asarray(learner.advantages(run.learner.config, steps)[0][:, 0])
-    least = advantages(q.min(axis=1), q_final.min())
+    got = np.asarray(advantages(run.learner.config, steps)[0][:, 0])
+    least = by_hand(q.min(axis=1), q_final.min())
     chex.assert_trees_all_close(got, least, rtol=1e-5)
     for one in (0, 1):
-        assert np.abs(got - advantages(q[:, one], q_final[one])).max() > 1e-2
+        assert np.abs(got - by_hand(q[:, one], q_final[one])).max() > 1e-2
 
 
 def test_rewards_are_stored_as_paid():
@@ -220,7 +221,7 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     network = run.learner.config.build()
     obs, reset = jnp.array([[[2.0]], [[3.0]]]), jnp.zeros((2, 1), bool)
     v = network.apply(run.learner.params, (), obs, reset).value.mean()[:, 0, 0]
-    advantage, _ = learner.advantages(run.learner.config, steps)
+    advantage, _ = advantages(run.learner.config, steps)
     chex.assert_trees_all_close(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
 
@@ -245,7 +246,7 @@ def test_a_replay_knows_the_mask():
     run = first(Config(**settings(MaskedBandit(), num_envs=16)))
     _, steps, carries = live(run.learner, run.actor, run.key)
     zeros = jnp.zeros_like(steps.reward)
-    batch = learner.chunks(run.learner.config, steps, zeros, zeros, carries)
+    batch = chunks(run.learner.config, steps, zeros, zeros, carries)
     rows = gather(batch, jnp.arange(batch.weight.shape[0]))
     out = forward(run.learner.config.build(), run.learner.params, rows)
     assert not steps.action_mask.all()

@@ -17,6 +17,7 @@ from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.envs.probes import HiddenSteps, IdenticalRewards, TimeLimited
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import diagnostics, learner, rollout
+from ppo_jax.ppo.batch import advantages, chunks
 from ppo_jax.ppo.objective import objective
 from ppo_jax.ppo.update import contexts, gather
 from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
@@ -456,9 +457,9 @@ def test_microbatches_count_by_their_weight(seed):
 def rows_of(run):
     config = run.learner.config
     _, steps, carries = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
-    advantage, _ = learner.advantages(config, steps)
+    advantage, _ = advantages(config, steps)
     target = advantage + steps.value
-    return learner.chunks(config, steps, advantage, target, carries)
+    return chunks(config, steps, advantage, target, carries)
 
 
 def test_the_order_of_examples_does_not_matter():

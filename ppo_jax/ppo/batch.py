@@ -1,0 +1,107 @@
+"""What is learned from a rollout: targets, scaled advantages, chunks of steps."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import returns, tree
+from ppo_jax.normalization import return_scale
+from ppo_jax.normalization.return_scale import ReturnScale
+from ppo_jax.ppo import diagnostics
+from ppo_jax.state import Batch, Learner, Trajectory
+from ppo_jax.terms import RolloutTargets
+from ppo_jax.terms.term import prepared_by
+from ppo_jax.types import Array, Carry, Metrics, PyTree
+
+
+def assemble(
+    learner: Learner, steps: Trajectory, carries: Carry
+) -> tuple[Batch, RolloutTargets, Metrics, list[Metrics]]:
+    """What is learned from a rollout, all that needs the whole of it included.
+
+    Returns:
+        The batch, what terms may prepare from, all metrics, and those of each term.
+    """
+    config, scale = learner.config, learner.return_scale
+    learned = jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
+    weight = jnp.where(learned[None], steps.weight, 0.0)
+    advantage, clipped = advantages(config, steps, scale)
+    target = advantage + scale.decode(steps.value)
+    metrics = diagnostics.target_metrics(
+        steps.value, advantage, target, weight, held_out(config, steps, weight), scale
+    )
+    normalized, unit = advantage, jnp.ones(())
+    if config.standardization is not None:
+        normalized, flat = config.standardization(advantage, weight, steps.group)
+        metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
+        std = metrics["train/advantages_std_raw"]
+        unit = jnp.where((flat | (weight == 0)).all(), jnp.inf, std)
+    targets = RolloutTargets(steps.reward, target, weight, unit)
+    prepared, own_metrics = [], []
+    for term, memory in zip(config.terms, learner.memories, strict=True):
+        examples, own = prepared_by(term, memory, targets)
+        prepared.append(examples)
+        own_metrics.append(own)
+        metrics |= own
+    metrics["train/gae_clip_count"] = clipped.sum()
+    steps = steps._replace(weight=weight)
+    target = scale.encode(target)
+    metrics |= {
+        name: diagnostics.average(each, weight)
+        for name, each in config.critic.target_metrics(target).items()
+    }
+    batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
+    return batch, targets, metrics, own_metrics
+
+
+def advantages(
+    config: Any, steps: Trajectory, scale: ReturnScale | None = None
+) -> tuple[Array, Array]:
+    """Generalised advantages `[T, B]` in units of rewards, and where they were clipped.
+
+    A quarantined step has advantage 0 and stops the trace: the step before it is
+    valued by the critic alone.
+    """
+    scale = return_scale.identity() if scale is None else scale
+    value, next_value = scale.decode(steps.value), scale.decode(steps.next_value)
+    r_t = jnp.where(steps.valid, steps.reward, value)
+    discount = config.gamma * (steps.valid & ~steps.terminated)
+    trace = config.gamma * config.gae_lambda * (steps.valid & ~steps.last)
+    return returns.gae(r_t, discount, trace, value, next_value)
+
+
+def chunks(
+    config: Any,
+    steps: Trajectory,
+    advantage: Array,
+    target: Array,
+    carries: Carry,
+    prepared: tuple[PyTree, ...] | None = None,
+) -> Batch:
+    """The rollout as chunks of L steps, leaves `[K, L, ...]`, carries `[K, ...]`."""
+
+    def cut(x):
+        x = x.reshape(-1, config.chunk, *x.shape[1:])
+        return x.swapaxes(1, 2).reshape(-1, config.chunk, *x.shape[3:])
+
+    rows = Batch(
+        obs=steps.obs,
+        reset=steps.reset,
+        action=steps.action,
+        log_prob=steps.log_prob,
+        action_mask=steps.action_mask,
+        advantage=advantage,
+        target=target,
+        weight=steps.weight,
+        old_value=steps.old_value,
+        old_policy=steps.old_policy,
+        prepared=((),) * len(config.terms) if prepared is None else prepared,
+        carry=(),
+    )
+    return jax.tree.map(cut, rows)._replace(carry=tree.merge_leading(carries))
+
+
+def held_out(config: Any, steps: Trajectory, weight: Array) -> Array | None:
+    """Weights of what is held out `[T, B]`, if anything is."""
+    return steps.weight - weight if config.holdout_envs else None
