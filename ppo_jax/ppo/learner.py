@@ -99,7 +99,7 @@ def _explained(
     out = config.build().apply(learner.params, carry, steps.obs, steps.reset)
     before, after = (scale.decode(x) for x in (steps.value, pessimistic(out.value)))
     apart = held_out(config, steps, targets.weight)
-    return config.explained_variance(
+    return config.appraisal(
         targets.target, before, after, targets.weight, apart, steps.group
     )
 
