@@ -526,7 +526,7 @@ def test_critics_that_learned_nothing_say_the_same_again(chunk):
     run, step = first(config), jax.jit(learner.iteration)
     for _ in range(2):
         run, said = step(run, Progress.at(0.0))
-        for name in ("appraisal", "ev/mean_grouped_weighted"):
+        for name in ("explained_variance", "ev/mean_grouped_weighted"):
             after = said[f"train/{name}_after"]
             np.testing.assert_allclose(after, said[f"train/{name}"], rtol=1e-4)
             assert np.isfinite(after)
