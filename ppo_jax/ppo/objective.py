@@ -10,12 +10,15 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.attacks.adversaries import Replay
+from ppo_jax.config import Config
 from ppo_jax.metrics import LARGEST
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.metrics.rows import match
 from ppo_jax.networks import Network
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
 from ppo_jax.state import Batch
-from ppo_jax.terms import Context, Forward, Term
+from ppo_jax.terms import Context, Forward
 from ppo_jax.terms.term import evaluated
 from ppo_jax.types import Array, Metrics, Params, PyTree
 
@@ -34,7 +37,7 @@ def forward(network: Network, params: Params, batch: Batch) -> Forward:
 def objective(
     params: Params,
     network: Network,
-    terms: tuple[Term, ...],
+    config: Config,
     contexts: tuple[Context, ...],
     batch: Batch,
     look: AdversarialForward | None = None,
@@ -44,7 +47,7 @@ def objective(
     Args:
         params: What to differentiate by.
         network: The network.
-        terms: The summands.
+        config: The experiment, whose terms are the summands.
         contexts: What each of them knows; what it prepared is in the batch.
         batch: The minibatch, time-major.
         look: How an adversary shows it; None: as it is.
@@ -60,13 +63,15 @@ def objective(
     metrics = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
     if out.attacked is not None:
         metrics |= out.attacked.metrics
-    for term, context, prepared in zip(terms, contexts, batch.prepared, strict=True):
+    for term, context, prepared in zip(
+        config.terms, contexts, batch.prepared, strict=True
+    ):
         policy = functools.partial(_policy, network, params, context.observe)
         context = context._replace(prepared=prepared, policy=policy)
         loss, own = evaluated(term, out, batch, context)
         total += _weighted_sum(loss, batch.weight)
         metrics |= own
-    largest = peaks(terms, metrics)
+    largest = peaks(config, metrics)
     sums = {
         name: (_largest if name in largest else _weighted_sum)(
             jax.lax.stop_gradient(metric), batch.weight
@@ -81,11 +86,15 @@ def objective(
     return total, sums
 
 
-def peaks(terms: tuple[Term, ...], metrics: Metrics) -> list[str]:
+def peaks(config: Config, metrics: Metrics) -> list[str]:
     """Of which metrics the largest of examples and optimiser steps counts."""
-    rows = (row for term in terms for row in term.says)
-    own = {row.name for row in rows if row.reduction is LARGEST}
-    return [name for name in metrics if name in diagnostics.PEAKS | own]
+    own = {row.name for row in rows_of(config) if row.reduction is LARGEST}
+    patterns = diagnostics.PEAKS | own
+    return [
+        name
+        for name in metrics
+        if any(match(pattern, name) is not None for pattern in patterns)
+    ]
 
 
 def _policy(

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import optax
 
 from ppo_jax import tree
+from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import diagnostics, rollout, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
-from ppo_jax.terms import Context, Term
+from ppo_jax.terms import Context
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 ATTACK = 2**32 - 1
@@ -71,7 +72,7 @@ def update(
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
-    result = _result(config.terms, batch, flags, metrics)
+    result = _result(config, batch, flags, metrics)
     result.metrics.update(
         config.early_stop.metrics(learner.stop_memory, trainee.stop, result.metrics)
     )
@@ -156,7 +157,7 @@ def _gradients(
         rows = gather(batch, order)
         look = _shown(learner, network, params, rows, order, key, progress)
         (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
-            params, network, config.terms, contexts(learner, progress), rows, look
+            params, network, config, contexts(learner, progress), rows, look
         )
         return grads, loss, sums, rows.weight.sum()
 
@@ -165,11 +166,11 @@ def _gradients(
     else:
         parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
         grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
-        largest = peaks(config.terms, sums)
+        largest = peaks(config, sums)
         sums |= {name: parts[2][name].max(axis=0) for name in largest}
     total = jnp.maximum(weight, observations.TINY)
     grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
-    apart = {*peaks(config.terms, sums), *diagnostics.COUNTS}
+    apart = {*peaks(config, sums), *diagnostics.COUNTS}
     means = {
         name: value if name in apart or name.startswith("error/") else value / total
         for name, value in sums.items()
@@ -198,7 +199,7 @@ def _shown(
 
 
 def _result(
-    terms: tuple[Term, ...], batch: Batch, flags: Metrics, metrics: Metrics
+    config: Config, batch: Batch, flags: Metrics, metrics: Metrics
 ) -> UpdateResult:
     """Sums of flags and means of metrics `[epochs, minibatches]`."""
     taken = flags["taken"]
@@ -207,7 +208,7 @@ def _result(
     means = {
         name: diagnostics.average(value, weight) for name, value in metrics.items()
     }
-    for name in peaks(terms, metrics):
+    for name in peaks(config, metrics):
         largest = jnp.max(metrics[name], initial=-jnp.inf, where=taken)
         means[name] = jnp.where(taken.any(), largest, jnp.nan)
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}

@@ -46,6 +46,7 @@ SINGLE = """
 config = Config(
     network=networks.ActorCritic(parts.Leaky(), parts.Trace(), parts.Doubtful()),
     optimizer=optimizers.Optax(make=functools.partial(optax.lion, b1=0.95)),
+    adversary=others.Watchful(others.Upwards()),
     **SIZES,
 )
 """
@@ -113,6 +114,14 @@ def test_a_metric_of_a_user_is_what_it_says(run_dir):
         assert "toys/reward_sum" not in row and "toys/reward_count" not in row
         done = row["step"] // STEPS
         assert row["toys/seen"] == (done - 1 + done - 2) / 2
+
+
+@pytest.mark.parametrize("run_dir", ["single"], indirect=True)
+def test_a_metric_of_whoever_a_user_learns_against_is_the_largest_too(run_dir):
+    """Of all examples and steps, as a term's: what says it does not matter."""
+    for row in rows(run_dir):
+        assert 0 < row["sa_ppo/adversarial_ratio"] < 1
+        assert row["toys/led_astray"] == row["train/log_ratio_max_abs"]
 
 
 @pytest.mark.parametrize("run_dir", ["population"], indirect=True)

@@ -472,7 +472,7 @@ def test_the_order_of_examples_does_not_matter():
         rows = gather(batch, order)
         known = contexts(run.learner, Progress.at(0.0))
         return jax.grad(objective, has_aux=True)(
-            run.learner.params, network, run.learner.config.terms, known, rows
+            run.learner.params, network, run.learner.config, known, rows
         )
 
     num_chunks = batch.weight.shape[0]
@@ -497,7 +497,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
         return objective(
             params,
             network,
-            cut.learner.config.terms,
+            cut.learner.config,
             contexts(cut.learner, Progress.at(0.0)),
             rows,
         )[0]
@@ -527,7 +527,7 @@ def test_the_length_of_chunks_only_truncates_gradients():
             objective(
                 params,
                 network,
-                cut.learner.config.terms,
+                cut.learner.config,
                 contexts(cut.learner, Progress.at(0.0)),
                 rows,
             )[0]

@@ -2,8 +2,9 @@
 
 import jax.numpy as jnp
 
-from ppo_jax import attacks, pbt
+from ppo_jax import adversaries, attacks, pbt
 from ppo_jax.component import component
+from ppo_jax.metrics import LARGEST, Metric
 
 
 @component
@@ -15,6 +16,18 @@ class Upwards(attacks.Attack):
         shown = problem.objective(problem.observe(up))
         harms = shown > problem.objective(problem.observe(problem.zero()))
         return self.bounded([jnp.where(harms[..., None], x, 0.0) for x in up], problem)
+
+
+@component
+class Watchful(adversaries.Mixed):
+    """Says how far what it shows leads the policy from the one that acted."""
+
+    says = (Metric("toys/led_*", "nats", "|ln ratio|.", LARGEST),)
+
+    def forward(self, replay, batch, perturbed):
+        out = super().forward(replay, batch, perturbed)
+        metrics = out.attacked.metrics | {"toys/led_astray": jnp.abs(out.log_ratio)}
+        return out._replace(attacked=out.attacked._replace(metrics=metrics))
 
 
 def far_away(seen, honest):
