@@ -15,7 +15,7 @@ from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.env import Env
 from ppo_jax.envs.gymnax import make
 from ppo_jax.metrics.explained import Appraisal
-from ppo_jax.networks import ActorCritic, Cnn, Network
+from ppo_jax.networks import ActorCritic, Network
 from ppo_jax.normalization.advantages import OverAll, Standardization
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.optimizers import Adam, Optimizer
@@ -134,8 +134,7 @@ class Config:
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
         require(bool(self.terms), "Config.terms", self.terms, "a term to learn from")
         self._validate_shapes()
-        if isinstance(self.network.torso, Cnn):
-            self.network.torso.require_fit(self.obs_spec())
+        self.network.torso.check(self)
         self._validate_critic()
         for term in self.terms:
             term.check(self)

@@ -53,11 +53,7 @@ def build(
         obs_spec: Shapes of one observation.
         critic: The kind of critic.
         num_critics: C, how many of them.
-
-    Raises:
-        ValueError: For observations of which the torso would see nothing.
     """
-    architecture.torso.require_fit(obs_spec)
     actor = modules.Actor(architecture, action_space)
     critics = modules.Critics(architecture, critic.num_outputs, num_critics)
 

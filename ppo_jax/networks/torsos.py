@@ -1,6 +1,7 @@
 """Torsos: from observations to features."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +32,13 @@ class Torso:
 
     activation: Activation = dataclasses.field(default="tanh", kw_only=True)
 
-    def require_fit(self, obs_spec: PyTree) -> None:
-        """Raises a `ValueError` for observations of which nothing would be seen."""
+    def check(self, config: Any) -> None:
+        """Checks that it fits an experiment; called when one is constructed.
+
+        Raises:
+            ValueError: If it does not, such as for the shapes of `config.obs_spec()`.
+        """
+        del config
 
     def __call__(self, obs: PyTree) -> Array:
         """Features `[T, B, n]` of observations `[T, B, ...]`."""
@@ -69,8 +75,8 @@ class Cnn(Mlp):
         super().validate()
         require_sizes("Cnn.channels", self.channels)
 
-    def require_fit(self, obs_spec: PyTree) -> None:
-        shapes = [x.shape for x in jax.tree.leaves(obs_spec)]
+    def check(self, config: Any) -> None:
+        shapes = [x.shape for x in jax.tree.leaves(config.obs_spec())]
         grids = [shape for shape in shapes if len(shape) == 3]
         expected = "observations with grids [H, W, features]"
         require(bool(grids), "Cnn", shapes, expected)

@@ -159,6 +159,24 @@ def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
     assert json.loads(path.read_text())["mean"] == pytest.approx(expected, rel=1e-6)
 
 
+MISFITS = {
+    'env="Breakout-MinAtar"': "Leaky: expected observations [n], got (10, 10, 4)",
+}
+
+
+@pytest.mark.parametrize("change", MISFITS)
+def test_a_user_s_part_refuses_what_it_does_not_fit(change, tmp_path):
+    """At once, in its own words, and nothing is made."""
+    path = written(tmp_path, "single")
+    changed = f"\nconfig = dataclasses.replace(config, {change})\n"
+    path.write_text(f"import dataclasses\n{path.read_text()}{changed}")
+    done = command("train", path, "--run-dir", tmp_path / "run", cwd="/")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f"error: {path}: ValueError: {MISFITS[change]}")
+    assert "Traceback" not in done.stderr and "site-packages" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 FORGETS = "jnp.where(reset[:, None], 0.0, trace)"
 
 

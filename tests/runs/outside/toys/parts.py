@@ -5,13 +5,17 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import networks
-from ppo_jax.component import component
+from ppo_jax.component import component, require
 from ppo_jax.networks.distributions import TanhGaussian
 
 
 @component
 class Leaky(networks.Torso):
     slope: float = 0.1
+
+    def check(self, config):
+        shape = config.obs_spec().shape
+        require(len(shape) == 1, "Leaky", shape, "observations [n]")
 
     def __call__(self, obs):
         return nn.leaky_relu(nn.Dense(8)(obs), self.slope)
