@@ -134,7 +134,8 @@ class Config:
         require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
         require(bool(self.terms), "Config.terms", self.terms, "a term to learn from")
         self._validate_shapes()
-        self.network.torso.check(self)
+        for part in (self.network.torso, self.network.head):
+            part.check(self)
         self._validate_critic()
         for term in self.terms:
             term.check(self)

@@ -13,7 +13,7 @@ class ActorCritic:
     Attributes:
         torso: Features of the observation.
         memory: What comes after the torso and lasts for an episode; None: feed-forward.
-        head: Policy head for real actions; discrete ones are categorical.
+        head: Policy head: what actions are drawn from.
         critic_hidden: Dense layers of each critic after the memory.
         shared: Whether critics read the features of the actor's torso and memory, so
             that there is one of each; their loss moves them as well.

@@ -1,50 +1,100 @@
-"""Policy heads: from numbers to a distribution of real actions."""
+"""Policy heads: from numbers to a distribution of actions."""
+
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require_range
-from ppo_jax.envs.env import Box
+from ppo_jax.component import component, require, require_range
+from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.errors import missing
 from ppo_jax.networks import distributions
 from ppo_jax.networks.distributions import DiagGaussian, Distribution
-from ppo_jax.types import Array
+from ppo_jax.types import Array, Params
 
 
 @component
 class Head:
-    """Makes a policy of what the actor's last layer puts out, A numbers by default.
+    """Makes a policy of what the actor's last layer puts out.
 
     >>> @component
     ... class Sure(Head):
-    ...     def num_free(self, space):
-    ...         return 0
+    ...     spaces = (Box,)
     ...
-    ...     def policy(self, outputs, free, space):
+    ...     def policy(self, outputs, free, space, mask):
     ...         return DiagGaussian(outputs, jnp.full_like(outputs, 0.1))
     """
 
-    def num_outputs(self, space: Box) -> int:
-        """Numbers that the last layer puts out, given actions of A components."""
-        return len(space.low)
+    spaces: ClassVar[tuple[type[ActionSpace], ...] | None] = None
+    """Kinds of actions that it suits; None: all."""
 
-    def num_free(self, space: Box) -> int:
-        """Parameters beside them, 0 at first, that depend on no observation."""
-        return len(space.low)
+    def check(self, config: Any) -> None:
+        """Checks that it fits an experiment; called when one is constructed.
 
-    def policy(self, outputs: Array, free: Array, space: Box) -> Distribution:
+        Raises:
+            ValueError: If it does not suit the actions.
+        """
+        if self.spaces is not None:
+            space, name = config.env.action_space, "Config.network.head"
+            kinds = " or ".join(kind.__name__ for kind in self.spaces)
+            expected = f"a head for {space}, not for {kinds} alone"
+            require(isinstance(space, self.spaces), name, self, expected)
+
+    def num_outputs(self, space: ActionSpace) -> int:
+        """Numbers that the last layer puts out: one per choice or real component."""
+        if isinstance(space, Discrete):
+            return space.n
+        return len(space.low) if isinstance(space, Box) else sum(space.nvec)
+
+    def free(self, space: ActionSpace) -> dict[str, int]:
+        """Parameters beside them that depend on no observation: how many, by name.
+
+        They are 0 at first; a checkpoint knows them by these names.
+        """
+        del space
+        return {}
+
+    def policy(
+        self, outputs: Array, free: Params, space: ActionSpace, mask: Array | None
+    ) -> Distribution:
         """The policy.
 
         Args:
             outputs: What the last layer puts out, `[T, B, num_outputs]`.
-            free: What depends on no observation, `[num_free]`.
+            free: What depends on no observation, by name.
             space: The actions.
+            mask: Which choices are legal `[T, B, n]`; None: all.
         """
         raise missing(self, "policy")
 
 
 @component
-class GaussianHead(Head):
+class LocationHead(Head):
+    """Real actions around what the last layer puts out; discrete ones are categorical.
+
+    The deviation depends on no observation.
+    """
+
+    kind: ClassVar[type[DiagGaussian]] = DiagGaussian
+
+    def free(self, space: ActionSpace) -> dict[str, int]:
+        return {"log_std": len(space.low)} if isinstance(space, Box) else {}
+
+    def policy(
+        self, outputs: Array, free: Params, space: ActionSpace, mask: Array | None
+    ) -> Distribution:
+        if not isinstance(space, Box):
+            return distributions.categorical(outputs, space, mask)
+        scale = jnp.broadcast_to(self.deviation(free["log_std"]), outputs.shape)
+        return self.kind(outputs, scale, space.low, space.high)
+
+    def deviation(self, rho: Array) -> Array:
+        """σ of free parameters."""
+        raise missing(self, "deviation")
+
+
+@component
+class GaussianHead(LocationHead):
     """For real actions: a Gaussian with a state-independent deviation, then a clip.
 
     Attributes:
@@ -57,13 +107,12 @@ class GaussianHead(Head):
         """Raises a `ValueError` for a deviation out of range."""
         require_range(self, "init_std", "a number > 0", lambda std: std > 0)
 
-    def policy(self, outputs: Array, free: Array, space: Box) -> Distribution:
-        scale = self.init_std * jnp.exp(free)
-        return _around(distributions.DiagGaussian, outputs, scale, space)
+    def deviation(self, rho: Array) -> Array:
+        return self.init_std * jnp.exp(rho)
 
 
 @component
-class SquashedHead(Head):
+class SquashedHead(LocationHead):
     """For actions within bounds; σ = min_std + (max_std − min_std) · sigmoid(ρ).
 
     Attributes:
@@ -90,20 +139,11 @@ class SquashedHead(Head):
 class TanhHead(SquashedHead):
     """A Gaussian squashed by tanh into the bounds of the actions."""
 
-    def policy(self, outputs: Array, free: Array, space: Box) -> Distribution:
-        scale = self.deviation(free)
-        return _around(distributions.TanhGaussian, outputs, scale, space)
+    kind = distributions.TanhGaussian
 
 
 @component
 class SigmoidHead(SquashedHead):
     """A Gaussian squashed by a sigmoid into the bounds of the actions."""
 
-    def policy(self, outputs: Array, free: Array, space: Box) -> Distribution:
-        scale = self.deviation(free)
-        return _around(distributions.SigmoidGaussian, outputs, scale, space)
-
-
-def _around(kind: type[DiagGaussian], loc: Array, scale: Array, space: Box):
-    """A Gaussian of a kind with the same deviation everywhere."""
-    return kind(loc, jnp.broadcast_to(scale, loc.shape), space.low, space.high)
+    kind = distributions.SigmoidGaussian

@@ -5,11 +5,10 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.errors import NameInUseError
 
-from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.errors import Misfit, kind
 from ppo_jax.networks.architecture import ActorCritic
-from ppo_jax.networks.heads import Head
 from ppo_jax.networks.layers import Layers, dense, orthogonal
 from ppo_jax.networks.memories import Memory
 from ppo_jax.networks.torsos import Torso
@@ -72,7 +71,10 @@ class _Trunk(nn.Module):
 
 
 class Actor(nn.Module):
-    """The carry, the features and the numbers that a policy is made of."""
+    """The carry, the features and what a policy is made of.
+
+    That is what the last layer puts out, and by name what depends on no observation.
+    """
 
     architecture: ActorCritic
     action_space: Any
@@ -80,12 +82,19 @@ class Actor(nn.Module):
     @nn.compact
     def __call__(self, carry, obs, reset):
         carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
-        size, free = _policy_sizes(self.architecture.head, self.action_space)
-        init = orthogonal(0.01)
-        outputs = {"head": dense(size, kernel_init=init, name="head")(x)}
-        if free:
-            outputs["log_std"] = self.param("log_std", nn.initializers.zeros, (free,))
-        return carry, x, outputs
+        head, init = self.architecture.head, orthogonal(0.01)
+        size, sizes = head.num_outputs(self.action_space), head.free(self.action_space)
+        outputs = dense(size, kernel_init=init, name="head")(x)
+        free = {name: self._free(name, size) for name, size in sizes.items()}
+        return carry, x, (outputs, free)
+
+    def _free(self, name: str, size: int) -> Array:
+        try:
+            return self.param(name, nn.initializers.zeros, (size,))
+        except NameInUseError:
+            head = type(self.architecture.head).__name__
+            said = f"{head}.free: expected a name that nothing else has, got {name!r}"
+            raise Misfit(said) from None
 
 
 class Critics(nn.Module):
@@ -136,10 +145,3 @@ class _CriticHead(nn.Module):
         x = Layers(hidden, self.architecture.torso.activation, name="layers")(x)
         init = orthogonal(1.0)
         return dense(self.num_outputs, kernel_init=init, name="head")(x)
-
-
-def _policy_sizes(head: Head, space: ActionSpace) -> tuple[int, int]:
-    """How many numbers a policy is made of: of an observation, and of none."""
-    if isinstance(space, Box):
-        return head.num_outputs(space), head.num_free(space)
-    return (space.n if isinstance(space, Discrete) else sum(space.nvec)), 0

@@ -12,10 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.critics import Critic, ValueDist
-from ppo_jax.envs.env import ActionSpace, Box, Discrete
+from ppo_jax.envs.env import ActionSpace
 from ppo_jax.networks import distributions, modules
 from ppo_jax.networks.architecture import ActorCritic
-from ppo_jax.networks.heads import Head
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
@@ -78,14 +77,14 @@ def build(
 
     def apply(params, carry, obs, reset, action_mask=None) -> Output:
         carry = carry or _NO_CARRY
-        actor_carry, features, outputs = modules.apply(
+        actor_carry, features, (outputs, free) = modules.apply(
             actor, params["actor"], carry["actor"], obs, reset
         )
         seen = features if architecture.shared else obs
         critic_carry, values = modules.apply(
             critics, params["critic"], carry["critic"], seen, reset
         )
-        policy = _policy(architecture.head, action_space, outputs, action_mask)
+        policy = architecture.head.policy(outputs, free, action_space, action_mask)
         carry = {"actor": actor_carry, "critic": critic_carry} if actor_carry else ()
         return Output(policy, ValueDist(values, critic), carry)
 
@@ -108,21 +107,3 @@ def map_value_heads(
 
 
 _NO_CARRY: dict[str, Carry] = {"actor": (), "critic": ()}
-
-
-def _policy(
-    head: Head,
-    space: ActionSpace,
-    outputs: PyTree,
-    mask: Array | None,
-) -> distributions.Distribution:
-    """The distribution that an actor's outputs stand for."""
-    x = outputs["head"]
-    if isinstance(space, Box):
-        return head.policy(x, outputs.get("log_std", jnp.zeros(0)), space)
-    if mask is not None:
-        x = distributions.mask_logits(x, mask)
-    if isinstance(space, Discrete):
-        return distributions.Categorical(x)
-    ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
-    return distributions.MultiCategorical(tuple(jnp.split(x, ends, axis=-1)))

@@ -249,6 +249,9 @@ PARTS = {
     ("networks.Head", "width: int = 4"): [
         "Mine.policy: missing; every Head needs one of its own"
     ],
+    ("networks.Head", "def free(self, space): return {'head': 1}"): [
+        "Mine.free: expected a name that nothing else has, got 'head'"
+    ],
     ("networks.Memory", "width: int = 4"): [
         "Mine.initial_carry: missing; every Memory needs one of its own"
     ],

@@ -69,7 +69,13 @@ config = Config(
     **SIZES,
 )
 """
-TEXTS = {"single": SINGLE, "population": POPULATION}
+CHOICES = """
+config = Config(
+    network=networks.ActorCritic(parts.Leaky(), None, parts.Habit()),
+    **SIZES | dict(env=worlds.Levers()),
+)
+"""
+TEXTS = {"single": SINGLE, "population": POPULATION, "choices": CHOICES}
 
 
 def written(home, kind):
@@ -159,8 +165,24 @@ def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
     assert json.loads(path.read_text())["mean"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("run_dir", ["choices"], indirect=True)
+def test_a_user_s_head_is_for_discrete_actions_too(run_dir):
+    """It learns parameters of a name of its own, and knows which choices are legal."""
+    tree = run_dir / "checkpoints" / str(saved(run_dir)[-1]) / "population"
+    names = (tree / "_METADATA").read_text()
+    assert "'actor', 'habit'" in names and "log_std" not in names
+    for row in rows(run_dir):
+        assert row["train/grad_norm/other"] > 0
+        assert row["error/quarantined_steps"] == 0
+
+
 MISFITS = {
     'env="Breakout-MinAtar"': "Leaky: expected observations [n], got (10, 10, 4)",
+    "env=worlds.Levers()": "Config.network.head: expected a head for "
+    "MultiDiscrete(nvec=(2, 3)), not for Box alone, got Doubtful(least=0.1)",
+    "network=networks.ActorCritic(head=parts.Habit())": "Config.network.head: expected "
+    "a head for Box(low=(-1.0, -1.0), high=(1.0, 1.0)), not for Discrete or "
+    "MultiDiscrete alone, got Habit(temperature=2.0)",
 }
 
 

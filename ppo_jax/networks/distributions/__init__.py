@@ -8,6 +8,7 @@ therefore never need an inverse. All maths is float32, whatever a network comput
 from ppo_jax.networks.distributions.discrete import (
     Categorical,
     MultiCategorical,
+    categorical,
     mask_logits,
 )
 from ppo_jax.networks.distributions.distribution import Distribution
@@ -24,5 +25,6 @@ __all__ = [
     "MultiCategorical",
     "SigmoidGaussian",
     "TanhGaussian",
+    "categorical",
     "mask_logits",
 ]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from ppo_jax.envs.env import Discrete, MultiDiscrete
 from ppo_jax.networks.distributions.distribution import float32
 from ppo_jax.types import Array, Key
 
@@ -39,6 +40,28 @@ def mask_logits(logits: Array, mask: Array) -> Array:
     chex.assert_equal_shape([logits, mask])
     chex.assert_type(mask, bool)
     return jnp.where(mask, float32(logits), _MASKED_LOGIT)
+
+
+def categorical(
+    logits: Array, space: Discrete | MultiDiscrete, mask: Array | None = None
+) -> "Categorical | MultiCategorical":
+    """Choices from a discrete space, independent of each other if it has several.
+
+    Args:
+        logits: Those of all components, one after the other, `[..., n]`.
+        space: What is chosen from.
+        mask: Which choices are legal `[..., n]`; None: all.
+
+    >>> policy = categorical(jnp.zeros(5), MultiDiscrete((2, 3)))
+    >>> [logits.size for logits in policy.logits]
+    [2, 3]
+    """
+    if mask is not None:
+        logits = mask_logits(logits, mask)
+    if isinstance(space, Discrete):
+        return Categorical(logits)
+    ends = [sum(space.nvec[: i + 1]) for i in range(len(space.nvec) - 1)]
+    return MultiCategorical(tuple(jnp.split(logits, ends, axis=-1)))
 
 
 @struct.dataclass

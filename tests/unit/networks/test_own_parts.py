@@ -5,11 +5,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ppo_jax import critics, networks
 from ppo_jax.component import as_arrays, component
-from ppo_jax.envs.env import Box
-from ppo_jax.networks.distributions import DiagGaussian
+from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
+from ppo_jax.networks.distributions import DiagGaussian, categorical
 
 SPACE = Box((-1.0, -1.0), (1.0, 1.0))
 OBS = {"seen": jax.ShapeDtypeStruct((3,), jnp.float32)}
@@ -46,12 +47,21 @@ class Doubtful(networks.Head):
     def num_outputs(self, space):
         return 2 * len(space.low)
 
-    def num_free(self, space):
-        return 0
-
-    def policy(self, outputs, free, space):
+    def policy(self, outputs, free, space, mask):
         loc, rho = jnp.split(outputs, 2, axis=-1)
         return DiagGaussian(loc, self.least + nn.softplus(rho), space.low, space.high)
+
+
+@component
+class Habit(networks.Head):
+    temperature: float = 2.0
+
+    def free(self, space):
+        return {"habit": self.num_outputs(space)}
+
+    def policy(self, outputs, free, space, mask):
+        logits = outputs / self.temperature + free["habit"][None, None]
+        return categorical(logits, space, mask)
 
 
 def summed(x, reset, before):
@@ -107,6 +117,36 @@ def test_parts_of_one_s_own_have_the_parameters_that_they_make():
     }
     params, *_ = played(networks.ActorCritic(Scaled(), head=networks.TanhHead()))
     assert sorted(params["actor"]) == ["head", "log_std"]
+
+
+@pytest.mark.parametrize(
+    ("space", "action", "among"),
+    [
+        (Discrete(5), jnp.array(3), {3: [0, 1, 3, 4]}),
+        (MultiDiscrete((2, 3)), jnp.array([1, 1]), {1: [0, 1], 3: [3, 4]}),
+    ],
+)
+def test_a_head_of_one_s_own_chooses_from_what_is_legal(space, action, among):
+    """What is chosen, among which logits: its log-probability by hand in float64."""
+    own = networks.ActorCritic(Scaled(), head=Habit())
+    network = networks.build(own, space, OBS, critics.Scalar(), 1)
+    params = network.init(jax.random.key(0))
+    actor = params["actor"]
+    assert sorted(actor) == ["habit", "head"] and not actor["habit"].any()
+    actor["habit"] = jnp.arange(5.0)
+    seen = jax.random.normal(jax.random.key(1), (T, B, 3))
+    legal = jnp.zeros((T, B, 5), bool).at[..., jnp.array([0, 1, 3, 4])].set(True)
+    reset = jnp.zeros((T, B), bool)
+    policy = network.apply(params, (), {"seen": seen}, reset, legal).policy
+    head = jax.tree.map(np.float64, actor["head"])
+    logits = 2.0 * np.float64(seen) @ head["kernel"] + head["bias"]
+    logits = logits / 2.0 + np.arange(5.0)
+    expected = sum(
+        logits[..., chosen] - np.log(np.exp(logits[..., others]).sum(axis=-1))
+        for chosen, others in among.items()
+    )
+    log_prob = policy.log_prob(jnp.broadcast_to(action, (T, B, *action.shape)))
+    chex.assert_trees_all_close(log_prob, expected, rtol=1e-5)
 
 
 def test_members_have_a_torso_s_number_each():

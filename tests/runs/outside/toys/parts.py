@@ -4,9 +4,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import networks
+from ppo_jax import envs, networks
 from ppo_jax.component import component, require
-from ppo_jax.networks.distributions import TanhGaussian
+from ppo_jax.networks.distributions import TanhGaussian, categorical
 
 
 @component
@@ -53,14 +53,27 @@ class Doubtful(networks.Head):
     """Its deviation depends on the observation."""
 
     least: float = 0.1
+    spaces = (envs.Box,)
 
     def num_outputs(self, space):
         return 2 * len(space.low)
 
-    def num_free(self, space):
-        return 0
-
-    def policy(self, outputs, free, space):
+    def policy(self, outputs, free, space, mask):
         loc, rho = jnp.split(outputs, 2, axis=-1)
         scale = self.least + nn.softplus(rho)
         return TanhGaussian(loc, scale, space.low, space.high)
+
+
+@component
+class Habit(networks.Head):
+    """Prefers some choices to others whatever it sees."""
+
+    temperature: float = 2.0
+    spaces = (envs.Discrete, envs.MultiDiscrete)
+
+    def free(self, space):
+        return {"habit": self.num_outputs(space)}
+
+    def policy(self, outputs, free, space, mask):
+        logits = outputs / self.temperature + free["habit"]
+        return categorical(logits, space, mask)

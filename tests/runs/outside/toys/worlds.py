@@ -30,3 +30,19 @@ class Aim(envs.Env):
         reward = -jnp.sum((action - state[0]) ** 2)
         over = time + 1 >= self.length
         return envs.outcome(place, reward, terminated=over), (place, time + 1)
+
+
+@component
+class Levers(Aim):
+    """The same with two levers, one of which must not be pulled to its end."""
+
+    @property
+    def action_space(self):
+        return envs.MultiDiscrete((2, 3))
+
+    def action_mask(self, state):
+        return jnp.array([True, True, True, True, False])
+
+    def transition(self, key, state, action):
+        pulled = jnp.where(action[1] == 2, jnp.nan, action - 0.5)
+        return super().transition(key, state, pulled)
