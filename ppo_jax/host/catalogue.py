@@ -3,6 +3,8 @@
 `python -m ppo_jax.host.catalogue` prints the table as `docs/metrics.md`.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ppo_jax.attacks.metrics import ADVERSARY
@@ -76,21 +78,44 @@ An update averages over its optimiser steps, and these over examples by their we
 count, and if it is so in all of them, it is null in `metrics.jsonl` and missing in
 tensorboard. A part of your own says in `says` what its metrics are, in rows such as
 these ([`Metric`](../ppo_jax/metrics/reductions.py)); what is in no row is averaged.
+What a run has, yours included, is told in a table beside its `metrics.jsonl`.
 What the alerts `warn/*` mean is told in [`monitoring.md`](monitoring.md).
 """
 HEADER = ("metric", "unit", "meaning", "phase", "only with", "unavailable when")
+OF_A_RUN = """\
+# Metrics of this run
+
+What is in `metrics.jsonl` and tensorboard, a row per phase of updates. *Phase* says
+what becomes of its updates. What has neither unit nor meaning is in the `says` of no
+part of the experiment.
+
+"""
 
 
 def document() -> str:
     """The table as Markdown."""
-    parts = [INTRODUCTION]
-    for title, rows in SECTIONS.items():
-        cells = [
-            (f"`{name}`", unit, meaning, reduction.text, needs, null)
-            for name, unit, meaning, reduction, _, needs, null in rows
-        ]
-        parts.append(f"\n## {title}\n\n{tables.markdown(HEADER, cells)}")
-    return "".join(parts)
+    parts = [f"\n## {title}\n\n{_table(rows)}" for title, rows in SECTIONS.items()]
+    return "".join([INTRODUCTION, *parts])
+
+
+def of_a_run(names: Iterable[str], own: Iterable[Metric]) -> str:
+    """What metrics of these names are, given the rows that an experiment adds.
+
+    >>> own = (Metric("mine/speed", "m/s", "Of the car."),)
+    >>> of_a_run(["mine/speed"], own).splitlines()[-1]
+    '| `mine/speed` | m/s | Of the car. | mean |  |  |'
+    """
+    known = (*METRICS, *own)
+    rows = [row_of(name, known) or Metric(name, "", "") for name in names]
+    return OF_A_RUN + _table(dict.fromkeys(rows))
+
+
+def _table(rows: Iterable[Metric]) -> str:
+    cells = [
+        (f"`{name}`", unit, meaning, reduction.text, needs, null)
+        for name, unit, meaning, reduction, _, needs, null in rows
+    ]
+    return tables.markdown(HEADER, cells)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""Metrics on the host: `metrics.jsonl` and tensorboard events, by environment step."""
+"""Metrics on the host: `metrics.jsonl` and tensorboard events, by environment step.
+
+What each of them is goes into `metrics.md`, beside them.
+"""
 
 import json
 import math
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
@@ -11,6 +15,8 @@ from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore
 
 from ppo_jax.component import former
 from ppo_jax.host import files
+from ppo_jax.host.catalogue import of_a_run
+from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
 
@@ -26,12 +32,16 @@ class Logger:
         run_dir: The run's directory.
         first_step: Environment steps done when the run starts or resumes.
         names: How its rows call items of tuples, if a version before wrote them.
+        own: What the experiment's own metrics are.
 
     Raises:
         OSError: Here and in every method, if the disk does not take it.
     """
 
-    def __init__(self, run_dir: Path, first_step: int, names: former.Names):
+    def __init__(
+        self, run_dir: Path, first_step: int, names: former.Names, own: Iterable[Metric]
+    ):
+        self._own, self._told = own, {"step"}
         self._path = run_dir / "metrics.jsonl"
         rows = former.translated(files.rows(self._path), names)
         rows = [row for row in rows if row["step"] <= first_step]
@@ -43,6 +53,7 @@ class Logger:
         self._events = EventsWriter(str(run_dir / "events"))
         for row in rows:
             self._write_event(row)
+            self._describe(row)
         self._flushed = 0.0
 
     def write(self, step: int, metrics: dict[str, float]) -> None:
@@ -54,6 +65,7 @@ class Logger:
         with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         self._write_event(row)
+        self._describe(row)
         if time.time() > self._flushed + FLUSH_SECONDS:
             self._events.flush()
             self._flushed = time.time()
@@ -61,6 +73,13 @@ class Logger:
     def close(self) -> None:
         """Flushes the events."""
         self._events.close()
+
+    def _describe(self, row: dict) -> None:
+        """Says what metrics are as soon as they are there."""
+        if not row.keys() <= self._told:
+            self._told |= row.keys()
+            text = of_a_run(sorted(self._told - {"step"}), self._own)
+            files.write(self._path.with_suffix(".md"), text)
 
     def _write_event(self, row: dict) -> None:
         summary = Summary(

@@ -111,7 +111,8 @@ def train(
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
-        with closing(Logger(folder, done * steps, begun.names)) as logger:
+        logger = Logger(folder, done * steps, begun.names, rows_of(config))
+        with closing(logger):
             while not ending:
                 watchdog.heard()
                 population = layout.place(steer(population, done))

@@ -4,7 +4,9 @@
 evaluated by the commands as if it were of this one.
 """
 
+import fnmatch
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -122,6 +124,25 @@ def test_a_metric_of_a_user_is_what_it_says(run_dir):
         assert row["toys/seen"] == (done - 1 + done - 2) / 2
 
 
+def test_a_run_tells_what_a_user_s_metrics_are(run_dir):
+    """With all others that it has; of what no part says, there is the name."""
+    text = (run_dir / "metrics.md").read_text()
+    for line in (
+        "| `toys/extent` | nats | \\|ln ratio\\|. | largest |  |  |",
+        "| `toys/steps` | steps | Learned from. | sum |  |  |",
+        "| `toys/reward_mean` | reward | Mean of all steps. | sum / number |  |  |",
+        "| `toys/seen` |  |  | mean |  |  |",
+    ):
+        assert f"{line}\n" in text
+    told = re.findall(r"^\| `(.*?)` \|", text, re.MULTILINE)
+    said = {name for row in rows(run_dir) for name in row} - {"step"}
+    for name in said:
+        assert any(fnmatch.fnmatchcase(name, pattern) for pattern in told), name
+    for pattern in told:
+        clock = pattern.startswith("time/")
+        assert clock or fnmatch.filter(said, pattern), pattern
+
+
 @pytest.mark.parametrize("run_dir", ["single"], indirect=True)
 def test_a_metric_of_whoever_a_user_learns_against_is_the_largest_too(run_dir):
     """Of all examples and steps, as a term's: what says it does not matter."""
@@ -148,11 +169,13 @@ def test_a_run_of_a_user_s_parts_goes_on_bit_by_bit(run_dir, tmp_path):
     """From an earlier checkpoint, without what it was made from."""
     cut = shutil.copytree(run_dir, tmp_path / "cut")
     shutil.rmtree(cut / "checkpoints" / str(saved(cut)[-1]))
+    (cut / "metrics.md").unlink()
     options = ("--run-dir", cut, "--resume")
     done = command("train", cut / "experiment.py", *options, cwd="/")
     assert done.returncode == 0, done.stderr
     assert "resuming after update 10 of 12" in done.stdout
     assert_same(run_dir, cut)
+    assert (cut / "metrics.md").read_text() == (run_dir / "metrics.md").read_text()
 
 
 def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
