@@ -11,8 +11,14 @@ from ppo_jax.errors import UserError
 from ppo_jax.host import command
 
 COMMANDS = (
-    *("train", "evaluate", "report", "robustness"),
-    *("sweep", "replay", "selfcheck", "alerts"),
+    "train",
+    "evaluate",
+    "report",
+    "robustness",
+    "sweep",
+    "replay",
+    "selfcheck",
+    "alerts",
 )
 """In the order in which one comes to need them."""
 

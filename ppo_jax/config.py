@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from ppo_jax import networks
 from ppo_jax.attacks.adversaries import Adversary
 from ppo_jax.attacks.opponents import Opponent
-from ppo_jax.component import component, converted, host, require, require_range
+from ppo_jax.component import component, converted, host, require_field
+from ppo_jax.component.bounds import Count, Natural, Positive, PositiveShare, Share
 from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.env import Env
@@ -82,20 +83,20 @@ class Config:
     """
 
     env: Env = converted(make)
-    num_envs: int = 4
-    num_steps: int = 128
-    num_epochs: int = 4
-    num_minibatches: int = 4
-    num_microbatches: int = 1
+    num_envs: Count = 4
+    num_steps: Count = 128
+    num_epochs: Count = 4
+    num_minibatches: Count = 4
+    num_microbatches: Count = 1
     chunk_length: int | None = None
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
+    gamma: PositiveShare[float] = 0.99
+    gae_lambda: Share[float] = 0.95
     standardization: Standardization | None = OverAll()
-    obs_clip: float | None = None
+    obs_clip: Positive[float | None] = None
     return_scale: ReturnNormalization | None = None
     network: ActorCritic = ActorCritic()
     critic: Critic = Scalar()
-    num_critics: int = 1
+    num_critics: Count = 1
     terms: tuple[Term, ...] = (Surrogate(), Value(), Entropy())
     opponent: Opponent | None = None
     adversary: Adversary | None = None
@@ -106,33 +107,19 @@ class Config:
     pbt: PBT | None = host(default=None)
     total_timesteps: int = host(default=500_000)
     seed: int = host(default=0)
-    phase_updates: int = host(default=0)
-    eval_phases: int = host(default=10)
-    eval_episodes: int = host(default=128)
-    max_failures: int = host(default=10)
-    devices_per_member: int = host(default=1)
-    stall_seconds: int = host(default=1800)
+    phase_updates: Natural = host(default=0)
+    eval_phases: Count = host(default=10)
+    eval_episodes: Count = host(default=128)
+    max_failures: Count = host(default=10)
+    devices_per_member: Count = host(default=1)
+    stall_seconds: Count = host(default=1800)
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""
         if self.pbt is not None:
             self.pbt.require_names(self)
-        for name in (
-            *("num_envs", "num_steps", "num_epochs", "num_minibatches"),
-            *("num_microbatches", "num_critics", "eval_phases", "eval_episodes"),
-            *("max_failures", "devices_per_member", "stall_seconds"),
-        ):
-            value = getattr(self, name)
-            require(value >= 1, f"Config.{name}", value, "at least 1")
-        require(
-            self.phase_updates >= 0,
-            *("Config.phase_updates", self.phase_updates, "at least 0"),
-        )
-        require(0 <= self.seed < 2**32, "Config.seed", self.seed, "0 to 2³² − 1")
-        require_range(self, "gamma", "a number in (0, 1]", lambda x: 0 < x <= 1)
-        require_range(self, "gae_lambda", "a number in [0, 1]", lambda x: 0 <= x <= 1)
-        require_range(self, "obs_clip", "a number > 0, or None", lambda x: x > 0)
-        require(bool(self.terms), "Config.terms", self.terms, "a term to learn from")
+        require_field(self, "seed", 0 <= self.seed < 2**32, "0 to 2³² − 1")
+        require_field(self, "terms", bool(self.terms), "a term to learn from")
         self._validate_shapes()
         for part in (self.network.torso, self.network.head):
             part.check(self)
@@ -142,11 +129,9 @@ class Config:
         if self.adversary is not None:
             self.adversary.check(self)
         self._validate_perturbed()
-        require(
-            0 <= self.holdout_envs < self.num_envs,
-            *("Config.holdout_envs", self.holdout_envs),
-            f"at least 0 and less than num_envs = {self.num_envs}",
-        )
+        expected = f"at least 0 and less than num_envs = {self.num_envs}"
+        learns = 0 <= self.holdout_envs < self.num_envs
+        require_field(self, "holdout_envs", learns, expected)
         if self.pbt is not None:
             self.pbt.require_ends(self)
 
@@ -170,42 +155,34 @@ class Config:
             yield f"Config.pbt.space: {said}, {self.optimizer.learning_rate}"
 
     def _validate_shapes(self) -> None:
-        chunk = self.chunk
-        require(
-            self.num_envs % self.devices_per_member == 0,
-            *("Config.devices_per_member", self.devices_per_member),
-            f"a divisor of num_envs = {self.num_envs}",
-        )
-        require(
-            chunk >= 1 and self.num_steps % chunk == 0,
-            *("Config.chunk_length", chunk),
-            f"a divisor of num_steps = {self.num_steps}",
-        )
-        chunks = self.num_envs * self.num_steps // chunk
+        envs, steps, chunk = self.num_envs, self.num_steps, self.chunk
+        shared = envs % self.devices_per_member == 0
+        expected = f"a divisor of num_envs = {envs}"
+        require_field(self, "devices_per_member", shared, expected)
+        whole = chunk >= 1 and steps % chunk == 0
+        expected = f"a divisor of num_steps = {steps}"
+        require_field(self, "chunk_length", whole, expected)
+        chunks = envs * steps // chunk
         parts = self.num_minibatches * self.num_microbatches
-        require(
-            chunks % parts == 0,
-            *("Config.num_minibatches", self.num_minibatches),
+        expected = (
             f"num_minibatches · num_microbatches = {parts} to divide the {chunks} "
-            f"chunks of num_envs · num_steps / chunk_length = "
-            f"{self.num_envs} · {self.num_steps} / {chunk}",
+            "chunks of num_envs · num_steps / chunk_length = "
+            f"{envs} · {steps} / {chunk}"
         )
-        require(
-            self.total_timesteps >= self.steps_per_update,
-            *("Config.total_timesteps", self.total_timesteps),
-            f"at least one rollout of num_envs · num_steps = {self.steps_per_update}",
-        )
+        require_field(self, "num_minibatches", chunks % parts == 0, expected)
+        once = self.total_timesteps >= envs * steps
+        expected = f"at least one rollout of num_envs · num_steps = {envs * steps}"
+        require_field(self, "total_timesteps", once, expected)
 
     def _validate_critic(self) -> None:
-        require(
-            self.critic.rescalable or self.return_scale is None,
-            *("Config.return_scale", self.return_scale),
-            f"None with a {type(self.critic).__name__} critic, whose support is fixed",
-        )
+        follows = self.critic.rescalable or self.return_scale is None
+        kind = type(self.critic).__name__
+        expected = f"None with a {kind} critic, whose support is fixed"
+        require_field(self, "return_scale", follows, expected)
         if self.critic.clip is not None:
             expected = "a Value term with a clip_eps, because the critic has a clip"
             clips = any(term.clips for term in self.terms)
-            require(clips, "Config.terms", self.terms, expected)
+            require_field(self, "terms", clips, expected)
 
     def _validate_perturbed(self) -> None:
         """Checks that there is something to be perturbed, if anything is to be."""
@@ -214,7 +191,7 @@ class Config:
                 leaves = jax.tree.leaves(self.obs_spec())
                 floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
                 expected = f"observations with floats, or an obs_clip, for the {name}"
-                require(any(floats), "Config.env", self.env, expected)
+                require_field(self, "env", any(floats), expected)
 
     @property
     def chunk(self) -> int:

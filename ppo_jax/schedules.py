@@ -4,14 +4,14 @@ A factor depends on progress alone: it restarts nowhere, and skipped steps do no
 hold it back. Progress outside of [0, 1] counts as the nearest end.
 """
 
-import math
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component, concrete, require_range
+from ppo_jax.component.bounds import Bound, FiniteNonNegative
 from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
@@ -88,11 +88,7 @@ class Linear(Schedule):
     0.75
     """
 
-    final: float = 0.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative or infinite `final`."""
-        _require_final(self)
+    final: FiniteNonNegative[float] = 0.0
 
     def __call__(self, progress: ArrayLike) -> Array:
         progress = _clipped(progress)
@@ -114,11 +110,7 @@ class Cosine(Schedule):
     0.5
     """
 
-    final: float = 0.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative or infinite `final`."""
-        _require_final(self)
+    final: FiniteNonNegative[float] = 0.0
 
     def __call__(self, progress: ArrayLike) -> Array:
         fall = 0.5 * (1 + jnp.cos(jnp.pi * _clipped(progress)))
@@ -138,12 +130,8 @@ class Warmup(Schedule):
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
 
-    fraction: float = 0.05
+    fraction: Annotated[float, Bound("a number in [0, 1)", lambda x: 0 <= x < 1)] = 0.05
     then: Schedule = Constant()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a `fraction` outside of [0, 1)."""
-        require_range(self, "fraction", "a number in [0, 1)", lambda x: 0 <= x < 1)
 
     def __call__(self, progress: ArrayLike) -> Array:
         risen = rise(_clipped(progress), self.fraction)
@@ -173,16 +161,10 @@ class Ramp(Schedule):
     [1.8, 1.8, 1.4, 1.0, 1.0]
     """
 
-    initial: float = 1.0
-    final: float = 0.0
-    begin: float = 0.0
-    length: float = 1.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for negative or infinite numbers."""
-        expected = "a finite number ≥ 0"
-        for field in ("initial", "final", "begin", "length"):
-            require_range(self, field, expected, lambda x: 0 <= x < math.inf)
+    initial: FiniteNonNegative[float] = 1.0
+    final: FiniteNonNegative[float] = 0.0
+    begin: FiniteNonNegative[float] = 0.0
+    length: FiniteNonNegative[float] = 1.0
 
     def __call__(self, progress: ArrayLike) -> Array:
         done = rise(_clipped(progress) - self.begin, self.length)
@@ -204,12 +186,11 @@ class Bounded(Schedule):
     """
 
     schedule: Schedule = Constant()
-    floor: float = 0.0
+    floor: FiniteNonNegative[float] = 0.0
     cap: float = 1.0
 
     def validate(self) -> None:
         """Raises a `ValueError` for bounds that no factor is between."""
-        require_range(self, "floor", "a finite number ≥ 0", lambda x: 0 <= x < math.inf)
         if concrete(self.floor):
             expected = f"a number ≥ floor = {self.floor}"
             require_range(self, "cap", expected, lambda x: x >= self.floor)
@@ -247,8 +228,3 @@ def _on_host(numbers: ArrayLike) -> Any:
 
 def _clipped(progress: ArrayLike) -> Array:
     return jnp.clip(jnp.asarray(progress, jnp.float32), 0.0, 1.0)
-
-
-def _require_final(schedule: Linear | Cosine) -> None:
-    expected = "a finite number ≥ 0"
-    require_range(schedule, "final", expected, lambda x: 0 <= x < math.inf)

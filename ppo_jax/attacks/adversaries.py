@@ -16,9 +16,16 @@ import jax.numpy as jnp
 
 from ppo_jax import losses, tree
 from ppo_jax.attacks.perturbations import Attack, Pgd, first_share
-from ppo_jax.component import component, require, require_number, require_range
+from ppo_jax.component import (
+    component,
+    require,
+    require_field,
+    require_number,
+    require_range,
+)
 from ppo_jax.critics import pessimistic
 from ppo_jax.errors import missing
+from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -112,8 +119,8 @@ class Adversary:
 
     def validate(self) -> None:
         """Raises a `ValueError` for a ratio that is not possible."""
-        percent, name = self.max_percent, type(self).__name__
-        require(1 <= percent <= 100, f"{name}.max_percent", percent, "1 to 100")
+        percent = self.max_percent
+        require_field(self, "max_percent", 1 <= percent <= 100, "1 to 100")
         expected = f"a number in [0, {percent / 100}], because max_percent = {percent}"
         require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
 
@@ -126,12 +133,14 @@ class Adversary:
         parts = config.num_minibatches * config.num_microbatches
         chunks = config.steps_per_update // config.chunk // parts
         expected = f"at least 1 of the {chunks} chunks of a minibatch"
-        name = "Config.adversary.max_percent"
-        require(self.most(chunks) >= 1, name, self.max_percent, expected)
-        require_number(
-            *("Config.adversary.ratio", self.ratio, f"0, or {expected}"),
-            lambda ratio: ratio == 0 or chunks * ratio + 1e-4 >= 1,
-        )
+        name = "Config.adversary"
+        possible = self.most(chunks) >= 1
+        require(possible, f"{name}.max_percent", self.max_percent, expected)
+
+        def attacks(ratio: float) -> bool:
+            return ratio == 0 or counting.share_of(chunks, ratio) >= 1
+
+        require_number(f"{name}.ratio", self.ratio, f"0, or {expected}", attacks)
 
     def most(self, num_chunks: int) -> int:
         """How many of the chunks of a minibatch can be attacked."""

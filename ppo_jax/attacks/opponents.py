@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from ppo_jax import losses
 from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd, first_share
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Share
 from ppo_jax.critics import pessimistic
 from ppo_jax.networks import Output
 from ppo_jax.types import Array, Key, PyTree
@@ -60,11 +61,7 @@ class Opponent:
 
     attack: Attack = Fgsm()
     harm: Harm = low_value
-    share: float = 1.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a share that is not possible."""
-        require_range(self, "share", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+    share: Share[float] = 1.0
 
     def show(self, answers: Answers, honest: Output, obs: PyTree, key: Key) -> PyTree:
         """What the agent sees in place of observations `[B, ...]`.

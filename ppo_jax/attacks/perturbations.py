@@ -19,7 +19,9 @@ from jax.typing import ArrayLike
 from ppo_jax import tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
 from ppo_jax.component import component, require, require_range
+from ppo_jax.component.bounds import Count, NonNegative, Positive, Share
 from ppo_jax.errors import missing
+from ppo_jax.ppo import counting
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.types import Array, Key, PyTree
 
@@ -66,15 +68,14 @@ class Attack:
         ValueError: At construction, for a negative ε or bounds out of order.
     """
 
-    eps: float = 0.075
+    eps: NonNegative[float] = 0.075
     norm: Norm = LInf()
     low: float | None = None
     high: float | None = None
     schedule: Schedule = Constant()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a negative ε or bounds out of order."""
-        require_range(self, "eps", "a number ≥ 0", lambda eps: eps >= 0)
+        """Raises a `ValueError` for bounds out of order."""
         if isinstance(self.low, float):
             above = f"a number > low = {self.low}"
             require_range(self, "high", above, lambda high: high > self.low)
@@ -176,22 +177,10 @@ class Pgd(Attack):
     [0.3 0.4]
     """
 
-    steps: int = 3
-    step_size: float = 0.4
-    start: float = 1.0
-    restarts: int = 1
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        super().validate()
-        for field in ("steps", "restarts"):
-            require(
-                getattr(self, field) >= 1,
-                *(f"{type(self).__name__}.{field}", getattr(self, field)),
-                "at least 1",
-            )
-        require_range(self, "step_size", "a number > 0", lambda x: x > 0)
-        require_range(self, "start", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+    steps: Count = 3
+    step_size: Positive[float] = 0.4
+    start: Share[float] = 1.0
+    restarts: Count = 1
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:
         if self.restarts == 1:
@@ -229,8 +218,7 @@ def first_share(share: ArrayLike, count: int) -> Array:
     >>> first_share(0.5, 5).tolist()
     [True, True, False, False, False]
     """
-    # 0.53 · 100 is just below 53 in float32.
-    return jnp.arange(count) < jnp.floor(share * count + 1e-4)
+    return jnp.arange(count) < counting.share_of(count, share)
 
 
 def _problem(objective: Objective, obs: PyTree) -> Problem:

@@ -11,6 +11,7 @@ from ppo_jax.component.definition import (
     program,
     replace_at,
     require,
+    require_field,
     require_number,
     require_range,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "program",
     "replace_at",
     "require",
+    "require_field",
     "require_number",
     "require_range",
 ]

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import convert_element_type
 
+from ppo_jax.component.bounds import bounds
 from ppo_jax.component.coercion import coerced, fits
 from ppo_jax.component.former import resolved
 from ppo_jax.component.names import descendants, is_component, joined
@@ -49,9 +50,9 @@ def component(cls: type[T]) -> type[T]:
     """Makes a class a frozen dataclass and a pytree whose floats are its data.
 
     Arguments are checked when a component is constructed, and not when JAX rebuilds
-    one from traced leaves. A class checks its ranges in `validate`, and says in
-    `advise`, line by line, what is possible but odd. A subclass of a component is
-    decorated too.
+    one from traced leaves. What a number may be is said by its type (`bounds`), what
+    depends on other fields is checked in `validate`, and `advise` says, line by line,
+    what is possible but odd. A subclass of a component is decorated too.
 
     Raises:
         TypeError: At construction, if there is no such field, if a value does not have
@@ -78,6 +79,7 @@ def component(cls: type[T]) -> type[T]:
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
     kind.__init__ = _constructor(kind.__init__)
     hints = kind.__component_hints__ = typing.get_type_hints(kind)
+    kind.__component_bounds__ = getattr(kind, "__component_bounds__", {}) | bounds(kind)
     fields = dataclasses.fields(kind)
     data = [f.name for f in fields if not _is_host(f) and _is_data(hints[f.name])]
     static = [field.name for field in fields if field.name not in data]
@@ -109,6 +111,11 @@ def require(ok: bool, field: str, value: Any, expected: str) -> None:
     """Raises a `ValueError` that names the field, unless `ok`."""
     if not ok:
         raise ValueError(f"{field}: expected {expected}, got {value!r}")
+
+
+def require_field(owner: Any, field: str, ok: bool, expected: str) -> None:
+    """Raises a `ValueError` that names the field of a component, unless `ok`."""
+    require(ok, f"{type(owner).__name__}.{field}", getattr(owner, field), expected)
 
 
 def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
@@ -164,8 +171,7 @@ def checked(tree: T) -> T:
             for field in dataclasses.fields(node):
                 value = getattr(node, field.name)
                 jax.tree.map(check, value, is_leaf=is_component)
-            if validate := getattr(node, "validate", None):
-                validate()
+            _require_possible(node)
 
     jax.tree.map(check, tree, is_leaf=is_component)
     return tree
@@ -250,11 +256,18 @@ def _check(self: Any) -> None:
         value = convert(getattr(self, field.name))
         hint = self.__component_hints__[field.name]
         object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
-    if validate := getattr(self, "validate", None):
-        validate()
+    _require_possible(self)
     for said in getattr(self, "advise", tuple)():
         # Whoever constructs it: behind `construct` and the dataclass's own __init__.
         warnings.warn(said, stacklevel=4)
+
+
+def _require_possible(self: Any) -> None:
+    """Checks the numbers of a component by themselves, then what the class knows."""
+    for field, bound in self.__component_bounds__.items():
+        require_range(self, field, *bound)
+    if validate := getattr(self, "validate", None):
+        validate()
 
 
 def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import tree
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import AtLeastOne, Positive, PositiveShare
 from ppo_jax.controllers.divergence import K3, Divergence
 from ppo_jax.controllers.smoothing import MovingAverage, Smoothing
 from ppo_jax.types import Array, Metrics, PyTree
@@ -28,13 +29,8 @@ class EpochBudget:
     2
     """
 
-    decay: float = 0.5
-    calm: float = 1.5
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "decay", "a number in (0, 1]", lambda x: 0 < x <= 1)
-        require_range(self, "calm", "a number ≥ 1", lambda x: x >= 1)
+    decay: PositiveShare[float] = 0.5
+    calm: AtLeastOne[float] = 1.5
 
     def init(self) -> Array:
         """The state before the first update: every epoch is run."""
@@ -173,21 +169,13 @@ class KlStop(EarlyStop):
     (False, True)
     """
 
-    target: float
-    absolute: float | None = 2.5
-    consecutive: float | None = None
-    share: float | None = 0.25
+    target: Positive[float]
+    absolute: Positive[float | None] = 2.5
+    consecutive: AtLeastOne[float | None] = None
+    share: PositiveShare[float | None] = 0.25
     smoothing: Smoothing = MovingAverage()
     budget: EpochBudget = EpochBudget(decay=1.0)
     divergence: Divergence = K3()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "target", "a number > 0", lambda x: x > 0)
-        require_range(self, "absolute", "a number > 0, or None", lambda x: x > 0)
-        require_range(self, "consecutive", "a number ≥ 1, or None", lambda x: x >= 1)
-        within = "a number in (0, 1], or None"
-        require_range(self, "share", within, lambda x: 0 < x <= 1)
 
     @property
     def reads_old_policy(self) -> bool:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from ppo_jax import tree
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import AtLeastOne, NonNegative, Several
 from ppo_jax.ppo import counting
 from ppo_jax.schedules import rise
 from ppo_jax.types import Array, Metrics, PyTree
@@ -21,15 +22,9 @@ class Plateau:
         min_updates: Updates before which nothing counts as flat.
     """
 
-    window: int = 24
-    tolerance: float = 0.002
-    min_updates: float = 40.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a window without a slope or a negative number."""
-        require(self.window >= 2, "Plateau.window", self.window, "at least 2")
-        for field in ("tolerance", "min_updates"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+    window: Several = 24
+    tolerance: NonNegative[float] = 0.002
+    min_updates: NonNegative[float] = 40.0
 
     def reached(self, window: Array, updates: Array) -> Array:
         """Whether the last W entropies are flat, bool `[]`."""
@@ -79,21 +74,14 @@ class EntropySchedule:
     [0.01, 0.005, 0.0005]
     """
 
-    initial: float = 0.01
-    final: float = 0.01
-    decay_updates: float = 0.0
-    floor: float = 0.0
+    initial: NonNegative[float] = 0.01
+    final: NonNegative[float] = 0.01
+    decay_updates: NonNegative[float] = 0.0
+    floor: NonNegative[float] = 0.0
     plateau: Plateau | None = None
-    boost: float = 1.0
-    boost_patience: float = 2.0
-    boost_cap: float = 5.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative number or a boost that is none."""
-        for field in ("initial", "final", "decay_updates", "floor", "boost_patience"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
-        for field in ("boost", "boost_cap"):
-            require_range(self, field, "a number ≥ 1", lambda x: x >= 1)
+    boost: AtLeastOne[float] = 1.0
+    boost_patience: NonNegative[float] = 2.0
+    boost_cap: AtLeastOne[float] = 5.0
 
     def init(self) -> EntropyState:
         """The state before the first update."""

@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.component import component, concrete, require_range
+from ppo_jax.component.bounds import NonNegative, Positive, Share
 from ppo_jax.types import Array, Metrics
 
 
@@ -46,21 +47,17 @@ class KlPid:
     0.062
     """
 
-    target: float
-    initial: float = 0.01
-    minimum: float = 1e-4
+    target: Positive[float]
+    initial: NonNegative[float] = 0.01
+    minimum: NonNegative[float] = 1e-4
     maximum: float = 1.0
-    kp: float = 0.5
-    ki: float = 0.05
-    kd: float = 0.1
-    leak: float = 0.9
+    kp: NonNegative[float] = 0.5
+    ki: NonNegative[float] = 0.05
+    kd: NonNegative[float] = 0.1
+    leak: Share[float] = 0.9
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a negative number or bounds out of order."""
-        require_range(self, "target", "a number > 0", lambda x: x > 0)
-        for field in ("initial", "minimum", "kp", "ki", "kd"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
-        require_range(self, "leak", "a number in [0, 1]", lambda x: 0 <= x <= 1)
+        """Raises a `ValueError` for bounds out of order."""
         if concrete(self.minimum):
             ordered = f"a number ≥ minimum = {self.minimum}"
             require_range(self, "maximum", ordered, lambda x: x >= self.minimum)

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Count, PositiveShare
 from ppo_jax.errors import missing
 from ppo_jax.ppo import counting
 from ppo_jax.types import Array
@@ -46,11 +47,7 @@ class MovingAverage(Smoothing):
     3.5
     """
 
-    window: int = 10
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for an empty window."""
-        require(self.window >= 1, "MovingAverage.window", self.window, "at least 1")
+    window: Count = 10
 
     def init(self) -> _Window:
         return _Window(jnp.zeros(self.window), jnp.zeros((), jnp.int32))
@@ -77,11 +74,7 @@ class Ema(Smoothing):
         rate: Weight of a new number, in (0, 1].
     """
 
-    rate: float = 0.2
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a rate outside of (0, 1]."""
-        require_range(self, "rate", "a number in (0, 1]", lambda x: 0 < x <= 1)
+    rate: PositiveShare[float] = 0.2
 
     def init(self) -> _Average:
         return _Average(jnp.zeros(()), jnp.zeros((), jnp.int32))

@@ -1,11 +1,12 @@
 """What depends on how well the critic explains the returns."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component, require_range
+from ppo_jax.component.bounds import Bound, NonNegative
 from ppo_jax.types import Array, Metrics
 
 
@@ -47,15 +48,9 @@ class PoorValueScale:
     0.9
     """
 
-    threshold: float = 0.0
-    scale: float = 1.0
-    floor: float = 0.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "threshold", "a number ≤ 1", lambda x: x <= 1)
-        for field in ("scale", "floor"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
+    threshold: Annotated[float, Bound("a number ≤ 1", lambda x: x <= 1)] = 0.0
+    scale: NonNegative[float] = 1.0
+    floor: NonNegative[float] = 0.0
 
     def __call__(self, coef: ArrayLike, explained_variance: Known) -> Array:
         """The coefficient in force, float32 `[]`; unchanged if nothing is known."""
@@ -81,12 +76,11 @@ class ClipGate:
     True
     """
 
-    warmup_updates: float = 0.0
+    warmup_updates: NonNegative[float] = 0.0
     threshold: float | None = None
 
     def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "warmup_updates", "a number ≥ 0", lambda x: x >= 0)
+        """Raises a `ValueError` for a threshold that cannot be."""
         within = "a number in [−1, 1], or None"
         require_range(self, "threshold", within, lambda x: -1 <= x <= 1)
 

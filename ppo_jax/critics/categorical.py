@@ -1,14 +1,14 @@
 """A critic of probabilities of fixed returns."""
 
 import dataclasses
-import math
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import losses
-from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.component import component, concrete, require_range
+from ppo_jax.component.bounds import Finite, Several
 from ppo_jax.critics.clipping import MeanAndVariance, MeanOnly
 from ppo_jax.critics.critic import Critic, ValueDist
 from ppo_jax.losses import Law
@@ -39,9 +39,9 @@ class Categorical(Critic):
         <https://arxiv.org/abs/1707.06887>`_, 2017.
     """
 
-    num_atoms: int = 51
-    v_min: float = -10.0
-    v_max: float = 10.0
+    num_atoms: Several = 51
+    v_min: Finite[float] = -10.0
+    v_max: Finite[float] = 10.0
     clip: MeanOnly | MeanAndVariance | None = dataclasses.field(
         default=None, kw_only=True
     )
@@ -49,11 +49,7 @@ class Categorical(Critic):
     rescalable = False
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        name = f"{type(self).__name__}.num_atoms"
-        require(self.num_atoms >= 2, name, self.num_atoms, "at least 2")
-        require_range(self, "v_min", "a finite number", math.isfinite)
-        require_range(self, "v_max", "a finite number", math.isfinite)
+        """Raises a `ValueError` for bounds out of order."""
         if concrete(self.v_min):
             expected = f"more than v_min = {self.v_min}"
             require_range(self, "v_max", expected, lambda v_max: v_max > self.v_min)

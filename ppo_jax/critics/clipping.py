@@ -3,7 +3,8 @@
 from jax.typing import ArrayLike
 
 from ppo_jax import losses
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import AtLeastOne
 from ppo_jax.errors import missing
 from ppo_jax.losses import Law
 from ppo_jax.types import Array
@@ -45,11 +46,7 @@ class MeanAndVariance(Clip):
         ValueError: At construction, for a factor below 1.
     """
 
-    factor: float = 2.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a factor below 1."""
-        require_range(self, "factor", "a number ≥ 1", lambda factor: factor >= 1)
+    factor: AtLeastOne[float] = 2.0
 
     def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
         return losses.clip_mean_and_std(new, old, eps, self.factor)

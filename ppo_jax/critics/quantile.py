@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import losses
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Count, Positive
 from ppo_jax.critics.critic import Critic
 from ppo_jax.errors import missing
 from ppo_jax.losses import Law
@@ -54,15 +55,9 @@ class Quantile(Critic):
         ValueError: At construction, for a number out of its range.
     """
 
-    num_quantiles: int = 32
-    kappa: float = 1.0
+    num_quantiles: Count = 32
+    kappa: Positive[float] = 1.0
     tail: Tail = StepTail()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        name = "Quantile.num_quantiles"
-        require(self.num_quantiles >= 1, name, self.num_quantiles, "at least 1")
-        require_range(self, "kappa", "a number > 0", lambda kappa: kappa > 0)
 
     @property
     def num_outputs(self) -> int:

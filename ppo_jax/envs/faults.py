@@ -1,11 +1,12 @@
 """Faults on purpose: what must survive an environment that breaks."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Bound, Count, Natural
 from ppo_jax.envs.env import NEVER, Timestep
 from ppo_jax.envs.wrappers import Wrapper
 from ppo_jax.types import Array, Key, PyTree
@@ -47,18 +48,12 @@ class Faulty(Wrapper):
     reward: float = 0.0
     obs: float = 0.0
     state: float = 0.0
-    rate: float = 1.0
+    rate: Annotated[float, Bound("a share in [0, 1]", lambda x: 0 <= x <= 1)] = 1.0
     """Share of resets after which the fault occurs."""
-    after: int = 3
+    after: Natural = 3
     """Healthy steps before the fault."""
-    steps: int = 1
+    steps: Count = 1
     """How many steps it lasts; `NEVER`: it never stops."""
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a share or a time that cannot be."""
-        require_range(self, "rate", "a share in [0, 1]", lambda x: 0 <= x <= 1)
-        require(self.after >= 0, "Faulty.after", self.after, "at least 0")
-        require(self.steps >= 1, "Faulty.steps", self.steps, "at least 1")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         key_env, key_struck = jax.random.split(key)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from ppo_jax import tree
 from ppo_jax.component import component, converted, require
+from ppo_jax.component.bounds import Count
 from ppo_jax.envs.env import ActionSpace, Env, Timestep
 from ppo_jax.envs.gymnax import make
 from ppo_jax.types import Array, Key, PyTree
@@ -70,11 +71,7 @@ class TimeLimit(Wrapper):
     3
     """
 
-    limit: int
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a limit below 1."""
-        require(self.limit >= 1, "TimeLimit.limit", self.limit, "at least 1")
+    limit: Count
 
     @property
     def min_steps_to_truncation(self) -> int:

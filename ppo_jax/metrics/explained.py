@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 
 from ppo_jax import returns
-from ppo_jax.component import component, require
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Natural
 from ppo_jax.ppo import diagnostics
 from ppo_jax.ppo.diagnostics import average
 from ppo_jax.types import Array, Metrics
@@ -25,12 +26,7 @@ class Appraisal:
         ValueError: At construction, for a negative number of groups.
     """
 
-    num_groups: int = 0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative number of groups."""
-        name = "Appraisal.num_groups"
-        require(self.num_groups >= 0, name, self.num_groups, "at least 0")
+    num_groups: Natural = 0
 
     def __call__(
         self,

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import returns
-from ppo_jax.component import component, require
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Count
 from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
@@ -67,12 +68,7 @@ class PerGroup(Standardization):
         ValueError: At construction, without groups.
     """
 
-    num_groups: int = 1
-
-    def validate(self) -> None:
-        """Raises a `ValueError` without groups."""
-        name = "PerGroup.num_groups"
-        require(self.num_groups >= 1, name, self.num_groups, "at least 1")
+    num_groups: Count = 1
 
     def __call__(
         self, advantage: Array, weight: Array, group: Array

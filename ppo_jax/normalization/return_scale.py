@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax import tree
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Natural, Positive, PositiveShare
 from ppo_jax.normalization.observations import TINY, centre
 from ppo_jax.types import Array
 
@@ -92,18 +93,10 @@ class ReturnNormalization:
         ValueError: At construction, for a number out of its range.
     """
 
-    rate: float = 0.2
-    max_step: float = 0.5
-    min_std: float = 3e-3
-    min_returns: int = 256
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "rate", "a number in (0, 1]", lambda x: 0 < x <= 1)
-        require_range(self, "max_step", "a number > 0", lambda x: x > 0)
-        require_range(self, "min_std", "a number > 0", lambda x: x > 0)
-        name = "ReturnNormalization.min_returns"
-        require(self.min_returns >= 0, name, self.min_returns, "at least 0")
+    rate: PositiveShare[float] = 0.2
+    max_step: Positive[float] = 0.5
+    min_std: Positive[float] = 3e-3
+    min_returns: Natural = 256
 
     def init(self) -> ReturnScale:
         """The scale before the first update: the identity."""

@@ -8,18 +8,19 @@ from typing import Any
 from ppo_jax.component import (
     checked,
     component,
-    concrete,
     converted,
     host,
     replace_at,
-    require,
+    require_number,
 )
+from ppo_jax.component.bounds import Count, Several
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.errors import missing
 from ppo_jax.pbt.exploit import Reinitialize, Strategy
 from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
 from ppo_jax.pbt.select import Readiness, Selector, Truncation
 from ppo_jax.pbt.space import Space
+from ppo_jax.ppo.counting import share_of
 
 
 @component
@@ -95,8 +96,8 @@ class PBT:
     """
 
     space: Space = converted(Space.of)
-    size: int = 10
-    interval: int = host(default=5)
+    size: Several = 10
+    interval: Count = host(default=5)
     selector: Selector = Truncation()
     explorer: Explorer = PerturbOrResample()
     movers: Movers = Copiers()
@@ -105,15 +106,11 @@ class PBT:
     fitness: Fitness = Maximize()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require(self.size >= 2, "PBT.size", self.size, "at least 2")
-        require(self.interval >= 1, "PBT.interval", self.interval, "at least 1")
-        if isinstance(self.selector, Truncation) and concrete(self.selector.ratio):
-            require(
-                self.size * self.selector.ratio + 1e-4 >= 1,
-                *("PBT.selector.ratio", self.selector.ratio),
-                f"at least 1 / size = 1 / {self.size}, so that somebody copies",
-            )
+        """Raises a `ValueError` for a selector by which nobody would copy."""
+        if isinstance(self.selector, Truncation):
+            expected = f"at least 1 / size = 1 / {self.size}, so that somebody copies"
+            ratio, name = self.selector.ratio, "PBT.selector.ratio"
+            require_number(name, ratio, expected, lambda x: share_of(self.size, x) >= 1)
 
     def advise(self) -> Iterator[str]:
         """Says where hardly anything but the ends of a range would be searched."""

@@ -6,15 +6,18 @@ is left alone; one that was never evaluated is not ready, whatever finite number
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component, require_range
+from ppo_jax.component.bounds import Bound, FiniteNonNegative, PositiveShare
 from ppo_jax.errors import missing
 from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Key
+
+AtMostHalf = Annotated[float, Bound("a number in (0, 0.5]", lambda x: 0 < x <= 0.5)]
 
 
 class Selection(NamedTuple):
@@ -87,18 +90,12 @@ class Truncation(Selector):
     ([1, 1, 2, 3], [True, False, False, False])
     """
 
-    ratio: float = 0.25
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a ratio outside of (0, 0.5]."""
-        within = "a number in (0, 0.5]"
-        require_range(self, "ratio", within, lambda ratio: 0 < ratio <= 0.5)
+    ratio: AtMostHalf = 0.25
 
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
         order, rank, ready, broken = ranking(fitness, ready)
         ranked = ready.sum()
-        # 0.53 · 100 is just below 53 in float32.
-        share = jnp.floor((ranked + broken.sum()) * self.ratio + 1e-4).astype(jnp.int32)
+        share = counting.share_of(ranked + broken.sum(), self.ratio).astype(jnp.int32)
         worst = jnp.maximum(share - broken.sum(), 0)
         copies = broken | (ready & (rank >= ranked - worst))
         best = jnp.clip(share, 1, ranked)
@@ -169,17 +166,13 @@ class Readiness:
     (True, True, 0)
     """
 
-    min_episodes: float = 1.0
-    share: float = 0.8
+    min_episodes: FiniteNonNegative[float] = 1.0
+    share: PositiveShare[float] = 0.8
     min_ready: float = 2.0
     max_wait: float = 10.0
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers."""
-        at_least = "a finite number ≥ 0"
-        require_range(self, "min_episodes", at_least, lambda x: 0 <= x < math.inf)
-        within = "a number in (0, 1]"
-        require_range(self, "share", within, lambda share: 0 < share <= 1)
         require_range(self, "min_ready", "a number ≥ 2", lambda x: 2 <= x < math.inf)
         require_range(self, "max_wait", "a number ≥ 1", lambda x: 1 <= x < math.inf)
 
@@ -200,7 +193,7 @@ class Readiness:
             waited: Rounds in a row without a selection before this one, int32 `[]`.
         """
         count = ready.sum()
-        enough = count >= jnp.floor(ready.shape[0] * self.share + 1e-4)
+        enough = count >= counting.share_of(ready.shape[0], self.share)
         waited = jnp.where(enough, 0, counting.add(waited))
         fallback = (waited >= self.max_wait) & (count >= self.min_ready)
         waited = jnp.where(fallback, 0, waited)

@@ -1,4 +1,6 @@
-"""Whole numbers that only grow: they stop at the largest one, and never wrap."""
+"""Counts: they stop at the largest whole number, and never wrap; and their shares."""
+
+from typing import Any
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -15,3 +17,12 @@ def add(count: Array, more: ArrayLike = 1) -> Array:
     [6, 2147483647]
     """
     return count + jnp.minimum(more, MOST - count)
+
+
+def share_of(count: Any, share: Any) -> Any:
+    """How many a share of some is, rounded down.
+
+    >>> share_of(100, 0.53)
+    53.0
+    """
+    return (count * share + 1e-4) // 1  # 0.53 · 100 is just below 53 in float32.

@@ -5,7 +5,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import NonNegative
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.terms.term import Context, Forward, RolloutTargets
@@ -76,13 +77,9 @@ class Predicted(Estimate):
         ValueError: At construction, for a negative number.
     """
 
-    through: float = 0.0
+    through: NonNegative[float] = 0.0
 
     reads_critic = True
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative number."""
-        require_range(self, "through", "a number ≥ 0", lambda x: x >= 0)
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets

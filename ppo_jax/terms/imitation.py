@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, require
+from ppo_jax.component.bounds import NonNegative
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
@@ -146,12 +147,8 @@ class Imitation(Term):
     """
 
     demonstrations: Demonstrations
-    coef: float = 1.0
+    coef: NonNegative[float] = 1.0
     schedule: Schedule = Constant()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
 
     def check(self, config: Any) -> None:
         memory = config.network.memory is not None

@@ -1,9 +1,12 @@
 """Terms that move the policy."""
 
+from typing import Annotated
+
 import jax.numpy as jnp
 
 from ppo_jax import losses
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Bound, NonNegative, Positive
 from ppo_jax.controllers import (
     K3,
     ClosedForm,
@@ -34,14 +37,9 @@ class Surrogate(Term):
         ValueError: At construction, for a number out of its range.
     """
 
-    clip_eps: float = 0.2
+    clip_eps: Positive[float] = 0.2
     clip_schedule: Schedule = Constant()
-    dual_clip: float | None = None
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "clip_eps", "a number > 0", lambda eps: eps > 0)
-        require_range(self, "dual_clip", "a number > 1, or None", lambda c: c > 1)
+    dual_clip: Annotated[float | None, Bound("a number > 1", lambda c: c > 1)] = None
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context
@@ -117,13 +115,9 @@ class Kl(Term):
         ValueError: At construction, for a negative coefficient.
     """
 
-    coef: float = 0.0
+    coef: NonNegative[float] = 0.0
     divergence: Divergence = ClosedForm()
     guides = False
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative coefficient."""
-        require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
 
     @property
     def reads_old_policy(self) -> bool:
@@ -188,16 +182,10 @@ class AdvantageWeighted(Term):
         ValueError: At construction, for a number out of its range.
     """
 
-    coef: float = 1.0
-    temperature: float = 5.0
-    max_weight: float = 100.0
+    coef: NonNegative[float] = 1.0
+    temperature: Positive[float] = 5.0
+    max_weight: Positive[float] = 100.0
     schedule: Schedule = Constant()
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
-        for field in ("temperature", "max_weight"):
-            require_range(self, field, "a number > 0", lambda x: x > 0)
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context

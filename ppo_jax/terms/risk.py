@@ -1,11 +1,12 @@
 """Terms that care for the worst outcomes."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax.numpy as jnp
 
 from ppo_jax import losses
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, require, require_field
+from ppo_jax.component.bounds import Bound, NonNegative, Positive, PositiveShare
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
@@ -52,16 +53,10 @@ class _Tail(Term):
     learns from it; value at risk and outcomes are those of the whole rollout.
     """
 
-    alpha: float = 0.05
+    alpha: PositiveShare[float] = 0.05
     quantity: Quantity = Returns()
-    clip_eps: float = 0.2
-    winsor: float = 0.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "alpha", "a number in (0, 1]", lambda x: 0 < x <= 1)
-        require_range(self, "clip_eps", "a number > 0", lambda eps: eps > 0)
-        require_range(self, "winsor", "a number in [0, ½)", lambda x: 0 <= x < 0.5)
+    clip_eps: Positive[float] = 0.2
+    winsor: Annotated[float, Bound("a number in [0, ½)", lambda x: 0 <= x < 0.5)] = 0.0
 
     def coefficient(self, memory: PyTree) -> Array:
         """How much the tail weighs against the mean, `[]`."""
@@ -110,12 +105,7 @@ class CVaR(_Tail):
         <https://arxiv.org/abs/1404.3862>`_, 2015.
     """
 
-    coef: float = 0.5
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        super().validate()
-        require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
+    coef: NonNegative[float] = 0.5
 
     def coefficient(self, memory: PyTree) -> Array:
         return jnp.asarray(self.coef, jnp.float32)
@@ -149,20 +139,15 @@ class CVaRConstraint(_Tail):
     """
 
     limit: float = 0.0
-    learning_rate: float = 0.01
-    max_dual: float = 1.0
+    learning_rate: NonNegative[float] = 0.01
+    max_dual: NonNegative[float] = 1.0
     estimate: Estimate = Empirical()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range, or what is unknown."""
-        super().validate()
-        for field in ("learning_rate", "max_dual"):
-            require_range(self, field, "a number ≥ 0", lambda x: x >= 0)
-        require(
-            self.quantity.predicted or not self.estimate.reads_critic,
-            *("CVaRConstraint.quantity", self.quantity),
-            f"Returns(), which critics predict, with {self.estimate}",
-        )
+        """Raises a `ValueError` for a quantity that critics do not predict."""
+        known = self.quantity.predicted or not self.estimate.reads_critic
+        expected = f"Returns(), which critics predict, with {self.estimate}"
+        require_field(self, "quantity", known, expected)
 
     def check(self, config: Any) -> None:
         predicts = config.critic.distributional or not self.estimate.reads_critic
@@ -220,14 +205,9 @@ class PredictedCVaR(Term):
         ValueError: At construction, for a number out of its range.
     """
 
-    coef: float = 0.5
-    alpha: float = 0.05
+    coef: NonNegative[float] = 0.5
+    alpha: PositiveShare[float] = 0.05
     guides = False
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "coef", "a number ≥ 0", lambda x: x >= 0)
-        require_range(self, "alpha", "a number in (0, 1]", lambda x: 0 < x <= 1)
 
     def __call__(
         self, out: Forward, batch: Batch, context: Context

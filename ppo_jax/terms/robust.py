@@ -3,7 +3,8 @@
 from typing import Any
 
 from ppo_jax import losses
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, require
+from ppo_jax.component.bounds import NonNegative
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Term
 from ppo_jax.types import Array, Metrics
@@ -27,13 +28,9 @@ class RobustKL(Term):
         Perturbations on State Observations <https://arxiv.org/abs/2003.08938>`_, 2020.
     """
 
-    coef: float = 0.1
+    coef: NonNegative[float] = 0.1
     guides = False
     compares = True
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a negative coefficient."""
-        require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
 
     def check(self, config: Any) -> None:
         expected = "an adversary, because terms hold a RobustKL"

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, require, require_field
+from ppo_jax.component.bounds import NonNegative, Positive
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.ppo import counting
@@ -40,21 +41,16 @@ class Value(Term):
             without a range.
     """
 
-    coef: float = 0.5
-    clip_eps: float | None = None
+    coef: NonNegative[float] = 0.5
+    clip_eps: Positive[float | None] = None
     gate: ClipGate | None = None
     poor: PoorValueScale | None = None
     guides = False
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range, or a gate of nothing."""
-        require_range(self, "coef", "a number ≥ 0", lambda coef: coef >= 0)
-        expected = "a number > 0, or None"
-        require_range(self, "clip_eps", expected, lambda eps: eps > 0)
-        require(
-            self.gate is None or self.clip_eps is not None,
-            *("Value.gate", self.gate, "None without a clip_eps"),
-        )
+        """Raises a `ValueError` for a gate of nothing."""
+        clips = self.gate is None or self.clip_eps is not None
+        require_field(self, "gate", clips, "None without a clip_eps")
 
     @property
     def clips(self) -> bool:

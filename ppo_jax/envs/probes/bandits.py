@@ -1,9 +1,12 @@
 """Probes whose episodes are one step long."""
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Bound, Several
 from ppo_jax.envs.env import (
     NEVER,
     ActionSpace,
@@ -94,11 +97,7 @@ class RiskyBandit(OneStep):
     safe: float = 0.9
     risky: float = 1.0
     loss: float = -10.0
-    chance: float = 0.05
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a chance outside of [0, 1)."""
-        require_range(self, "chance", "a chance in [0, 1)", lambda x: 0 <= x < 1)
+    chance: Annotated[float, Bound("a chance in [0, 1)", lambda x: 0 <= x < 1)] = 0.05
 
     @property
     def gain(self) -> float | Array:
@@ -142,12 +141,7 @@ class MaskedBandit(OneStep):
     1/4 for a uniform one; any reward above 1 proves that a mask was ignored.
     """
 
-    num_actions: int = 5
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for fewer than two arms."""
-        name = "MaskedBandit.num_actions"
-        require(self.num_actions >= 2, name, self.num_actions, "at least 2")
+    num_actions: Several = 5
 
     @property
     def action_space(self) -> ActionSpace:

@@ -1,11 +1,12 @@
 """Probes whose episodes take several steps."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Bound, Count, Natural, Several
 from ppo_jax.envs.env import (
     NEVER,
     ActionSpace,
@@ -27,12 +28,7 @@ class TimeLimited(Env):
     the number of steps taken so far.
     """
 
-    limit: int = 8
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a limit below 1."""
-        name = f"{type(self).__name__}.limit"
-        require(self.limit >= 1, name, self.limit, "at least 1")
+    limit: Count = 8
 
     @property
     def action_space(self) -> ActionSpace:
@@ -113,12 +109,7 @@ class TimeLimitChain(TimeLimited):
     """
 
     reward: float = 1.0
-    negative: float = 0.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a limit below 1 or a share outside of [0, 1]."""
-        super().validate()
-        require_range(self, "negative", "a share in [0, 1]", lambda x: 0 <= x <= 1)
+    negative: Annotated[float, Bound("a share in [0, 1]", lambda x: 0 <= x <= 1)] = 0.0
 
     def draw(self, key: Key) -> Array:
         return jnp.where(jax.random.uniform(key) < self.negative, -1.0, 1.0)
@@ -164,13 +155,8 @@ class RecallCue(Env):
     that is cleared, lost or replayed at the wrong time.
     """
 
-    delay: int = 3
-    num_cues: int = 2
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for fewer than 0 blanks or 2 cues."""
-        require(self.delay >= 0, "RecallCue.delay", self.delay, "at least 0")
-        require(self.num_cues >= 2, "RecallCue.num_cues", self.num_cues, "at least 2")
+    delay: Natural = 3
+    num_cues: Several = 2
 
     @property
     def action_space(self) -> ActionSpace:

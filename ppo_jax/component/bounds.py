@@ -1,0 +1,56 @@
+"""What numbers of components may be, said by the types of their fields."""
+
+import math
+import typing
+from collections.abc import Callable
+from types import NoneType
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+T = TypeVar("T", float, float | None)
+
+
+class Bound(NamedTuple):
+    """What a number has to be."""
+
+    expected: str
+    """In words, of a number that is not optional."""
+    holds: Callable[[Any], bool]
+
+
+Natural = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
+Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
+Several = Annotated[int, Bound("at least 2", lambda x: x >= 2)]
+
+Finite = Annotated[T, Bound("a finite number", math.isfinite)]
+Positive = Annotated[T, Bound("a number > 0", lambda x: x > 0)]
+NonNegative = Annotated[T, Bound("a number ≥ 0", lambda x: x >= 0)]
+FiniteNonNegative = Annotated[
+    T, Bound("a finite number ≥ 0", lambda x: 0 <= x < math.inf)
+]
+AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
+Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
+PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
+
+
+def bounds(cls: type) -> dict[str, Bound]:
+    """The bounds of fields by name.
+
+    >>> class Clip:
+    ...     eps: Positive[float | None] = None
+    ...     passes: int = 4
+    >>> {name: bound.expected for name, bound in bounds(Clip).items()}
+    {'eps': 'a number > 0, or None'}
+    """
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {
+        name: _allowing(hint.__origin__, bound)
+        for name, hint in hints.items()
+        for bound in getattr(hint, "__metadata__", ())
+        if isinstance(bound, Bound)
+    }
+
+
+def _allowing(hint: Any, bound: Bound) -> Bound:
+    """The bound of an optional number says so."""
+    optional = NoneType in typing.get_args(hint)
+    return bound._replace(expected=f"{bound.expected}, or None") if optional else bound
