@@ -2,13 +2,3 @@
 
 from ppo_jax.attacks.norms import L2, LInf, Norm
 from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd
-
-__all__ = [
-    "L2",
-    "Attack",
-    "Fgsm",
-    "LInf",
-    "Noise",
-    "Norm",
-    "Pgd",
-]

@@ -16,22 +16,3 @@ from ppo_jax.component.definition import (
     require_range,
 )
 from ppo_jax.component.names import children, descendants, is_component
-
-__all__ = [
-    "as_arrays",
-    "checked",
-    "children",
-    "component",
-    "concrete",
-    "converted",
-    "descendants",
-    "host",
-    "is_component",
-    "numbers",
-    "program",
-    "replace_at",
-    "require",
-    "require_field",
-    "require_number",
-    "require_range",
-]

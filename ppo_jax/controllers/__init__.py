@@ -11,26 +11,3 @@ from ppo_jax.controllers.entropy import EntropySchedule, EntropyState, Plateau, 
 from ppo_jax.controllers.pid import KlPid, KlPidState
 from ppo_jax.controllers.smoothing import Ema, MovingAverage, Smoothing
 from ppo_jax.controllers.value import ClipGate, Known, PoorValueScale
-
-__all__ = [
-    "K1",
-    "K3",
-    "ClipGate",
-    "ClosedForm",
-    "Divergence",
-    "EarlyStop",
-    "Ema",
-    "EntropySchedule",
-    "EntropyState",
-    "EpochBudget",
-    "KlPid",
-    "KlPidState",
-    "KlStop",
-    "KlStopState",
-    "Known",
-    "MovingAverage",
-    "Plateau",
-    "PoorValueScale",
-    "Smoothing",
-    "slope",
-]

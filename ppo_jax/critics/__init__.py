@@ -5,20 +5,3 @@ from ppo_jax.critics.clipping import Clip, MeanAndVariance, MeanOnly, PerQuantil
 from ppo_jax.critics.critic import Critic, ValueDist, pessimistic, pessimistic_cvar
 from ppo_jax.critics.quantile import LinearTail, Quantile, StepTail, Tail
 from ppo_jax.critics.scalar import Scalar
-
-__all__ = [
-    "Categorical",
-    "Clip",
-    "Critic",
-    "LinearTail",
-    "MeanAndVariance",
-    "MeanOnly",
-    "PerQuantile",
-    "Quantile",
-    "Scalar",
-    "StepTail",
-    "Tail",
-    "ValueDist",
-    "pessimistic",
-    "pessimistic_cvar",
-]

@@ -18,22 +18,3 @@ from ppo_jax.envs.env import (
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnax import Gymnax, make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
-
-__all__ = [
-    "NEVER",
-    "ActionSpace",
-    "Box",
-    "Discrete",
-    "Env",
-    "Faulty",
-    "Gymnax",
-    "MaskObservation",
-    "MultiDiscrete",
-    "TimeLimit",
-    "Timestep",
-    "Wrapper",
-    "check",
-    "check_types",
-    "make",
-    "outcome",
-]

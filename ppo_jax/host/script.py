@@ -100,16 +100,24 @@ def _choices(error: BaseException) -> str:
     owner = getattr(error, "obj", None)
     if isinstance(error, ImportError):
         owner = sys.modules.get(error.name or "")
-    if not isinstance(owner, ModuleType):
-        return ""
-    own = [
+    if isinstance(owner, ModuleType) and is_ours(getattr(owner, "__file__", None)):
+        return f"; it has {', '.join(sorted(_public(owner)))}"
+    return ""
+
+
+def _public(module: ModuleType) -> list[str]:
+    """What a module defines, or a package exports."""
+    if hasattr(module, "__all__"):
+        return module.__all__
+    package = hasattr(module, "__path__")
+
+    def is_its_own(value: object) -> bool:
+        if package:
+            return not isinstance(value, ModuleType)
+        return getattr(value, "__module__", None) == module.__name__
+
+    return [
         name
-        for name, value in vars(owner).items()
-        if getattr(value, "__module__", None) == owner.__name__ and name[0] != "_"
+        for name, value in vars(module).items()
+        if name[0] != "_" and is_its_own(value)
     ]
-    names = sorted(getattr(owner, "__all__", own))
-    return (
-        f"; it has {', '.join(names)}"
-        if is_ours(getattr(owner, "__file__", None))
-        else ""
-    )

@@ -29,35 +29,3 @@ from ppo_jax.losses.risk import (
 )
 from ppo_jax.losses.robust import policy_smoothness_loss
 from ppo_jax.losses.value import clip_around, squared_error
-
-__all__ = [
-    "LOG_RATIO_LIMIT",
-    "MIN_TAIL",
-    "EmpiricalTail",
-    "Law",
-    "advantage_weights",
-    "approx_kl",
-    "approx_kl_k1",
-    "clip_around",
-    "clip_each",
-    "clip_mean",
-    "clip_mean_and_std",
-    "clipped_surrogate_loss",
-    "cross_entropy_loss",
-    "cvar",
-    "cvar_weights",
-    "dual_ascent",
-    "empirical_cvar",
-    "evenly_spaced_atoms",
-    "law_cvar",
-    "linear_cvar_weights",
-    "policy_smoothness_loss",
-    "project",
-    "quantile_huber_loss",
-    "quantile_midpoints",
-    "shifted_cross_entropy",
-    "shortfall",
-    "squared_error",
-    "tail_advantage",
-    "two_hot",
-]

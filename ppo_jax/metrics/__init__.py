@@ -1,5 +1,3 @@
 """Numbers of updates, and what becomes of them over a phase."""
 
 from ppo_jax.metrics.reductions import LARGEST, MEAN, QUOTIENT, SUM, Metric, Reduction
-
-__all__ = ["LARGEST", "MEAN", "QUOTIENT", "SUM", "Metric", "Reduction"]

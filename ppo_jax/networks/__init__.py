@@ -13,25 +13,3 @@ from ppo_jax.networks.memories import Gru, Lstm, Memory, Recurrent
 from ppo_jax.networks.network import Network, Output, build, map_value_heads
 from ppo_jax.networks.recurrence import Cell
 from ppo_jax.networks.torsos import Cnn, Mlp, Torso
-
-__all__ = [
-    "Activation",
-    "ActorCritic",
-    "Cell",
-    "Cnn",
-    "GaussianHead",
-    "Gru",
-    "Head",
-    "Lstm",
-    "Memory",
-    "Mlp",
-    "Network",
-    "Output",
-    "Recurrent",
-    "SigmoidHead",
-    "SquashedHead",
-    "TanhHead",
-    "Torso",
-    "build",
-    "map_value_heads",
-]

@@ -2,11 +2,3 @@
 
 from ppo_jax.normalization.advantages import OverAll, PerEnv, PerGroup, Standardization
 from ppo_jax.normalization.return_scale import ReturnNormalization
-
-__all__ = [
-    "OverAll",
-    "PerEnv",
-    "PerGroup",
-    "ReturnNormalization",
-    "Standardization",
-]

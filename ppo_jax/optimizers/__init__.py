@@ -3,17 +3,3 @@
 from ppo_jax.optimizers.optimizer import Adam, AdamW, Decayed, Optax, Optimizer, Sgd
 from ppo_jax.optimizers.upgd import UPGD, UPGDW, AdaptiveUPGD, Gated
 from ppo_jax.optimizers.vgs import VGS
-
-__all__ = [
-    "UPGD",
-    "UPGDW",
-    "VGS",
-    "Adam",
-    "AdamW",
-    "AdaptiveUPGD",
-    "Decayed",
-    "Gated",
-    "Optax",
-    "Optimizer",
-    "Sgd",
-]

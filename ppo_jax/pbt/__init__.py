@@ -18,25 +18,3 @@ from ppo_jax.pbt.select import (
     Selector,
     Truncation,
 )
-
-__all__ = [
-    "PBT",
-    "BinaryTournament",
-    "Copiers",
-    "Copy",
-    "Everyone",
-    "Explorer",
-    "Fitness",
-    "Maximize",
-    "Minimize",
-    "Movers",
-    "Perturb",
-    "PerturbOrResample",
-    "Readiness",
-    "Reinitialize",
-    "Resample",
-    "Selection",
-    "Selector",
-    "Strategy",
-    "Truncation",
-]

@@ -14,30 +14,3 @@ from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR, Returns, Rew
 from ppo_jax.terms.robust import RobustKL
 from ppo_jax.terms.term import Attacked, Context, Forward, RolloutTargets, Term
 from ppo_jax.terms.value import Value
-
-__all__ = [
-    "AdaptiveEntropy",
-    "AdvantageWeighted",
-    "Attacked",
-    "CVaR",
-    "CVaRConstraint",
-    "Context",
-    "Demonstrations",
-    "Empirical",
-    "Entropy",
-    "Estimate",
-    "Forward",
-    "Imitation",
-    "Kl",
-    "KlPenalty",
-    "Predicted",
-    "PredictedCVaR",
-    "Returns",
-    "Rewards",
-    "RobustKL",
-    "RolloutTargets",
-    "Sequences",
-    "Surrogate",
-    "Term",
-    "Value",
-]

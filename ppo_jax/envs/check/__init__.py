@@ -1,8 +1,3 @@
 """Does an environment keep its promises?"""
 
 from ppo_jax.envs.check.check import check, check_types
-
-__all__ = [
-    "check",
-    "check_types",
-]

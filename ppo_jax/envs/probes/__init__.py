@@ -23,21 +23,3 @@ from ppo_jax.envs.probes.episodes import (
     TimeLimitChain,
     TimeLimited,
 )
-
-__all__ = [
-    "Accumulator",
-    "Costs",
-    "GridCue",
-    "HiddenSteps",
-    "IdenticalRewards",
-    "MaskedBandit",
-    "NestedObservation",
-    "NoisyReturns",
-    "OneStep",
-    "RecallCue",
-    "RiskyBandit",
-    "Target",
-    "TimeLimitChain",
-    "TimeLimited",
-    "TwoDigits",
-]

@@ -17,14 +17,3 @@ from ppo_jax.networks.distributions.gaussian import (
     SigmoidGaussian,
     TanhGaussian,
 )
-
-__all__ = [
-    "Categorical",
-    "DiagGaussian",
-    "Distribution",
-    "MultiCategorical",
-    "SigmoidGaussian",
-    "TanhGaussian",
-    "categorical",
-    "mask_logits",
-]

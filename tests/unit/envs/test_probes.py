@@ -10,7 +10,7 @@ from ppo_jax import envs
 from ppo_jax.component import replace_at
 from ppo_jax.envs import probes
 
-HEALTHY = [getattr(probes, name) for name in probes.__all__]
+HEALTHY = [kind for kind in vars(probes).values() if isinstance(kind, type)]
 HEALTHY = [probe() for probe in HEALTHY if not probe.__subclasses__()]
 NUM_EPISODES = 2048
 
