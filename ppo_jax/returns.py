@@ -74,38 +74,6 @@ def gae(
     return adv_tm1, delta_clipped | sum_clipped
 
 
-def discounted_returns(r_t: Array, discount_t: Array, v_end: Array) -> Array:
-    """Sums of discounted rewards, G_{t−1} = r_t + discount_t G_t.
-
-    Args:
-        r_t: Rewards `[T, ...]`.
-        discount_t: Discounts γ (1 − done) `[T, ...]`; a zero stops exactly.
-        v_end: Value of what follows the last step `[...]`.
-
-    Returns:
-        Returns `[T, ...]`, float32.
-
-    Raises:
-        ValueError: If called eagerly with a non-finite number.
-
-    >>> discounted_returns(jnp.ones(3), jnp.full(3, 0.5), jnp.array(8.0)).tolist()
-    [2.75, 3.5, 5.0]
-    """
-    chex.assert_equal_shape([r_t, discount_t])
-    chex.assert_equal_shape([r_t[0], v_end])
-    require_finite(r_t=r_t, discount_t=discount_t, v_end=v_end)
-    r_t, discount_t, v_end = (
-        jnp.asarray(x, jnp.float32) for x in (r_t, discount_t, v_end)
-    )
-
-    def step(return_t, inputs):
-        r_t, discount_t = inputs
-        return_tm1 = r_t + _weighted(discount_t, return_t)
-        return return_tm1, return_tm1
-
-    return jax.lax.scan(step, v_end, (r_t, discount_t), reverse=True)[1]
-
-
 def standardize(
     adv: Array, weight: Array, axis: int | None = None
 ) -> tuple[Array, Array]:
@@ -174,10 +142,7 @@ def explained_variance(target: Array, prediction: Array, weight: Array) -> Array
     0.85
     """
     chex.assert_equal_shape([target, prediction, weight])
-    target, prediction, weight = (
-        jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
-        for x in (target, prediction, weight)
-    )
+    target, prediction, weight = map(_flat, (target, prediction, weight))
 
     def square(x):
         return jnp.sum(weight * centre(x, weight)[0] ** 2)
@@ -227,10 +192,7 @@ def explained_variance_by_group(
     ([1.0, nan], [2.0, 2.0])
     """
     chex.assert_equal_shape([target, prediction, weight, group])
-    target, prediction, weight = (
-        jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
-        for x in (target, prediction, weight)
-    )
+    target, prediction, weight = map(_flat, (target, prediction, weight))
     valid, group = weight > 0, group.reshape(-1)
     total_of = functools.partial(
         jax.ops.segment_sum, segment_ids=group, num_segments=num_groups
@@ -248,6 +210,11 @@ def explained_variance_by_group(
     available = (variance > 0) & (total_of(valid.astype(jnp.int32)) >= 2)
     error = square(target - prediction) / jnp.where(available, variance, 1.0)
     return jnp.where(available, 1 - error, jnp.nan), total
+
+
+def _flat(x: Array) -> Array:
+    """A constant for autodiff, float32 `[N]`."""
+    return jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
 
 
 def _weighted(weight: Array, x: Array) -> Array:

@@ -72,11 +72,7 @@ class KlPid:
         kl = jnp.asarray(kl, jnp.float32)
         error = kl - self.target
         integral = self._bounded(state.integral + error)
-        parts = (
-            self.kp * error,
-            self.ki * integral,
-            self.kd * (error - state.error),
-        )
+        parts = (self.kp * error, self.ki * integral, self.kd * (error - state.error))
         wanted = state.coefficient + sum(parts)
         coefficient = jnp.clip(wanted, self.minimum, self.maximum)
         outward = (coefficient >= self.maximum) & (error > 0)

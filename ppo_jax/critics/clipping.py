@@ -24,7 +24,7 @@ class PerQuantile(Clip):
     """Every quantile stays within ±ε of the same quantile; the strictest."""
 
     def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
-        return losses.clip_each(new.outcomes, old.outcomes, eps)
+        return losses.clip_around(new.outcomes, old.outcomes, eps)
 
 
 @component

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ppo_jax.component import suggestion
 from ppo_jax.errors import UserError
 from ppo_jax.host import tables
+from ppo_jax.losses import MIN_TAIL
 from ppo_jax.metrics.reductions import VANISHING
 from ppo_jax.metrics.rows import match
 
@@ -220,7 +221,7 @@ ALERTS = (
         healthy="at least 30",
         causes="Too few samples of the worst share α: their mean is mostly noise.",
         remedy="Raise `num_envs · num_steps`, or α.",
-        below=10,
+        below=MIN_TAIL,
     ),
 )
 

@@ -1,7 +1,8 @@
 """Figures of a run as plain data, and how they are drawn."""
 
-from collections.abc import Sequence
-from itertools import cycle
+import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,27 +106,14 @@ def draw(drawn: Sequence[Panel], path: Path) -> None:
         ImportError: Without matplotlib.
         OSError: If the file cannot be written.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, rows = pyplot.subplots(
-        len(drawn),
-        sharex=True,
-        squeeze=False,
-        figsize=(8, 2.2 * len(drawn)),
-        layout="constrained",
-    )
-    for panel, axes in zip(drawn, rows[:, 0], strict=True):
-        for line in panel.faint:
-            axes.plot(*line, color="0.75", linewidth=0.8)
-        for line in panel.strong:
-            axes.plot(*line, color="tab:blue", linewidth=2)
-        axes.set(ylabel=panel.title, yscale="log" if panel.log else "linear")
-    rows[-1, 0].set_xlabel("updates")
-    figure.savefig(path)
-    pyplot.close(figure)
+    with _axes(path, len(drawn), 1, figsize=(8, 2.2 * len(drawn))) as rows:
+        for panel, axes in zip(drawn, rows[:, 0], strict=True):
+            for line in panel.faint:
+                axes.plot(*line, color="0.75", linewidth=0.8)
+            for line in panel.strong:
+                axes.plot(*line, color="tab:blue", linewidth=2)
+            axes.set(ylabel=panel.title, yscale="log" if panel.log else "linear")
+        rows[-1, 0].set_xlabel("updates")
 
 
 def draw_grid(
@@ -139,22 +127,10 @@ def draw_grid(
         ImportError: Without matplotlib.
         OSError: If the file cannot be written.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, rows = pyplot.subplots(
-        len(grid),
-        len(grid[0]),
-        sharex=True,
-        sharey="row",
-        squeeze=False,
-        figsize=(5 * len(grid[0]), 3.2 * len(grid)),
-        layout="constrained",
-    )
-    for panels, all_axes in zip(grid, rows, strict=True):
-        for (title, lines), axes in zip(panels, all_axes, strict=True):
+    height, width = len(grid), len(grid[0])
+    size = (5 * width, 3.2 * height)
+    with _axes(path, height, width, sharey="row", figsize=size) as rows:
+        for (title, lines), axes in zip(chain(*grid), rows.flat, strict=True):
             for (name, line), (dashes, marker) in zip(lines.items(), cycle(STYLES)):
                 axes.plot(
                     *line,
@@ -164,9 +140,23 @@ def draw_grid(
                     label=name,
                 )
             axes.set_title(title, fontsize="small")
-    for axes in rows[-1]:
-        axes.set_xlabel(x)
-    rows[0, 0].legend()
+        for axes in rows[-1]:
+            axes.set_xlabel(x)
+        rows[0, 0].legend()
+
+
+@contextlib.contextmanager
+def _axes(path: Path, height: int, width: int, **layout: Any) -> Iterator[Any]:
+    """Axes of a picture, `[height, width]`, which is then written."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, rows = pyplot.subplots(
+        height, width, sharex=True, squeeze=False, layout="constrained", **layout
+    )
+    yield rows
     figure.savefig(path)
     pyplot.close(figure)
 

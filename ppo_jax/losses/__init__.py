@@ -8,7 +8,7 @@ from ppo_jax.losses.categorical import (
     two_hot,
 )
 from ppo_jax.losses.discrete import Law, clip_mean, clip_mean_and_std
-from ppo_jax.losses.lagrangian import dual_ascent, shortfall
+from ppo_jax.losses.lagrangian import dual_ascent
 from ppo_jax.losses.policy import (
     LOG_RATIO_LIMIT,
     advantage_weights,
@@ -16,7 +16,7 @@ from ppo_jax.losses.policy import (
     approx_kl_k1,
     clipped_surrogate_loss,
 )
-from ppo_jax.losses.quantile import clip_each, quantile_huber_loss, quantile_midpoints
+from ppo_jax.losses.quantile import quantile_huber_loss, quantile_midpoints
 from ppo_jax.losses.risk import (
     MIN_TAIL,
     EmpiricalTail,

@@ -7,15 +7,6 @@ from jax.typing import ArrayLike
 from ppo_jax.types import Array
 
 
-def shortfall(estimate: ArrayLike, limit: ArrayLike) -> Array:
-    """How far an estimate is below the limit that it should reach, max(0, limit − it).
-
-    >>> float(shortfall(-0.5, -0.25)), float(shortfall(-0.125, -0.25))
-    (0.25, 0.0)
-    """
-    return jnp.maximum(jnp.asarray(limit, jnp.float32) - estimate, 0.0)
-
-
 def dual_ascent(
     dual: ArrayLike, gap: ArrayLike, learning_rate: ArrayLike, maximum: ArrayLike = 1.0
 ) -> Array:

@@ -8,7 +8,6 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
-from ppo_jax.losses.value import clip_around
 from ppo_jax.types import Array
 
 
@@ -74,26 +73,3 @@ def quantile_huber_loss(
     tau = jnp.broadcast_to(quantile_midpoints(num_quantiles), error.shape)
     weight = jnp.where(error < 0, 1 - tau, tau)
     return jnp.mean(weight * huber, axis=-1)
-
-
-def clip_each(new: Array, old: Array, eps: ArrayLike) -> Array:
-    """Keeps every quantile within ±ε of the same quantile before the update.
-
-    The strictest way to clip a distribution: its mean, its spread and each of its
-    quantiles stay close to the old ones.
-
-    Args:
-        new: Predicted quantiles `[..., N]`.
-        old: Quantiles before the update `[..., N]`.
-        eps: Half-width ε > 0 in the units of the quantiles; may be traced.
-
-    Returns:
-        Clipped quantiles, float32 `[..., N]`; see `clip_around`.
-
-    Raises:
-        AssertionError: If the shapes differ.
-
-    >>> clip_each(jnp.array([0.0, 2.0, 4.0]), jnp.array([-1.0, 0.0, 1.0]), 0.5).tolist()
-    [-0.5, 0.5, 1.5]
-    """
-    return clip_around(new, old, eps)

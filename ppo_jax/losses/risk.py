@@ -45,9 +45,7 @@ def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
     >>> print(cvar_weights(4, 0.625))
     [0.4 0.4 0.2 0. ]
     """
-    require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
-    _require_share(alpha)
-    mass = jnp.asarray(alpha, jnp.float32) * num_quantiles
+    mass = _mass(num_quantiles, alpha)
     index = jnp.arange(num_quantiles, dtype=jnp.float32)
     return jnp.clip(mass - index, 0.0, 1.0) / mass
 
@@ -76,11 +74,9 @@ def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
     >>> print(linear_cvar_weights(4, 1.0))
     [0.28125 0.21875 0.21875 0.28125]
     """
-    require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
-    _require_share(alpha)
+    mass = _mass(num_quantiles, alpha)
     if num_quantiles == 1:
         return jnp.ones(1)
-    mass = jnp.asarray(alpha, jnp.float32) * num_quantiles
     segment = np.arange(num_quantiles - 1)  # From quantile i, at 0, to i + 1, at 1.
     start = np.where(segment == 0, -0.5, 0.0).astype(np.float32)
     end = np.where(segment == num_quantiles - 2, 1.5, 1.0).astype(np.float32)
@@ -245,6 +241,13 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
     _require_share(alpha)
     short = jnp.minimum(jnp.asarray(outcome, jnp.float32) - value_at_risk, 0.0)
     return jax.lax.stop_gradient(short / alpha)
+
+
+def _mass(num_quantiles: int, alpha: ArrayLike) -> Array:
+    """How many quantiles the worst share α of them is, αN."""
+    require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
+    _require_share(alpha)
+    return jnp.asarray(alpha, jnp.float32) * num_quantiles
 
 
 def _interpolate(ordered: Array, position: ArrayLike) -> Array:

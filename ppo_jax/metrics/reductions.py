@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +23,12 @@ def _known(values: np.ndarray) -> np.ndarray:
     return values[~np.isnan(values)]
 
 
-def _mean(values: np.ndarray) -> float:
+def _of_known(reduce: Callable[..., Any], values: np.ndarray) -> float:
     known = _known(values)
-    return float(known.mean()) if known.size else math.nan
+    return float(reduce(known)) if known.size else math.nan
 
 
-def _largest(values: np.ndarray) -> float:
-    known = _known(values)
-    return float(known.max()) if known.size else math.nan
+_mean = partial(_of_known, np.mean)
 
 
 def _total(values: np.ndarray) -> float:
@@ -68,7 +67,7 @@ def _shortfall(limit: np.ndarray, estimate: np.ndarray) -> float:
 
 MEAN = Reduction("mean", _mean)
 SUM = Reduction("sum", _total)
-LARGEST = Reduction("largest", _largest)
+LARGEST = Reduction("largest", partial(_of_known, np.max))
 QUOTIENT = Reduction("sum / number", _quotient)
 DEVIATION = Reduction("deviation of all", _deviation)
 ANY = Reduction("1 or 0", _any)

@@ -79,11 +79,7 @@ class Everyone(Movers):
 
 
 def explore(
-    explorer: Explorer,
-    space: Space,
-    values: dict[str, Array],
-    moves: Array,
-    keys: Key,
+    explorer: Explorer, space: Space, values: dict[str, Array], moves: Array, keys: Key
 ) -> dict[str, Array]:
     """Moves numbers of a population, every one with a key of its own.
 

@@ -10,7 +10,6 @@ import pytest
 
 from ppo_jax.returns import (
     LIMIT,
-    discounted_returns,
     explained_variance,
     explained_variance_by_group,
     gae,
@@ -94,8 +93,6 @@ def test_gae_at_both_ends_of_lambda():
         tail = np.concatenate([r_t[t:], v_t[-1:]])
         expected = np.tensordot(powers[: len(tail)], tail, axes=1) - v_tm1[t]
         chex.assert_trees_all_close(adv[t], expected, rtol=0, atol=1e-5)
-    returns = discounted_returns(r_t, gamma, v_t[-1])
-    chex.assert_trees_all_close(adv, returns - v_tm1, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("other", [7.0, np.nan])
@@ -183,17 +180,6 @@ def test_gae_takes_low_precision_and_answers_in_float32():
     adv, _ = gae(*args)
     chex.assert_type(adv, jnp.float32)
     chex.assert_trees_all_close(adv, gae_oracle(*args), rtol=0, atol=1e-5)
-
-
-def test_discounted_returns_equals_a_loop(variant):
-    r_t, discount_t, _, _, v_t = arrays(rollout(8))
-    returns = variant(discounted_returns)(r_t, discount_t, v_t[-1])
-    expected, following = np.zeros(r_t.shape), np.asarray(v_t[-1], np.float64)
-    for t in reversed(range(len(r_t))):
-        following = expected[t] = r_t[t] + discount_t[t] * following
-    chex.assert_trees_all_close(returns, expected, rtol=0, atol=1e-5)
-    with pytest.raises(ValueError, match=r"^v_end: expected finite"):
-        discounted_returns(r_t, discount_t, v_t[-1].at[0].set(jnp.nan))
 
 
 @pytest.mark.parametrize(("value", "size"), FLAT)

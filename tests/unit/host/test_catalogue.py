@@ -280,6 +280,15 @@ def test_thresholds_of_twin_critics(norms, ratio, flags):
     ]
 
 
+def test_a_violation_is_how_far_an_estimate_falls_short():
+    """PROP-13.11: limit −.01; in the mean over updates, an excess makes up nothing."""
+    for estimates, violation in (([-0.02], 0.01), ([-0.005], 0), ([-0.02, 0.5], 0.005)):
+        limits = np.full(len(estimates), -0.01)
+        history = {"train/cvar_limit": limits, "train/cvar_estimate": estimates}
+        said = summarize({name: np.array(x) for name, x in history.items()})
+        assert said["train/cvar_violation"] == pytest.approx(violation, abs=1e-12)
+
+
 LOW, EXPLAINED = "warn/explained_variance_low", "train/explained_variance"
 VARIATION = "train/target_return_variation"
 

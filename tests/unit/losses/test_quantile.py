@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.losses import clip_each, quantile_huber_loss, quantile_midpoints
+from ppo_jax.losses import clip_around, quantile_huber_loss, quantile_midpoints
 
 STAIRS = jnp.arange(4.0)
 
@@ -198,7 +198,7 @@ def test_low_precision_predictions_give_a_float32_loss():
 def test_clip_each_by_hand(variant):
     """PROP-12.1: per quantile, and the loss of the clipped ones for target 3."""
     old, new = jnp.array([-1.0, 0.0, 1.0]), jnp.array([0.0, 2.0, 4.0])
-    clipped = variant(clip_each)(new, old, 0.5)
+    clipped = variant(clip_around)(new, old, 0.5)
     chex.assert_trees_all_equal(clipped, np.array([-0.5, 0.5, 1.5]))
     target = jnp.array(3.0)
     chex.assert_trees_all_close(quantile_huber_loss(new, target), 0.25, rtol=1e-6)
@@ -211,8 +211,8 @@ def test_clip_each_bounds_every_quantile_and_the_mean():
     """PROP-12.3."""
     rng = np.random.default_rng(0)
     new, old = jnp.asarray(rng.normal(size=(2, 50, 8)) * 3, jnp.float32)
-    moved = clip_each(new, old, 0.25) - old
+    moved = clip_around(new, old, 0.25) - old
     assert jnp.abs(moved).max() <= 0.25 + 1e-6
     assert jnp.abs(moved.mean(axis=-1)).max() <= 0.25 + 1e-6
     with pytest.raises(AssertionError):
-        clip_each(new, old[:1], 0.25)
+        clip_around(new, old[:1], 0.25)

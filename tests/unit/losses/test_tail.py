@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.losses import dual_ascent, empirical_cvar, shortfall, tail_advantage
+from ppo_jax.losses import dual_ascent, empirical_cvar, tail_advantage
 
 
 def test_tail_advantage_by_hand(variant):
@@ -110,9 +110,3 @@ def test_units_do_not_matter():
 
     assert max(duals(1.0)) > 0.1
     chex.assert_trees_all_close(duals(100.0), duals(1.0), rtol=1e-4)
-
-
-def test_shortfall_by_hand(variant):
-    """PROP-13.11: limit −.01."""
-    chex.assert_trees_all_close(variant(shortfall)(-0.02, -0.01), 0.01, rtol=1e-6)
-    assert variant(shortfall)(-0.005, -0.01) == 0
