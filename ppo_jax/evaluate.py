@@ -64,9 +64,9 @@ def _evaluate(options: Any) -> dict[str, Any]:
     )
     if options.member is None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
+    player, update = populations.member(run.population, member), run.update
     (returns,), (ended,) = evaluation.evaluate(
-        *(populations.member(run.population, member), seed, run.update),
-        *(options.episodes, not options.sample),
+        player, seed, update, options.episodes, not options.sample
     )
     figures = episodes.summarize(returns)
     for name, value in figures.items():

@@ -196,9 +196,7 @@ class Mixed(Adversary):
         out = replay(batch._replace(obs=_front(perturbed.obs, batch.obs)))
         size = perturbed.mask.shape[1]
         clean, seen = replay(first(batch, size)), _first_of(out, size)
-        return out._replace(
-            attacked=_attacked(self, out, clean, seen, batch, perturbed)
-        )
+        return _told(self, out, clean, seen, batch, perturbed)
 
 
 @component
@@ -224,9 +222,7 @@ class Regularizer(Adversary):
         out, size = replay(batch), perturbed.mask.shape[1]
         clean = _first_of(out, size)
         seen = replay(first(batch, size)._replace(obs=perturbed.obs))
-        return out._replace(
-            attacked=_attacked(self, out, clean, seen, batch, perturbed)
-        )
+        return _told(self, out, clean, seen, batch, perturbed)
 
 
 def first(batch: Batch, count: int) -> Batch:
@@ -235,15 +231,15 @@ def first(batch: Batch, count: int) -> Batch:
     return rows._replace(carry=jax.tree.map(lambda x: x[:count], batch.carry))
 
 
-def _attacked(
+def _told(
     adversary: Adversary,
     out: Forward,
     clean: Forward,
     seen: Forward,
     batch: Batch,
     perturbed: Perturbed,
-) -> Attacked:
-    """Both policies over all rows, and what became of the attack."""
+) -> Forward:
+    """With both policies over all rows, and what became of the attack."""
     rows = first(batch, perturbed.mask.shape[1])
     nowhere = jnp.zeros_like(batch.weight)
     attacked = Attacked(
@@ -256,15 +252,14 @@ def _attacked(
     said = _sizes(adversary.attack, rows.obs, perturbed) | {
         "sa_ppo/attack_success": harm
     }
-    own = {
+    metrics = {
         name: attacked.alone(_front(x, nowhere), batch.weight)
         for name, x in said.items()
-    }
-    all_rows = {
+    } | {
         "sa_ppo/adversarial_ratio": attacked.mask.astype(jnp.float32),
         "sa_ppo/current_epsilon": jnp.full_like(nowhere, perturbed.eps),
     }
-    return attacked._replace(metrics=own | all_rows)
+    return out._replace(attacked=attacked._replace(metrics=metrics))
 
 
 def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:

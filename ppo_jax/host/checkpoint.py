@@ -238,11 +238,11 @@ def _leaves(tree: PyTree) -> dict[str, str]:
 
 def _anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
     """A tree with statistics of some kinds taken from another."""
-    return jax.tree.map(
-        lambda old, new: new if type(old).__name__ in kinds else old,
-        *(tree, fresh),
-        is_leaf=is_statistics,
-    )
+
+    def chosen(old, new):
+        return new if type(old).__name__ in kinds else old
+
+    return jax.tree.map(chosen, tree, fresh, is_leaf=is_statistics)
 
 
 def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:

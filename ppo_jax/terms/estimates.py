@@ -9,8 +9,8 @@ from ppo_jax.component import component
 from ppo_jax.component.bounds import NonNegative
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
-from ppo_jax.terms.term import Context, Forward, RolloutTargets
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets
+from ppo_jax.types import Metrics
 
 
 @component
@@ -22,7 +22,7 @@ class Estimate:
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    ) -> Prepared:
         """What it says of a whole rollout, and what its examples need, `[T, B]`.
 
         Args:
@@ -34,7 +34,7 @@ class Estimate:
 
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
+    ) -> Loss:
         """A loss of its own, before the multiplier, and metrics per example `[L, b]`.
 
         Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
@@ -49,14 +49,14 @@ class Empirical(Estimate):
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    ) -> Prepared:
         cvar, some = tail["train/cvar_empirical"], tail["train/cvar_tail_size"] > 0
         gap = jnp.where(some, (limit - cvar) / rollout.unit, 0.0)
         return (), {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
 
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
+    ) -> Loss:
         return jnp.zeros_like(out.log_ratio), {}
 
 
@@ -83,12 +83,12 @@ class Predicted(Estimate):
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    ) -> Prepared:
         return jnp.broadcast_to(rollout.unit, rollout.weight.shape), {}
 
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
-    ) -> tuple[Array, Metrics]:
+    ) -> Loss:
         cvar = context.scale.decode(pessimistic_cvar(out.value, alpha))
         gap = (limit - cvar) / context.prepared
         metrics = {"train/cvar_estimate": cvar, "train/cvar_gap": gap}

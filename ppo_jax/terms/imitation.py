@@ -13,7 +13,7 @@ from ppo_jax.component.bounds import NonNegative
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
+from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -159,14 +159,12 @@ class Imitation(Term):
         """Updates so far, by which draws differ: not a count, it may wrap."""
         return jnp.zeros((), jnp.int32)
 
-    def prepare(self, memory: Array, rollout: RolloutTargets) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
         key = jax.random.fold_in(jax.random.key(0), memory)
         count = self.demonstrations.shape[-1]
         return jax.random.randint(key, rollout.weight.shape, 0, count), {}
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         obs, action, weight = self.demonstrations.draw(context.prepared)
         assert context.policy is not None
         policy = context.policy(obs)

@@ -19,8 +19,8 @@ from ppo_jax.controllers import (
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
+from ppo_jax.types import Metrics
 
 
 @component
@@ -41,9 +41,7 @@ class Surrogate(Term):
     clip_schedule: Schedule = Constant()
     dual_clip: Annotated[float | None, Bound("a number > 1", lambda c: c > 1)] = None
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         eps = self.clip_eps * self.clip_schedule(context.progress)
         loss = losses.clipped_surrogate_loss(
             out.log_ratio, batch.advantage, eps, self.dual_clip
@@ -68,9 +66,7 @@ class Entropy(Term):
     coef: float = 0.01
     guides = False
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         entropy = out.policy.entropy()
         return -self.coef * entropy, {"train/policy_entropy": entropy}
 
@@ -85,14 +81,10 @@ class AdaptiveEntropy(Term):
     def init(self) -> EntropyState:
         return self.schedule.init()
 
-    def prepare(
-        self, memory: EntropyState, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: EntropyState, rollout: RolloutTargets) -> Prepared:
         return (), self.schedule.metrics(memory)
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         entropy = out.policy.entropy()
         coef = self.schedule.coefficient(context.memory)
         return -coef * entropy, {"train/policy_entropy": entropy}
@@ -123,9 +115,7 @@ class Kl(Term):
     def reads_old_policy(self) -> bool:
         return self.divergence.reads_old_policy
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         kl = self.divergence(out.log_ratio, batch.old_policy, out.policy)
         return self.coef * kl, {}
 
@@ -150,14 +140,10 @@ class KlPenalty(Term):
     def init(self) -> KlPidState:
         return self.controller.init()
 
-    def prepare(
-        self, memory: KlPidState, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: KlPidState, rollout: RolloutTargets) -> Prepared:
         return (), self.controller.metrics(memory)
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         kl = self.divergence(out.log_ratio, batch.old_policy, out.policy)
         return self.controller.coefficient(context.memory) * kl, {}
 
@@ -187,9 +173,7 @@ class AdvantageWeighted(Term):
     max_weight: Positive[float] = 100.0
     schedule: Schedule = Constant()
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         weight = losses.advantage_weights(
             batch.advantage, self.temperature, self.max_weight
         )

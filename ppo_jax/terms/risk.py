@@ -11,7 +11,7 @@ from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
 from ppo_jax.terms.estimates import Empirical, Estimate
-from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
+from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
 
 
@@ -62,9 +62,7 @@ class _Tail(Term):
         """How much the tail weighs against the mean, `[]`."""
         raise missing(self, "coefficient")
 
-    def prepare(
-        self, memory: PyTree, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         outcome = self.quantity(rollout)
         valid = rollout.weight > 0
         tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
@@ -77,9 +75,7 @@ class _Tail(Term):
             "train/cvar_coef": self.coefficient(memory),
         }
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         loss = losses.clipped_surrogate_loss(
             out.log_ratio, context.prepared, self.clip_eps
         )
@@ -167,16 +163,14 @@ class CVaRConstraint(_Tail):
     def coefficient(self, memory: Array) -> Array:
         return memory
 
-    def prepare(self, memory: Array, rollout: RolloutTargets) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
         beyond, tail = super().prepare(memory, rollout)
         examples, said = self.estimate.prepare(tail, self.limit, rollout)
         limit = jnp.asarray(self.limit, jnp.float32)
         said |= {"train/cvar_lambda": memory, "train/cvar_limit": limit}
         return (beyond, examples), tail | said
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         beyond, examples = context.prepared
         loss, metrics = super().__call__(out, batch, context._replace(prepared=beyond))
         own, said = self.estimate(
@@ -209,9 +203,7 @@ class PredictedCVaR(Term):
     alpha: PositiveShare[float] = 0.05
     guides = False
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         cvar = pessimistic_cvar(out.value, self.alpha)
         predicted = context.scale.decode(cvar)
         return -self.coef * cvar, {"train/cvar_predicted": predicted}

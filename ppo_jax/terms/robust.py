@@ -6,8 +6,7 @@ from ppo_jax import losses
 from ppo_jax.component import component, require
 from ppo_jax.component.bounds import NonNegative
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, Term
-from ppo_jax.types import Array, Metrics
+from ppo_jax.terms.term import Context, Forward, Loss, Term
 
 
 @component
@@ -36,9 +35,7 @@ class RobustKL(Term):
         expected = "an adversary, because terms hold a RobustKL"
         require(config.adversary is not None, "Config.adversary", None, expected)
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         attacked = out.attacked
         assert attacked is not None  # `check` sees to it.
         kl = losses.policy_smoothness_loss(attacked.clean, attacked.perturbed)

@@ -16,6 +16,11 @@ from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.state import Batch
 from ppo_jax.types import Array, Metrics, PyTree
 
+Loss = tuple[Array, Metrics]
+"""What a term says of a minibatch."""
+Prepared = tuple[PyTree, Metrics]
+"""What a term makes of a rollout."""
+
 
 class Attacked(NamedTuple):
     """What an adversary did to the policy at the rows of a minibatch, `[L, b]`."""
@@ -123,16 +128,12 @@ class Term:
         """What it remembers before the first update."""
         return ()
 
-    def prepare(
-        self, memory: PyTree, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         """What examples need of the whole rollout, leaves `[T, B]`; metrics `[]`."""
         del memory, rollout
         return (), {}
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         """Loss and metrics per example, `[L, b]`."""
         raise missing(self, "__call__")
 
@@ -145,9 +146,7 @@ class Term:
         return memory
 
 
-def evaluated(
-    term: Term, out: Forward, batch: Batch, context: Context
-) -> tuple[Array, Metrics]:
+def evaluated(term: Term, out: Forward, batch: Batch, context: Context) -> Loss:
     """What a term says of a minibatch.
 
     Raises:
@@ -161,9 +160,7 @@ def evaluated(
     return loss, metrics
 
 
-def prepared_by(
-    term: Term, memory: PyTree, rollout: RolloutTargets
-) -> tuple[PyTree, Metrics]:
+def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared:
     """What a term prepares of a rollout.
 
     Raises:

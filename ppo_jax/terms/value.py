@@ -10,8 +10,8 @@ from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
-from ppo_jax.terms.term import Context, Forward, RolloutTargets, Term
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
+from ppo_jax.types import Array, Metrics
 
 ROUNDING = 1e-5
 """Relative difference of two losses of the same prediction, computed in two ways."""
@@ -64,14 +64,10 @@ class Value(Term):
     def init(self) -> _Memory:
         return _Memory(jnp.zeros((), jnp.int32), Known.init())
 
-    def prepare(
-        self, memory: _Memory, rollout: RolloutTargets
-    ) -> tuple[PyTree, Metrics]:
+    def prepare(self, memory: _Memory, rollout: RolloutTargets) -> Prepared:
         return (), {} if self.gate is None else self.gate.metrics(*memory)
 
-    def __call__(
-        self, out: Forward, batch: Batch, context: Context
-    ) -> tuple[Array, Metrics]:
+    def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         updates, explained_variance = context.memory
         loss, metrics = out.value.loss(batch.target), {}
         if self.clip_eps is not None:

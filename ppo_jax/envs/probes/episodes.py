@@ -86,7 +86,7 @@ class Accumulator(TimeLimited):
     ([1.0], [4.0], [1.0])
     """
 
-    limit: int = 3
+    limit: Count = 3
 
     def observe(self, drawn: Array, time: Array) -> Array:
         return (time + 1).astype(jnp.float32).reshape(1)
@@ -126,7 +126,7 @@ class Costs(TimeLimited):
     all costs are counted as invalid. Rewards are 1 and untouched by costs.
     """
 
-    limit: int = 4
+    limit: Count = 4
     table: tuple[float, ...] = (float("inf"), 1.0, float("nan"), 3.0)
 
     def pay(self, drawn: Array, time: Array) -> dict[str, Array]:
@@ -186,9 +186,7 @@ class RecallCue(Env):
         return outcome(self._observe(state), reward, terminated=asked), state
 
     def _observe(self, state: RecallState) -> Array:
-        shown = jnp.where(
-            state.time == state.blanks + 1, self.num_cues, -1
-        )  # −1: none.
-        return jax.nn.one_hot(
-            jnp.where(state.time == 0, state.cue, shown), self.num_cues + 1
-        )
+        asked = state.time == state.blanks + 1
+        shown = jnp.where(asked, self.num_cues, -1)  # −1: none.
+        shown = jnp.where(state.time == 0, state.cue, shown)
+        return jax.nn.one_hot(shown, self.num_cues + 1)

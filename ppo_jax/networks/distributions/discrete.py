@@ -147,9 +147,8 @@ class MultiCategorical:
 
     def kl(self, other: Self) -> Array:
         chex.assert_trees_all_equal_shapes(self, other)
-        return jnp.stack([*map(Categorical.kl, self._each(), other._each())]).sum(
-            axis=0
-        )
+        parts = [*map(Categorical.kl, self._each(), other._each())]
+        return jnp.stack(parts).sum(axis=0)
 
     def margin(self, raw: Array) -> Array:
         """The sum over components."""

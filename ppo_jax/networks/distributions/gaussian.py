@@ -45,9 +45,8 @@ class DiagGaussian:
     def __post_init__(self):
         # Tuples, since static data is hashed and compared.
         low, high = (tuple(np.ravel(x).tolist()) for x in (self.low, self.high))
-        require(
-            bool(np.all(np.less(low, high))), "low", low, f"less than high = {high}"
-        )
+        ordered = bool(np.all(np.less(low, high)))
+        require(ordered, "low", low, f"less than high = {high}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
