@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, concrete, require, require_range
 from ppo_jax.component.bounds import Count, NonNegative, Positive, Share
 from ppo_jax.errors import missing
 from ppo_jax.ppo import counting
@@ -76,7 +76,7 @@ class Attack:
 
     def validate(self) -> None:
         """Raises a `ValueError` for bounds out of order."""
-        if isinstance(self.low, float):
+        if concrete(self.low):
             above = f"a number > low = {self.low}"
             require_range(self, "high", above, lambda high: high > self.low)
 
