@@ -9,7 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.attacks.opponents import Opponent
-from ppo_jax.ppo import rollout
+from ppo_jax.ppo import acting
+from ppo_jax.ppo.acting import Agent
 from ppo_jax.state import Learner
 from ppo_jax.types import Array, Key
 
@@ -38,17 +39,21 @@ def run_episodes(
         key: A key of its own, so that evaluating never changes the training.
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
-        opponent: Who changes what the agent sees; None: nobody. Harm is measured
-            against what the agent would do had it always seen the truth.
+        opponent: Who changes what the agent sees, in every environment; None: nobody.
+            Harm is measured against what the agent would do had it always seen the
+            truth.
 
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
     """
-    config = learner.config
-    network = config.build()
-    longest = limit(config.env)
+    env, network = learner.config.env, learner.config.build()
+    longest = limit(env)
+    if opponent is not None:
+        opponent = dataclasses.replace(opponent, share=1.0)
+    choice = acting.most_likely if deterministic else acting.sampled
+    agent = Agent(learner, network, opponent, choice)
     key, key_start = jax.random.split(key)
-    actor = rollout.start(config.env, network, num_episodes, key_start)
+    actor = acting.start(env, network, num_episodes, key_start)
 
     def going(loop):
         *_, time, _, ended = loop
@@ -57,32 +62,19 @@ def run_episodes(
     def step(loop):
         actor, truth, time, total, ended = loop
         key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
-        mask = rollout.action_masks(config.env, actor)
-        obs = rollout.observe(learner, actor.obs)
-
-        def answers(obs, carry=actor.carry):
-            return rollout.evaluate(
-                network, learner.params, carry, obs, actor.reset, mask
-            )
-
-        if opponent is not None:
-            honest = answers(obs, truth)
-            key_attack = jax.random.fold_in(key_action, rollout.ATTACK)
-            obs = opponent.show(answers, honest, obs, key_attack)
-            truth = honest.carry
-        policy, _, carry = answers(obs)
-        action = policy.mode() if deterministic else policy.sample(key_action)
-        timestep, env_state = jax.vmap(config.env.step)(
-            jax.random.split(key_env, num_episodes),
-            actor.env_state,
-            policy.to_action(action),
-        )
+        keys = jax.random.split(key_env, num_episodes)
+        deed = acting.act(agent, actor, truth, key_action, keys)
+        timestep = deed.timestep
         total += jnp.where(ended, 0.0, timestep.reward)
         last = timestep.terminated | timestep.truncated
         actor = dataclasses.replace(
-            actor, env_state=env_state, obs=timestep.obs, reset=last, carry=carry
+            actor,
+            env_state=deed.env_state,
+            obs=timestep.obs,
+            reset=last,
+            carry=deed.carry,
         )
-        return actor, truth, time + 1, total, ended | last
+        return actor, deed.truth, time + 1, total, ended | last
 
     nothing = jnp.zeros(num_episodes)
     loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)

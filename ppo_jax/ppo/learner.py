@@ -14,7 +14,7 @@ from ppo_jax import networks, tree
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
-from ppo_jax.ppo import counting, diagnostics, rollout
+from ppo_jax.ppo import acting, counting, diagnostics, rollout
 from ppo_jax.ppo.batch import assemble, held_out
 from ppo_jax.ppo.update import UpdateResult, update
 from ppo_jax.schedules import Progress
@@ -35,7 +35,7 @@ def init(config: Any, key: Key) -> Run:
     key, key_params, key_envs = jax.random.split(key, 3)
     network = config.build()
     params = network.init(key_params)
-    actor = rollout.start(config.env, network, config.num_envs, key_envs)
+    actor = acting.start(config.env, network, config.num_envs, key_envs)
     obs = jax.tree.map(lambda x: x[0], actor.obs)
     learner = Learner(
         params=params,

@@ -12,7 +12,7 @@ from ppo_jax import tree
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
-from ppo_jax.ppo import diagnostics, rollout, sharding
+from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
@@ -84,7 +84,7 @@ def update(
 
 def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
     """What each term of the objective knows in an update."""
-    observe = functools.partial(rollout.observe, learner)
+    observe = functools.partial(acting.observe, learner)
     return tuple(
         Context(memory, (), progress.course, learner.return_scale, observe)
         for memory in learner.memories

@@ -11,7 +11,7 @@ from scipy import special
 from ppo_jax import Config, networks, optimizers
 from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
 from ppo_jax.host.description import describe
-from ppo_jax.ppo import episodes, population, rollout
+from ppo_jax.ppo import acting, episodes, population
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import Demonstrations, Imitation, Sequences
 
@@ -81,7 +81,7 @@ def test_observations_and_actions_are_those_of_the_environment(head):
         network=networks.ActorCritic(torso=networks.Mlp(hidden=(16,)), head=head),
     )
     run = trained(config, updates=100)
-    shown = rollout.observe(run.learner, jnp.asarray(obs[None], jnp.float32))
+    shown = acting.observe(run.learner, jnp.asarray(obs[None], jnp.float32))
     reset = jnp.ones((1, 41), bool)
     policy = config.build().apply(run.learner.params, (), shown, reset).policy
     np.testing.assert_allclose(policy.to_action(policy.mode())[0], -obs, atol=0.1)

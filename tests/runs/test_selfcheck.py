@@ -10,7 +10,7 @@ from runs import EXPERIMENT, command
 from ppo_jax import networks, selfcheck
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
-from ppo_jax.ppo import rollout
+from ppo_jax.ppo import acting, rollout
 
 
 def experiment(**changes):
@@ -69,7 +69,7 @@ def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
 
     def late(learner, actor, key):
         actor, steps, carries = unroll(learner, actor, key)
-        _, _, after = rollout.evaluate(
+        _, _, after = acting.evaluate(
             learner.config.build(),
             learner.params,
             jax.tree.map(lambda x: x[1], carries),

@@ -16,7 +16,7 @@ from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization import observations
-from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo import acting, learner, population, rollout
 from ppo_jax.schedules import Progress, Ramp
 
 EPS, ENVS, STEPS = 0.3, 4, 12
@@ -56,7 +56,7 @@ def unroll(run):
 
 def shifts(run, steps):
     """How far what was seen is from what was there, `[T, B]`."""
-    true = rollout.observe(run.learner, steps.raw_obs)
+    true = acting.observe(run.learner, steps.raw_obs)
     return np.abs(np.asarray(steps.obs - true)).max(axis=-1)
 
 
@@ -89,7 +89,7 @@ def test_it_lowers_what_the_critics_say():
     run = first(Opponent(Pgd(EPS, steps=5)))
     _, steps, _ = unroll(run)
     network, params = run.learner.config.build(), run.learner.params
-    obs = rollout.observe(run.learner, steps.raw_obs)
+    obs = acting.observe(run.learner, steps.raw_obs)
     clean = pessimistic(network.apply(params, (), obs, steps.reset).value)
     assert (steps.value < clean).all()
     assert steps.last[4].all() and not steps.last[-1].any()

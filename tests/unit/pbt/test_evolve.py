@@ -23,7 +23,7 @@ from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
 from ppo_jax.pbt.space import Space
-from ppo_jax.ppo import population, rollout
+from ppo_jax.ppo import acting, population
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
@@ -212,11 +212,11 @@ def test_a_copy_keeps_its_key_counters_and_environments():
 def predictions(run, obs, reset):
     """What a member says of raw observations: policy, and values in rewards."""
     network = run.learner.config.build()
-    policy, value, _ = rollout.evaluate(
+    policy, value, _ = acting.evaluate(
         network,
         run.learner.params,
         run.actor.carry,
-        rollout.observe(run.learner, obs),
+        acting.observe(run.learner, obs),
         reset,
     )
     return policy, run.learner.return_scale.decode(value.outputs)

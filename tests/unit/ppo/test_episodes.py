@@ -44,10 +44,37 @@ class Countdown(Env):
         return outcome(obs, reward=paid, terminated=left == 0), left
 
 
-def play(env, count=64):
-    config = Config(
-        env, num_steps=8, network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,)))
-    )
+@component
+class Blink(Env):
+    """Shows luck, but `gap` after the second step; what is done when is in the return.
+
+    An action of 1 pays 1, then 2, then 4, and so on.
+    """
+
+    gap: float = 0.0
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    @property
+    def max_episode_steps(self):
+        return LONGEST
+
+    def reset(self, key):
+        return jax.random.normal(key, (2,)), jnp.int32(0)
+
+    def transition(self, key, state, action):
+        luck = jax.random.normal(key, (2,))
+        obs = jnp.where(state == 1, self.gap, luck)
+        over = state + 1 == LONGEST
+        return outcome(obs, action * 2.0**state, terminated=over), state + 1
+
+
+def play(env, count=64, **architecture):
+    torso = networks.Mlp(hidden=(4,))
+    network = networks.ActorCritic(torso=torso, **architecture)
+    config = Config(env, num_steps=8, network=network)
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
     learner = jax.tree.map(lambda x: x[0], members.runs.learner)
     returns, ended = jax.jit(lambda: run_episodes(learner, jax.random.key(1), count))()
@@ -75,3 +102,12 @@ def test_every_step_has_luck_of_its_own():
     expected = 512 * np.array([1, 6, 15, 20, 15, 6, 1]) / 64
     seen = np.bincount(heads.astype(int), minlength=7)
     assert (np.abs(seen - expected) < 5 * np.sqrt(expected)).all()
+
+
+def test_what_is_not_finite_is_seen_as_zeros():
+    """As in a rollout: the memory is not lost by it."""
+    broken, _ = play(Blink(gap=jnp.nan), memory=networks.Gru(size=4))
+    zeros, ended = play(Blink(gap=0.0), memory=networks.Gru(size=4))
+    chex.assert_trees_all_equal(broken, zeros)
+    later = zeros.astype(int) // 4 % 16  # What the last four actions paid.
+    assert ended.all() and np.unique(later).size > 2

@@ -1,0 +1,171 @@
+"""Acting: what a frozen agent sees, says and does in one step of its environments."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.attacks.opponents import Answers, Opponent
+from ppo_jax.component import require
+from ppo_jax.critics import ValueDist
+from ppo_jax.envs.env import Env, Timestep, strong
+from ppo_jax.networks import Network, Output
+from ppo_jax.networks.distributions import Distribution
+from ppo_jax.normalization import observations
+from ppo_jax.ppo import quarantine
+from ppo_jax.state import Actor, Learner
+from ppo_jax.types import Array, Carry, Key, Params, PyTree
+
+Choice = Callable[[Distribution, Key], Array]
+"""From a policy and a key to actions."""
+
+ATTACK = 1
+"""Sets the keys of attacks apart from those of actions."""
+
+
+class Agent(NamedTuple):
+    """Who acts, and how."""
+
+    learner: Learner
+    network: Network
+    opponent: Opponent | None
+    """Who changes what it sees; None: nobody."""
+    choice: Choice
+
+
+class Deed(NamedTuple):
+    """What was seen and done in a step, and what it led to; every leaf `[B, ...]`."""
+
+    obs: PyTree
+    """As the network saw it."""
+    finite: Array
+    """Whether what there was to see was finite; zeros were seen in place of it."""
+    mask: Array | None
+    """Which actions were allowed, if any were forbidden."""
+    action: Array
+    policy: Distribution
+    value: ValueDist
+    carry: Carry
+    """After the step."""
+    truth: Carry
+    """That of an agent which always saw the truth."""
+    timestep: Timestep
+    env_state: PyTree
+
+
+def sampled(policy: Distribution, key: Key) -> Array:
+    """Actions as likely as they are."""
+    return policy.sample(key)
+
+
+def most_likely(policy: Distribution, key: Key) -> Array:
+    """Always the same actions."""
+    del key
+    return policy.mode()
+
+
+def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
+    """Environments at the start of their first episodes."""
+    obs, env_state = jax.vmap(env.reset)(jax.random.split(key, num_envs))
+    return Actor(
+        env_state=strong(env_state),
+        obs=strong(obs),
+        reset=jnp.ones(num_envs, bool),
+        carry=network.initial_carry(num_envs),
+        episode_return=jnp.zeros(num_envs),
+        episode_length=jnp.zeros(num_envs, jnp.int32),
+    )
+
+
+def act(agent: Agent, actor: Actor, truth: Carry, key: Key, keys: Key) -> Deed:
+    """One step of all environments.
+
+    Args:
+        agent: Who acts.
+        actor: Where; what it remembers is before the step.
+        truth: What it would remember, had it always seen the truth. Harm is measured
+            against what it would do then.
+        key: For the actions and what is random about attacks.
+        keys: One per environment, `[B]`.
+    """
+    env, params = agent.learner.config.env, agent.learner.params
+    mask, reset = _action_masks(env, actor), actor.reset
+    obs, finite = view(agent.learner, actor.obs, reset)
+    says = functools.partial(evaluate, agent.network, params, reset=reset, mask=mask)
+    answers = functools.partial(says, actor.carry)
+    if agent.opponent is not None:
+        honest = says(truth, obs)
+        obs = shown(agent.opponent, answers, honest, obs, finite.size, key)
+        truth = honest.carry
+    policy, value, carry = answers(obs)
+    action = agent.choice(policy, key)
+    timestep, env_state = jax.vmap(env.step)(
+        keys, actor.env_state, policy.to_action(action)
+    )
+    _require_one_each(timestep, reset)
+    return Deed(
+        obs, finite, mask, action, policy, value, carry, truth, timestep, env_state
+    )
+
+
+def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:
+    """Observations as the network sees them, zeros unless finite; where they are."""
+    finite = quarantine.finite(obs, reset)
+    return quarantine.zero_unless(finite, observe(learner, obs)), finite
+
+
+def observe(learner: Learner, obs: PyTree) -> PyTree:
+    """Observations in the units of the network."""
+    if learner.config.obs_clip is None:
+        return obs
+    return observations.normalize(learner.obs_moments, obs, learner.config.obs_clip)
+
+
+def evaluate(
+    network: Network,
+    params: Params,
+    carry: Carry,
+    obs: PyTree,
+    reset: Array,
+    mask: Array | None = None,
+) -> Output:
+    """One step of a network: policy and value of `[B]`, and the carry after it."""
+    batch = jax.tree.map(lambda x: x[None], (obs, reset, mask))
+    out = network.apply(params, carry, *batch)
+    policy, outputs = jax.tree.map(lambda x: x[0], (out.policy, out.value.outputs))
+    return Output(policy, dataclasses.replace(out.value, outputs=outputs), out.carry)
+
+
+def shown(
+    opponent: Opponent,
+    answers: Answers,
+    honest: Output,
+    obs: PyTree,
+    num_envs: int,
+    key: Key,
+) -> PyTree:
+    """What is seen in place of observations, one or several per environment."""
+    key_attack = jax.random.fold_in(key, ATTACK)
+    attacked = opponent.show(answers, honest, obs, key_attack)
+    times = jax.tree.leaves(obs)[0].shape[0] // num_envs
+    return tree.where(jnp.tile(opponent.plays(num_envs), times), attacked, obs)
+
+
+def _action_masks(env: Env, actor: Actor) -> Array | None:
+    """Which actions are allowed in each environment, if any are forbidden."""
+    num_envs = actor.reset.shape[0]  # A state may have no leaves.
+    return jax.vmap(env.action_mask, axis_size=num_envs)(actor.env_state)
+
+
+def _require_one_each(timestep: Timestep, reset: Array) -> None:
+    """Raises a `ValueError` unless scalars are `[B]`: `[B, 1]` would broadcast."""
+    for name in ("reward", "terminated", "truncated", "weight", "cost", "group"):
+        got = getattr(timestep, name)
+        kind = bool if name in ("terminated", "truncated") else got.dtype
+        ok = got.shape == reset.shape and got.dtype == kind
+        expected = f"shape {reset.shape} and dtype {jnp.dtype(kind)}"
+        require(ok, f"Timestep.{name}", f"{got.dtype}{list(got.shape)}", expected)
