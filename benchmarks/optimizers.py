@@ -20,6 +20,7 @@ import optax
 
 from ppo_jax import Config, critics, networks, optimizers
 from ppo_jax.component import as_arrays
+from ppo_jax.schedules import Progress
 from ppo_jax.transforms.noise import Sampler, hashed_normal
 from ppo_jax.types import PyTree
 
@@ -91,20 +92,17 @@ def stepper(optimizer: optimizers.Optimizer, params: PyTree, gradients: PyTree) 
 
     @functools.partial(jax.jit, donate_argnums=(1, 2))
     def advance(optimizer, params, state, gradients, key):
-        chain, rate = optimizer.transformation(), optimizer.step_size(jnp.zeros(()))
-
         def step(carry, gradient):
             params, state = carry
-            updates, state = chain.update(gradient, state, params, key=key)
-            updates = jax.tree.map(lambda u: -rate * u, updates)
+            updates, state, _ = optimizer.update(
+                gradient, state, params, key, Progress.at(0.0)
+            )
             return (optax.apply_updates(params, updates), state), None
 
         return jax.lax.scan(step, (params, state), gradients)[0]
 
     params = jax.tree.map(jnp.copy, params)
-    state = jax.jit(lambda x, params: x.transformation().init(params))(
-        optimizer, params
-    )
+    state = jax.jit(lambda x, params: x.init(params))(optimizer, params)
     program = advance.lower(optimizer, params, state, gradients, key).compile()
 
     def run():

@@ -42,6 +42,7 @@ TUNING, TESTING = 1, 2
 """Streams of seeds: those that choose a rate, and those that are reported."""
 TUNING_SEEDS = 4
 PERIOD, BATCH, INPUTS, CLASSES = 300, 16, 16, 5
+START = Progress.at(0.0)
 STEADY = {"schedule": schedules.Constant(), "max_grad_norm": None}
 GATED = STEADY | {"weight_decay": 0.0, "sampler": hashed_normal}
 KINDS = {
@@ -115,7 +116,6 @@ def new_network(key, sizes=(INPUTS, 64, 64, CLASSES)):
 def permuted_inputs(optimizer, key, tasks):
     """Online accuracy on each task, `[tasks]`."""
     teacher = new_network(jax.random.key(0))
-    chain = optimizer.transformation()
     key, key_params = jax.random.split(key)
     params = new_network(key_params)
 
@@ -131,8 +131,7 @@ def permuted_inputs(optimizer, key, tasks):
             return costs.mean(), logits
 
         (_, logits), grads = jax.value_and_grad(loss, has_aux=True)(params)
-        updates, state = chain.update(grads, state, params, key=key_noise)
-        updates = jax.tree.map(lambda u: -optimizer.learning_rate * u, updates)
+        updates, state, _ = optimizer.update(grads, state, params, key_noise, START)
         right = jnp.mean(jnp.argmax(logits, axis=-1) == label)
         return (optax.apply_updates(params, updates), state, order), right
 
@@ -144,7 +143,7 @@ def permuted_inputs(optimizer, key, tasks):
         return loop[:2], right.mean()
 
     keys = jax.random.split(key, tasks)
-    return jax.lax.scan(task, (params, chain.init(params)), keys)[1]
+    return jax.lax.scan(task, (params, optimizer.init(params)), keys)[1]
 
 
 @functools.partial(jax.jit, static_argnames="tasks")

@@ -1,7 +1,7 @@
 """What every optimiser is, and those of optax.
 
 A component builds a chain without a learning rate: variance scaling, clip, direction,
-decoupled weight decay. Whoever applies the updates multiplies by `learning_rate`,
+decoupled weight decay. `update` multiplies what comes out of it by −`learning_rate`,
 which can therefore change at any step and keep the moments.
 
 The bases of an optimiser name the links of its direction from the last to the first:
@@ -17,7 +17,7 @@ import optax
 
 from ppo_jax.component import component, require_range
 from ppo_jax.optimizers.vgs import VGS
-from ppo_jax.schedules import Linear, Schedule
+from ppo_jax.schedules import Linear, Progress, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
@@ -60,23 +60,34 @@ class Optimizer:
         return optax.identity()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
-        """The chain that turns gradients into updates, but for −learning rate."""
+        """The chain of `update`: all but the last factor, −learning rate."""
         return optax.chain(*self._links())
 
+    def init(self, params: PyTree) -> PyTree:
+        """The state of the chain before its first step."""
+        return self.transformation().init(params)
+
     def update(
-        self, gradients: PyTree, opt_state: PyTree, params: PyTree, key: Key
+        self,
+        gradients: PyTree,
+        opt_state: PyTree,
+        params: PyTree,
+        key: Key,
+        progress: Progress,
     ) -> tuple[PyTree, PyTree, Array]:
-        """A step of the chain, and the length of what its last link was given.
+        """A step, and the length of what the last link of the chain was given.
 
         Returns:
-            Updates, but for −learning rate; the chain's state after them; and the
-            global norm `[]` of the gradients once they were scaled and clipped.
+            What to add to the parameters; the chain's state afterwards; and the global
+            norm `[]` of the gradients once they were scaled and clipped.
         """
         given, updates, states = gradients, gradients, []
         for link, old in zip(self._links(), opt_state, strict=True):
             given = updates
             updates, new = link.update(given, old, params, key=key)
             states.append(new)
+        rate = self.step_size(progress)
+        updates = jax.tree.map(lambda u: -rate * u, updates)
         return updates, tuple(states), optax.tree.norm(given)
 
     def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
@@ -89,15 +100,15 @@ class Optimizer:
         links.append(self.direction())
         return tuple(optax.with_extra_args_support(link) for link in links)
 
-    def step_size(self, done: Array) -> Array:
-        """The learning rate in force, with that share of the updates done."""
-        return self.learning_rate * self.schedule(done)
+    def step_size(self, progress: Progress) -> Array:
+        """The learning rate in force."""
+        return self.learning_rate * self.schedule(progress.done)
 
-    def rate_metrics(self, done: Array) -> Metrics:
+    def rate_metrics(self, progress: Progress) -> Metrics:
         """The learning rate in force, and whether its schedule is held at a floor."""
-        held = self.schedule.held(done).astype(jnp.float32)
+        held = self.schedule.held(progress.done).astype(jnp.float32)
         return {
-            "train/learning_rate": self.step_size(done),
+            "train/learning_rate": self.step_size(progress),
             "train/learning_rate_held": held,
         }
 
@@ -138,15 +149,17 @@ class Optax(Optimizer):
     Attributes:
         make: What makes it, such as `optax.lion`, a lambda or a `functools.partial`.
 
-    >>> optimizer = Optax(make=lambda rate: optax.lion(rate, b1=0.95))
+    >>> optimizer = Optax(0.5, make=lambda rate: optax.lion(rate, b1=0.95))
+    >>> params = jnp.zeros(2)
     >>> updates, _, _ = optimizer.update(
     ...     jnp.array([3.0, -0.1]),
-    ...     optimizer.transformation().init(jnp.zeros(2)),
-    ...     jnp.zeros(2),
+    ...     optimizer.init(params),
+    ...     params,
     ...     jax.random.key(0),
+    ...     Progress.at(0.5),
     ... )
-    >>> updates.tolist()  # Still to be multiplied by −learning rate.
-    [1.0, -1.0]
+    >>> updates.tolist()  # Half of the rate is left by the schedule.
+    [-0.25, 0.25]
     """
 
     make: Make = dataclasses.field(kw_only=True)

@@ -39,7 +39,7 @@ def init(config: Any, key: Key) -> Run:
     obs = jax.tree.map(lambda x: x[0], actor.obs)
     learner = Learner(
         params=params,
-        opt_state=config.optimizer.transformation().init(params),
+        opt_state=config.optimizer.init(params),
         config=config,
         obs_moments=() if config.obs_clip is None else observations.init(obs),
         return_scale=return_scale.identity(),
@@ -72,7 +72,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     learner = _adapt(learner, targets, result, metrics, own_metrics)
     learner, drift = _observe_moments(learner, steps, targets.weight)
     metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
-    metrics |= learner.config.optimizer.rate_metrics(progress.done)
+    metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, key, counters), metrics

@@ -47,7 +47,7 @@ def restore(snapshot: Learner) -> Learner:
     learner keeps its environments, memory, key and counters. Learners of a population
     are restored by `jax.vmap(restore)`.
     """
-    fresh = snapshot.config.optimizer.transformation().init(snapshot.params)
+    fresh = snapshot.config.optimizer.init(snapshot.params)
     opt_state = _completed(snapshot.opt_state, fresh)
     return jax.tree.map(jnp.array, dataclasses.replace(snapshot, opt_state=opt_state))
 

@@ -121,11 +121,9 @@ def _minibatch_step(
     finite = finite_loss & finite_grad & (nan + inf == 0)
     taken = allowed & finite & (weight > 0)
     updates, opt_state, norm = config.optimizer.update(
-        grads, trainee.opt_state, trainee.params, key
+        grads, trainee.opt_state, trainee.params, key, progress
     )
     norms["train/grad_norm_post_clip"] = norm
-    step_size = config.optimizer.step_size(progress.done)
-    updates = jax.tree.map(lambda u: -step_size * u, updates)
     stop = config.early_stop.observe(trainee.stop, metrics)
     stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
     flags = {

@@ -87,7 +87,7 @@ def test_without_the_optimiser_statistics_and_controllers_are_kept(run):
     statistics = state_of(new, ScaleByVarianceState)
     chex.assert_trees_all_equal(statistics, state_of(old, ScaleByVarianceState))
     assert statistics.count > 0
-    fresh = CONFIG.optimizer.transformation().init(run.learner.params)
+    fresh = CONFIG.optimizer.init(run.learner.params)
     gate = state_of(new, GateByUtilityState)
     chex.assert_trees_all_equal(gate, state_of(fresh, GateByUtilityState))
     assert changed(gate, state_of(old, GateByUtilityState))
