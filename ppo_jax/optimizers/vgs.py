@@ -3,9 +3,9 @@
 import optax
 
 from ppo_jax.component import component, require_range
+from ppo_jax.transforms.variance import Statistic
 from ppo_jax.transforms.vgs import (
     ScaleByVarianceState,
-    Statistic,
     layer_mean,
     percentile,
     pooled,

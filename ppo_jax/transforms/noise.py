@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
+from ppo_jax.transforms.leaves import norm
 from ppo_jax.types import Array, Key, PyTree
 
 NoiseScale = Callable[[Array, Array], Array]
@@ -161,15 +162,6 @@ def unbiased(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
     """
     correction = -jnp.expm1(count * jnp.log1p(jnp.asarray(beta, jnp.float32) - 1))
     return jax.tree.map(lambda x: x / correction, moment)
-
-
-def norm(tree: PyTree) -> Array:
-    """The L2 norm of all leaves together, 0 for none.
-
-    >>> float(norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
-    5.0
-    """
-    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))
 
 
 def _mix(x: Array) -> Array:

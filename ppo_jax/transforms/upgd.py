@@ -10,12 +10,12 @@ from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
 from ppo_jax.ppo import counting
+from ppo_jax.transforms.leaves import extrema, flat, norm
 from ppo_jax.transforms.noise import (
     NoiseScale,
     NoiseState,
     Sampler,
     fixed,
-    norm,
     normal_noise,
     unbiased,
 )
@@ -50,7 +50,7 @@ def min_max(utilities: PyTree) -> PyTree:
     >>> min_max({"kernel": jnp.array([0.0, 3.0]), "bias": jnp.array([4.0])})
     {'bias': Array([1.], dtype=float32), 'kernel': Array([-1. ,  0.5], dtype=float32)}
     """
-    return _between(utilities, *_extrema(utilities))
+    return _between(utilities, *extrema(utilities))
 
 
 def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
@@ -62,8 +62,8 @@ def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
     >>> quantile_range(jnp.array([0.0, 1.0, 2.0, 3.0, 1000.0]), q=0.25).tolist()
     [-1.0, -1.0, 0.0, 1.0, 1.0]
     """
-    flat = _flat(utilities)
-    return _between(utilities, jnp.quantile(flat, q), jnp.quantile(flat, 1 - q))
+    every = flat(utilities)
+    return _between(utilities, jnp.quantile(every, q), jnp.quantile(every, 1 - q))
 
 
 def global_max(utilities: PyTree) -> PyTree:
@@ -77,7 +77,7 @@ def global_max(utilities: PyTree) -> PyTree:
     >>> global_max(jnp.array([-1.0, -4.0])).tolist()
     [-0.25, -1.0]
     """
-    low, high = _extrema(utilities)
+    low, high = extrema(utilities)
     magnitude = jnp.maximum(high, -low)
     unit = jnp.where(high > 0, high, jnp.where(magnitude > 0, magnitude, 1.0))
     return jax.tree.map(lambda utility: utility / unit, utilities)
@@ -256,9 +256,9 @@ def upgd_metrics(
         Metrics `[]`. A gate counts as saturated if its weight's normalised utility is
         within 1 % of ±1 or beyond.
     """
-    low, high = unbiased(_extrema(state.utility), beta, jnp.maximum(state.count, 1))
-    scaled = _flat(normalize(state.utility))
-    gate = _flat(_gates(state.utility, temperature, normalize))
+    low, high = unbiased(extrema(state.utility), beta, jnp.maximum(state.count, 1))
+    scaled = flat(normalize(state.utility))
+    gate = flat(_gates(state.utility, temperature, normalize))
     return {
         "upgd/utility_min": low,
         "upgd/utility_max": high,
@@ -266,19 +266,10 @@ def upgd_metrics(
         "upgd/gate_mean": gate.mean(),
         "upgd/gate_std": gate.std(),
         "upgd/gate_saturated_frac": jnp.mean(jnp.abs(scaled) >= 0.99),
-        "upgd/noise_std_mean": _flat(state.noise.std).mean(),
+        "upgd/noise_std_mean": flat(state.noise.std).mean(),
         "upgd/noise_to_signal": state.noise.to_signal,
         "upgd/update_norm": state.update_norm,
     }
-
-
-def _extrema(utilities: PyTree) -> tuple[Array, Array]:
-    """Least and greatest of all leaves."""
-    leaves = jax.tree.leaves(utilities) or [jnp.zeros(1)]
-    low, high = (
-        jnp.stack([reduce(leaf) for leaf in leaves]) for reduce in (jnp.min, jnp.max)
-    )
-    return low.min(), high.max()
 
 
 def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
@@ -298,9 +289,3 @@ def _gates(utility: PyTree, temperature: ArrayLike, normalize: Normalize) -> PyT
     """Gates of weights; the bias of the moving utilities is a factor, and cancels."""
     scaled = normalize(utility)
     return jax.tree.map(lambda x: jax.nn.sigmoid(-x / temperature), scaled)
-
-
-def _flat(tree: PyTree) -> Array:
-    """All numbers of a tree `[n]`; one 0 for an empty one."""
-    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
-    return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])

@@ -8,16 +8,14 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
 from ppo_jax.component import require_number
 from ppo_jax.ppo import counting
+from ppo_jax.transforms import variance
+from ppo_jax.transforms.variance import Moments, Statistic
 from ppo_jax.types import Array, Metrics, PyTree
 
 MAX_VARIANCE = 1e6
 """Where a normalised variance without a cap ends."""
-
-Statistic = Callable[[Array], tuple[Array, Array]]
-"""From a gradient leaf to what is followed over time, and variance within a step."""
 
 Aggregate = Callable[[Array, Array], Array]
 """From normalised variances and signals of the leaves, `[L]`, to one number `[]`."""
@@ -34,6 +32,11 @@ class ScaleByVarianceState(NamedTuple):
     variance: PyTree  # As `mean`.
 
     VERSION = 1  # Of what they mean, see `statistics`.
+
+    @property
+    def moments(self) -> Moments:
+        """The last three."""
+        return Moments(self.weight, self.mean, self.variance)
 
 
 def layer_mean(gradient: Array) -> tuple[Array, Array]:
@@ -157,20 +160,11 @@ def scale_by_variance(
     _require_ranges(beta=beta, **numbers)
 
     def init_fn(params):
-        def scalar(_):
-            return jnp.zeros(())
-
-        def followed(leaf):
-            value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
-            return jnp.zeros(value.shape)
-
         return ScaleByVarianceState(
-            count=jnp.zeros((), jnp.int32),
-            skipped=jnp.zeros((), jnp.int32),
-            factor=jnp.ones(()),
-            weight=jax.tree.map(scalar, params),
-            mean=jax.tree.map(followed, params),
-            variance=jax.tree.map(followed, params),
+            jnp.zeros((), jnp.int32),
+            jnp.zeros((), jnp.int32),
+            jnp.ones(()),
+            *variance.begin(params, statistic),
         )
 
     def update_fn(updates, state, params=None, **extra_args):
@@ -179,7 +173,13 @@ def scale_by_variance(
         scaled = jax.tree.map(
             lambda g: (g.astype(jnp.float32) * factor).astype(g.dtype), updates
         )
-        return scaled, _observe(state, updates, statistic, beta)._replace(factor=factor)
+        moments, skipped = variance.observe(state.moments, updates, statistic, beta)
+        return scaled, ScaleByVarianceState(
+            counting.add(state.count),
+            counting.add(state.skipped, skipped),
+            factor,
+            *moments,
+        )
 
     return optax.GradientTransformationExtraArgs(init_fn, update_fn)
 
@@ -243,69 +243,18 @@ def _summary(
     warmup_steps: ArrayLike,
     aggregate: Aggregate,
 ) -> _Summary:
-    leaves, signal = _normalized(state, eps)
-    variance = aggregate(leaves, signal) if leaves.size else jnp.zeros(())
-    variance = jnp.clip(variance, 0.0, MAX_VARIANCE)
+    leaves, signal = variance.normalized(state.moments, eps)
+    total = aggregate(leaves, signal) if leaves.size else jnp.zeros(())
+    total = jnp.clip(total, 0.0, MAX_VARIANCE)
     limit = MAX_VARIANCE if cap is None else cap
     warming_up = state.count < warmup_steps
-    factor = jnp.clip(1 / (1 + alpha * jnp.minimum(variance, limit)), floor, 1.0)
+    factor = jnp.clip(1 / (1 + alpha * jnp.minimum(total, limit)), floor, 1.0)
     return _Summary(
         leaves=leaves,
-        variance=variance,
+        variance=total,
         factor=jnp.where(warming_up, 1.0, factor).astype(jnp.float32),
-        capped=variance >= limit,
+        capped=total >= limit,
         warming_up=warming_up,
-    )
-
-
-def _normalized(state: ScaleByVarianceState, eps: ArrayLike) -> tuple[Array, Array]:
-    """R = V / (M² + eps · S) of the leaves `[L]`, and its denominator."""
-    variance = _per_leaf(jax.tree.map(jnp.mean, state.variance))
-    square = _per_leaf(jax.tree.map(lambda mean: jnp.mean(mean**2), state.mean))
-    total = variance + square
-    # Shares of S, so that tiny gradients do not underflow.
-    unit = jnp.where(total > 0, total, 1.0)
-    signal = square / unit + eps
-    return variance / unit / signal, signal * total
-
-
-def _per_leaf(scalars: PyTree) -> Array:
-    leaves = jax.tree.leaves(scalars)
-    return jnp.stack(leaves) if leaves else jnp.zeros(0)
-
-
-def _observe(
-    state: ScaleByVarianceState, updates: PyTree, statistic: Statistic, beta: ArrayLike
-) -> ScaleByVarianceState:
-    """Moves the moments of all leaves; those that are not finite stay."""
-
-    def observe(gradient, *moments):
-        weight, mean, variance = moments
-        value, spread = statistic(gradient.astype(jnp.float32))
-        weight = beta * weight + (1 - beta)
-        # (1 − β) / (1 − βᵗ) moves a bias-corrected mean, and by differences: a constant
-        # has variance 0 exactly, where E[x²] − E[x]² would cancel.
-        share = (1 - beta) / weight
-        delta = value - mean
-        mean = mean + share * delta
-        variance = (1 - share) * (variance + share * delta**2) + share * spread
-        finite = jnp.isfinite(jnp.mean(variance) + jnp.mean(mean**2))
-        moved = (weight, mean, variance)
-        return finite, tree.where(finite, moved, moments)
-
-    before = (state.weight, state.mean, state.variance)
-    observed = jax.tree.map(observe, updates, *before)
-    weight, mean, variance = (
-        jax.tree.map(lambda _, leaf, i=i: leaf[1][i], updates, observed)
-        for i in range(len(before))
-    )
-    skipped = jax.tree.map(lambda _, leaf: 1 - leaf[0], updates, observed)
-    return state._replace(
-        count=counting.add(state.count),
-        skipped=counting.add(state.skipped, sum(jax.tree.leaves(skipped))),
-        weight=weight,
-        mean=mean,
-        variance=variance,
     )
 
 

@@ -224,11 +224,16 @@ def test_metrics_of_a_real_run():
 
 
 def test_functions_of_an_optimizer_are_described_by_name():
-    """The description is compared between processes."""
+    """The description is compared between processes, and with those of runs before."""
     config = dataclasses.replace(Config("CartPole-v1"), optimizer=UPGD(vgs=VGS()))
     described = describe(config)
-    assert described["optimizer.normalize"]["value"].endswith("upgd.min_max")
-    assert described["optimizer.vgs.statistic"]["value"].endswith("vgs.layer_mean")
+    for field, name in (
+        ("normalize", "upgd.min_max"),
+        ("combine", "upgd.protecting"),
+        ("vgs.statistic", "vgs.layer_mean"),
+    ):
+        value = described[f"optimizer.{field}"]["value"]
+        assert value == f"ppo_jax.transforms.{name}"
     lion = Optax(make=partial(optax.lion, b1=0.95))
     described = describe(dataclasses.replace(config, optimizer=lion))
     value = described["optimizer.make"]["value"]

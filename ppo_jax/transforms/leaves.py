@@ -1,0 +1,38 @@
+"""What the leaves of a tree are together; a tree without leaves is a 0."""
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.types import Array, PyTree
+
+
+def flat(tree: PyTree) -> Array:
+    """All numbers of a tree, `[n]`.
+
+    >>> flat({"kernel": jnp.array([[0.0, 3.0]]), "bias": jnp.array(4.0)}).tolist()
+    [4.0, 0.0, 3.0]
+    """
+    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
+    return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+
+
+def extrema(tree: PyTree) -> tuple[Array, Array]:
+    """The least and the greatest number, `[]` each.
+
+    >>> [float(x) for x in extrema([jnp.array([1.0, -2.0]), jnp.array(5.0)])]
+    [-2.0, 5.0]
+    """
+    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
+    low, high = (
+        jnp.stack([reduce(leaf) for leaf in leaves]) for reduce in (jnp.min, jnp.max)
+    )
+    return low.min(), high.max()
+
+
+def norm(tree: PyTree) -> Array:
+    """The L2 norm, `[]`.
+
+    >>> float(norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
+    5.0
+    """
+    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))

@@ -1,0 +1,90 @@
+"""Moments of gradients over time: how much of them is noise, how much is signal."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.types import Array, PyTree
+
+Statistic = Callable[[Array], tuple[Array, Array]]
+"""From a gradient leaf to what is followed over time, and variance within a step."""
+
+
+class Moments(NamedTuple):
+    """Bias-corrected moving moments of what is followed of each leaf."""
+
+    weight: PyTree
+    """One scalar per leaf: 1 − βᵗ after t finite gradients."""
+    mean: PyTree
+    variance: PyTree
+
+
+def begin(params: PyTree, statistic: Statistic) -> Moments:
+    """Moments of no gradient yet."""
+
+    def followed(leaf):
+        value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
+        return jnp.zeros(value.shape)
+
+    return Moments(
+        weight=jax.tree.map(lambda _: jnp.zeros(()), params),
+        mean=jax.tree.map(followed, params),
+        variance=jax.tree.map(followed, params),
+    )
+
+
+def observe(
+    moments: Moments, gradients: PyTree, statistic: Statistic, beta: ArrayLike
+) -> tuple[Moments, Array]:
+    """Moves the moments of all leaves; those that are not finite stay.
+
+    Args:
+        moments: Of the gradients before.
+        gradients: What is to be followed.
+        statistic: What of a leaf is followed.
+        beta: Decay β in (0, 1).
+
+    Returns:
+        The moments afterwards, and how many leaves were left out.
+    """
+
+    def observe(gradient, *before):
+        weight, mean, variance = before
+        value, spread = statistic(gradient.astype(jnp.float32))
+        weight = beta * weight + (1 - beta)
+        # (1 − β) / (1 − βᵗ) moves a bias-corrected mean, and by differences: a constant
+        # has variance 0 exactly, where E[x²] − E[x]² would cancel.
+        share = (1 - beta) / weight
+        delta = value - mean
+        mean = mean + share * delta
+        variance = (1 - share) * (variance + share * delta**2) + share * spread
+        finite = jnp.isfinite(jnp.mean(variance) + jnp.mean(mean**2))
+        return finite, tree.where(finite, (weight, mean, variance), before)
+
+    observed = jax.tree.map(observe, gradients, *moments)
+    skipped = jax.tree.map(lambda _, leaf: 1 - leaf[0], gradients, observed)
+    moved = (
+        jax.tree.map(lambda _, leaf, i=i: leaf[1][i], gradients, observed)
+        for i in range(len(moments))
+    )
+    return Moments(*moved), sum(jax.tree.leaves(skipped))
+
+
+def normalized(moments: Moments, eps: ArrayLike) -> tuple[Array, Array]:
+    """R = V / (M² + eps · S) of the leaves `[L]`, and its denominator; S = V + M²."""
+    variance = _per_leaf(jax.tree.map(jnp.mean, moments.variance))
+    square = _per_leaf(jax.tree.map(lambda mean: jnp.mean(mean**2), moments.mean))
+    total = variance + square
+    # Shares of S, so that tiny gradients do not underflow.
+    unit = jnp.where(total > 0, total, 1.0)
+    signal = square / unit + eps
+    return variance / unit / signal, signal * total
+
+
+def _per_leaf(scalars: PyTree) -> Array:
+    leaves = jax.tree.leaves(scalars)
+    return jnp.stack(leaves) if leaves else jnp.zeros(0)
