@@ -29,6 +29,7 @@ from ppo_jax.host import (
 )
 from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import verbosity
+from ppo_jax.host.overrides import without
 from ppo_jax.ppo import population as populations
 
 EXPERIMENT = """\
@@ -39,9 +40,6 @@ import dataclasses  # noqa: E402
 
 config = dataclasses.replace(config, pbt=None, phase_updates={phase_updates})
 """
-
-Schedule = list[tuple[int, dict[str, float]]]
-"""Updates, and the numbers by path that are in force from then on."""
 
 
 @command.entrance
@@ -99,35 +97,11 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
     schedule = experiment.stored(run_dir, "schedule.json", list)
 
     def steer(population: Any, done: int) -> Any:
-        return populations.with_numbers(population, in_force(schedule, done))
+        return populations.with_numbers(population, lineage.in_force(schedule, done))
 
     shown = verbosity(options)
     ending = training.train(config, run_dir, options.resume, hint, shown, steer=steer)
     return conclude(ending, hint, config, run_dir, shown)
-
-
-def in_force(schedule: Schedule, update: int) -> dict[str, float]:
-    """The numbers of a schedule after so many updates.
-
-    >>> schedule = [(0, {"gamma": 0.5}), (4, {"gamma": 0.75})]
-    >>> [in_force(schedule, update)["gamma"] for update in (0, 3, 4, 9)]
-    [0.5, 0.5, 0.75, 0.75]
-    """
-    return [numbers for begun, numbers in schedule if begun <= update][-1]
-
-
-def without(overrides: list[str], field: str) -> list[str]:
-    """Options but for those of a field.
-
-    >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
-    ['--gamma', '0.5']
-    """
-    kept, keep = [], True
-    for word in overrides:
-        if word.startswith("--"):
-            keep = not word.startswith(f"--{field}.")
-        kept += [word] if keep else []
-    return kept
 
 
 if __name__ == "__main__":

@@ -18,19 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, experiment, figures, files, runs, tables
-from ppo_jax.host.figures import Line
-from ppo_jax.ppo import episodes
+from ppo_jax.host import command, curves, experiment, figures, files, runs
+from ppo_jax.host.curves import Curves
+from ppo_jax.host.runs import Restored
 
 EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
-
-Figures = dict[str, list[dict[str, float]]]
-"""Of an agent: by opponent, the statistics of its returns for each ε."""
 
 
 @command.entrance
@@ -78,29 +72,21 @@ def _report(options: Any) -> None:
         raise UserError(f"--against: expected another run than {options.run_dir}")
     out = options.out or options.run_dir
     files.require_folder(out)
-    restored = [
-        runs.restore(path, "ppo_jax.robustness", options.best, options.checkpoint)
-        for path in paths
-    ]
-    if len({repr(run.config.env) for run in restored}) > 1:
-        raise UserError(f"{options.against}: a run in another environment")
-    agents = {
-        str(path): attacked(
-            _learner(run, options.member),
-            options.eps,
-            options.episodes,
-            deterministic=not options.sample,
+    restored = {
+        str(path): runs.restore(
+            path, "ppo_jax.robustness", options.best, options.checkpoint
         )
-        for path, run in zip(paths, restored, strict=True)
+        for path in paths
     }
-    text = table(agents, options.eps)
+    if len({repr(run.config.env) for run in restored.values()}) > 1:
+        raise UserError(f"{options.against}: a run in another environment")
+    agents = {name: _attacked(run, options) for name, run in restored.items()}
+    text = curves.table(agents, options.eps)
     print(text, end="")
     said = {
         "eps": list(options.eps),
         "deterministic": not options.sample,
-        "checkpoints": {
-            str(path): run.update for path, run in zip(paths, restored, strict=True)
-        },
+        "checkpoints": {name: run.update for name, run in restored.items()},
         "agents": agents,
     }
     files.write(out / "robustness.json", json.dumps(said, indent=2) + "\n")
@@ -108,68 +94,16 @@ def _report(options: Any) -> None:
     _draw(agents, options.eps, out / "robustness.png")
 
 
-def _learner(run: Any, asked: int | None) -> Any:
-    """The member that was asked for."""
-    member = runs.choose(run, asked)
-    return jax.tree.map(lambda x: x[member], run.population.runs.learner)
+def _attacked(run: Restored, options: Any) -> Curves:
+    """The curves of the member that was asked for."""
+    member = runs.choose(run, options.member)
+    learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
+    return curves.play(learner, options.eps, options.episodes, not options.sample)
 
 
-def attacked(
-    learner: Any, eps: Sequence[float], num_episodes: int, deterministic: bool = True
-) -> Figures:
-    """Statistics of returns by opponent and radius; the starts are always the same."""
-    found, key = {}, jax.random.key(0)
-    for name, opponent in OPPONENTS.items():
-
-        @jax.jit
-        @jax.vmap
-        def play(radius, opponent=opponent):
-            return episodes.returns_against(
-                opponent, learner, radius, key, num_episodes, deterministic
-            )
-
-        returns, ended = play(jnp.asarray(eps, jnp.float32))
-        found[name] = [
-            episodes.summarize(total) | {"unfinished": int(np.sum(~over))}
-            for total, over in zip(np.asarray(returns), np.asarray(ended), strict=True)
-        ]
-    return found
-
-
-def table(agents: dict[str, Figures], eps: Sequence[float]) -> str:
-    """Mean and CVaR of the returns as Markdown, a row per agent and opponent.
-
-    >>> figures = {"PGD": [{"mean": 9.0, "cvar_5": 7.5}]}
-    >>> print(table({"runs/x": figures}, [0.1]), end="")
-    | agent | attack | ε = 0.1 |
-    |---|---|---|
-    | runs/x | PGD | 9 (7.5) |
-    """
-    rows = [
-        (agent, name, *(f"{x['mean']:.4g} ({x['cvar_5']:.4g})" for x in by_radius))
-        for agent, figures in agents.items()
-        for name, by_radius in figures.items()
-    ]
-    return tables.markdown(("agent", "attack", *(f"ε = {x:g}" for x in eps)), rows)
-
-
-def _draw(agents: dict[str, Figures], eps: Sequence[float], path: Path) -> None:
-    """Returns over ε: an agent per column, mean above and CVaR below."""
-    grid = [
-        [
-            (
-                f"{agent}: {title}",
-                {
-                    name: Line(list(eps), [x[key] for x in by_radius])
-                    for name, by_radius in found.items()
-                },
-            )
-            for agent, found in agents.items()
-        ]
-        for key, title in (("mean", "mean return"), ("cvar_5", "CVaR 5 %"))
-    ]
+def _draw(agents: dict[str, Curves], eps: Sequence[float], path: Path) -> None:
     try:
-        figures.draw_grid(grid, "ε", path)
+        figures.draw_grid(curves.grid(agents, eps), "ε", path)
     except ImportError:
         hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
         print(f"no picture: {hint}", file=sys.stderr)

@@ -15,6 +15,9 @@ from ppo_jax.host import files
 from ppo_jax.ppo.population import Generation
 from ppo_jax.types import Array
 
+Schedule = list[tuple[int, dict[str, float]]]
+"""Updates, and the numbers by path that are in force from then on."""
+
 
 class Lineage:
     """The lineage of a run directory.
@@ -76,9 +79,7 @@ def line(update: int, generation: Generation) -> dict[str, Any]:
     }
 
 
-def schedule(
-    lines: list[dict[str, Any]], member: int
-) -> list[tuple[int, dict[str, float]]]:
+def schedule(lines: list[dict[str, Any]], member: int) -> Schedule:
     """The numbers that made a member what it is: its own, its parents' before.
 
     Args:
@@ -98,6 +99,16 @@ def schedule(
         (update, {path: values[who] for path, values in line["numbers"].items()})
         for line, (update, who) in zip(lines, ancestry(lines, member), strict=True)
     ]
+
+
+def in_force(schedule: Schedule, update: int) -> dict[str, float]:
+    """The numbers of a schedule after so many updates.
+
+    >>> schedule = [(0, {"gamma": 0.5}), (4, {"gamma": 0.75})]
+    >>> [in_force(schedule, update)["gamma"] for update in (0, 3, 4, 9)]
+    [0.5, 0.5, 0.75, 0.75]
+    """
+    return [numbers for begun, numbers in schedule if begun <= update][-1]
 
 
 def ancestry(lines: list[dict[str, Any]], member: int) -> list[tuple[int, int]]:

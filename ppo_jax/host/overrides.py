@@ -64,6 +64,20 @@ def with_overrides(
         raise
 
 
+def without(overrides: list[str], field: str) -> list[str]:
+    """Options but for those of fields of a component.
+
+    >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
+    ['--gamma', '0.5']
+    """
+    kept, keep = [], True
+    for word in overrides:
+        if word.startswith("--"):
+            keep = not word.startswith(f"--{field}.")
+        kept += [word] if keep else []
+    return kept
+
+
 def _require_present(config: Config, overrides: list[str]) -> None:
     """Raises an `ExperimentError` for an option by a former path."""
     names = former.names_in(config)

@@ -1,5 +1,6 @@
 """What the runs of a sweep scored: every evaluation, and a table of settings."""
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from ppo_jax.sweeps.settings import Setting
 
 Score = dict[str, Any]
 """One run: its setting, seed, how it ended, and its evaluations over steps."""
+BATCH, ALL = "scores.json", "results.json"
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
 ALONE = """\
 One run of a setting says nothing of chance: no interval, no better or worse.
@@ -46,6 +48,34 @@ def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Scor
         for i, member in enumerate(members)
         if member not in members[:i]
     ]
+
+
+def keep(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
+    """Writes what the runs of a batch scored beside them."""
+    found = of_batch(run_dir, members, ending)
+    files.write(run_dir / BATCH, json.dumps(found))
+    return found
+
+
+def kept(run_dir: Path) -> list[Score] | None:
+    """What the runs of a batch scored; None: it is not finished."""
+    path = run_dir / BATCH
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def write(
+    run_dir: Path, runs: Sequence[Score], found: Sequence[Setting], metric: str
+) -> list[dict[str, Any]]:
+    """Writes all that is known of a sweep's settings so far; returns the table."""
+    rows = table(runs, found, metric)
+    results = {
+        "metric": metric,
+        "settings": [settings.plain(setting) for setting in found],
+        "runs": runs,
+        "table": as_json(rows),
+    }
+    files.write(run_dir / ALL, json.dumps(results, indent=2) + "\n")
+    return rows
 
 
 def table(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ppo_jax.component import paths
 from ppo_jax.config import Config
+from ppo_jax.host import streams
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Key
@@ -21,6 +22,40 @@ Setting = dict[str, Any]
 """Values by path."""
 Names = Mapping[str, Any]
 """What a value may name."""
+
+
+def chosen(
+    config: Config,
+    names: Names,
+    grid_texts: Sequence[str],
+    space_texts: Sequence[str],
+    count: int,
+) -> list[Setting]:
+    """The grid, each of its points with every draw.
+
+    Args:
+        config: The experiment.
+        names: What a value may name.
+        grid_texts: Lists of values.
+        space_texts: What to draw from; of none, the space of the population.
+        count: How many settings to draw for each point of the grid.
+
+    Raises:
+        ExperimentError: If they do not go together, or there are no such values.
+    """
+    space = ranges(space_texts, names)
+    if count and not space and config.pbt is not None:
+        space = {path: (range_,) for path, range_ in config.pbt.space.ranges}
+    if bool(space) != bool(count):
+        raise ExperimentError("--random and --space: one needs the other")
+    require_in(config, space)
+    points = grid(grid_texts, names)
+    if both := points[0].keys() & space.keys():
+        raise ExperimentError(f"{min(both)}: is in --grid and in --space")
+    if not count:
+        return points
+    drawn = draw(space, count, streams.settings(config.seed))
+    return [point | each for point in points for each in drawn]
 
 
 def grid(texts: Sequence[str], names: Names) -> list[Setting]:

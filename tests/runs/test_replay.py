@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from runs import EXPERIMENT, assert_same, command, leaves, rows
 
-from ppo_jax import replay
 from ppo_jax.host import lineage
 
 POPULATION = (
@@ -113,18 +112,6 @@ def test_another_member_with_another_seed(source, tmp_path):
     expected = lineage.schedule([*lines], 1)
     assert schedule == [[update, numbers] for update, numbers in expected]
     assert json.loads((to / "config.json").read_text())["seed"]["value"] == "7"
-
-
-def test_numbers_of_a_lineage_by_hand():
-    """Member 1 copied 0 after two updates, and moved; 0 copied 1 after four."""
-    lines = [
-        lineage.beginning(2, {RATE: np.array([0.25, 0.5])}),
-        {"update": 2, "parent": [0, 0], "numbers": {RATE: [0.25, 0.125]}},
-        {"update": 4, "parent": [1, 1], "numbers": {RATE: [0.0625, 0.125]}},
-    ]
-    schedule = lineage.schedule(lines, 0)
-    found = [replay.in_force(schedule, update)[RATE] for update in range(6)]
-    assert found == [0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625]
 
 
 @pytest.mark.parametrize(

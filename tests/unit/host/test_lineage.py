@@ -5,7 +5,7 @@ import json
 import chex
 import numpy as np
 
-from ppo_jax.host.lineage import Lineage, beginning, line, schedule
+from ppo_jax.host.lineage import Lineage, beginning, in_force, line, schedule
 from ppo_jax.ppo.population import Generation
 
 
@@ -63,3 +63,15 @@ def test_without_a_population_there_is_no_file(tmp_path):
     (tmp_path / "lineage.jsonl").write_text('{"update": 0}\n')  # Of another run.
     Lineage(tmp_path, [])
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_a_lineage_by_hand():
+    """Member 1 copied 0 after two updates, and moved; 0 copied 1 after four."""
+    lines = [
+        beginning(2, {"rate": np.array([0.25, 0.5])}),
+        {"update": 2, "parent": [0, 0], "numbers": {"rate": [0.25, 0.125]}},
+        {"update": 4, "parent": [1, 1], "numbers": {"rate": [0.0625, 0.125]}},
+    ]
+    moves = schedule(lines, 0)
+    found = [in_force(moves, update)["rate"] for update in range(6)]
+    assert found == [0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625]

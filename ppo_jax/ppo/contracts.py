@@ -1,0 +1,222 @@
+"""What training takes for granted of a network, and whether it holds.
+
+What an agent replays is compared with what it lived, and nothing may leak from one
+environment or episode into another.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax import losses
+from ppo_jax.component import program
+from ppo_jax.config import Config
+from ppo_jax.envs import TimeLimit
+from ppo_jax.envs.faults import Faulty
+from ppo_jax.errors import UserError
+from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo.batch import chunks
+from ppo_jax.ppo.objective import forward
+from ppo_jax.ppo.update import gather
+from ppo_jax.state import Run
+
+TOLERANCE = 1e-5
+
+
+class Contract(NamedTuple):
+    """What training takes for granted."""
+
+    holds: str
+    look: str
+    """Where to look if it does not hold."""
+
+
+REPLAYS = Contract(
+    "a replay from what was kept gives the probabilities that were acted with",
+    "the network (`build` of the config): it may go by nothing but its parameters, the "
+    "observation, the action mask, the memory before the step, and `reset`",
+)
+BEGINS_ANEW = Contract(
+    "after a step that broke, agent and replay begin anew",
+    "`reset` in the network: nothing from before it may come through, finite or not",
+)
+SIDE_BY_SIDE = Contract(
+    "what one environment shows changes nothing in the others",
+    "means, sums and orders over the environments of a batch in the network",
+)
+ONE_BY_ONE = Contract(
+    "what an episode shows changes nothing in the next",
+    "`reset` in the network: it empties the memory before the step it comes with",
+)
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    what: str
+    value: float
+    ok: bool
+    contract: Contract
+
+
+class Seen(NamedTuple):
+    """What occurred in the rollout, and in the one with faults."""
+
+    num_steps: int
+    num_envs: int
+    chunk: int
+    resets: int
+    """In mid-rollout."""
+    truncations: int
+    faults: int
+    """In mid-episode."""
+    memory: bool
+    """Whether the network has one."""
+
+
+class Report(NamedTuple):
+    """What was looked at, and what was found."""
+
+    seen: Seen
+    findings: list[Finding]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is well."""
+        return all(finding.ok for finding in self.findings)
+
+
+class Unseen(UserError):
+    """Something that the check needs did not occur in the rollout."""
+
+
+def check(config: Config) -> Report:
+    """Replays one rollout, perturbs it, and replays it once more with faults.
+
+    Raises:
+        Unseen: If no reset in mid-rollout, truncation, fault or L < T occurred.
+    """
+    config = program(_hurried(config))
+    new = jax.jit(learner.init)(config, jax.random.key(config.seed))
+    run, steps, log_ratio = _live_and_replay(new)
+    _, struck, with_faults = _live_and_replay(_struck(new))
+    seen = _seen(run, steps, struck)
+    _require_all(seen)
+    kl = float(losses.approx_kl(log_ratio).mean())
+    apart, apart_in_time = _leaks(run, steps)
+    lived = "largest |ratio − 1| of"
+    findings = [
+        Finding(f"{lived} the replay", *_unmoved(log_ratio), REPLAYS),
+        Finding(f"{lived} a replay with faults", *_unmoved(with_faults), BEGINS_ANEW),
+        Finding("KL of the replay", *_small(kl), REPLAYS),
+        Finding("effect of one environment on the others", *_zero(apart), SIDE_BY_SIDE),
+        Finding("effect of an episode on the next", *_zero(apart_in_time), ONE_BY_ONE),
+    ]
+    return Report(seen, findings)
+
+
+def _hurried(config: Config) -> Config:
+    """The experiment with short episodes, chunks shorter than the rollout, and faults.
+
+    Which environments break, and when, is left to their state.
+    """
+    limit = max(2, config.num_steps // 3)
+    chunk = config.chunk
+    if chunk == config.num_steps:
+        divisors = (n for n in range(2, chunk + 1) if chunk % n == 0)
+        chunk //= next(divisors, 1)
+    env = TimeLimit(env=config.env, limit=limit)
+    env = Faulty(env=env, reward=float("nan"), rate=0.0)
+    return dataclasses.replace(config, env=env, chunk_length=chunk)
+
+
+def _struck(run: Run) -> Run:
+    """The run, whose environments break once in the second rollout, one by one."""
+    num_steps, num_envs = run.learner.config.num_steps, run.learner.config.num_envs
+    start = num_steps + jnp.arange(num_envs) * num_steps // num_envs
+    env_state = run.actor.env_state._replace(start=start)
+    actor = dataclasses.replace(run.actor, env_state=env_state)
+    return dataclasses.replace(run, actor=actor)
+
+
+@jax.jit
+def _live_and_replay(run: Run) -> Any:
+    """Two rollouts, the second of which begins in the middle of episodes."""
+    key_first, key_second = jax.random.split(run.key)
+    actor, _, _ = rollout.unroll(run.learner, run.actor, key_first)
+    _, steps, carries = rollout.unroll(run.learner, actor, key_second)
+    config = run.learner.config
+    nothing = jnp.zeros_like(steps.reward)
+    cut = chunks(config, steps, nothing, nothing, carries)
+    batch = gather(cut, jnp.arange(cut.weight.shape[0]))
+    out = forward(config.build(), run.learner.params, batch)
+    log_ratio = jnp.where(batch.weight > 0, out.log_ratio, 0.0)
+    return dataclasses.replace(run, actor=actor), steps, log_ratio
+
+
+def _seen(run: Run, steps: Any, struck: Any) -> Seen:
+    num_steps, num_envs = steps.reset.shape
+    return Seen(
+        num_steps=num_steps,
+        num_envs=num_envs,
+        chunk=run.learner.config.chunk,
+        resets=int(steps.reset[1:].sum()),
+        truncations=int((steps.last & ~steps.terminated).sum()),
+        faults=int((~struck.valid & ~struck.last).sum()),
+        memory=bool(jax.tree.leaves(run.actor.carry)),
+    )
+
+
+def _require_all(seen: Seen) -> None:
+    needed = {
+        "a reset in mid-rollout": seen.resets,
+        "a truncation": seen.truncations,
+        "a chunk shorter than the rollout": seen.chunk < seen.num_steps,
+        "a fault in mid-episode": seen.faults,
+    }
+    missing = [what for what, occurred in needed.items() if not occurred]
+    if missing:
+        raise Unseen(f"nothing can be said without {', '.join(missing)}")
+
+
+@jax.jit
+def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
+    """Largest change of values where none may be, when observations are perturbed."""
+    network = run.learner.config.build()
+
+    def values(obs):
+        out = network.apply(run.learner.params, run.actor.carry, obs, steps.reset)
+        return out.value.outputs
+
+    def perturb(mask):
+        def one(x):
+            spread = mask.reshape(mask.shape + (1,) * (x.ndim - 2))
+            return jnp.where(spread, jnp.ones_like(x), x)
+
+        return values(jax.tree.map(one, steps.obs))
+
+    base = values(steps.obs)
+    num_steps, num_envs = steps.reset.shape
+    first = jnp.broadcast_to(jnp.arange(num_envs)[None] == 0, (num_steps, num_envs))
+    others = jnp.abs(perturb(first) - base)[:, 1:].max(initial=0.0)
+    began = jnp.cumsum(steps.reset[::-1], axis=0)[::-1] - steps.reset
+    ended_later = began > 0  # A reset follows: an episode ends after this step.
+    last_start = jnp.max(jnp.where(steps.reset, jnp.arange(num_steps)[:, None], 0), 0)
+    after = jnp.arange(num_steps)[:, None] >= last_start[None]
+    change = jnp.abs(perturb(ended_later) - base).max(axis=(-1, -2))
+    return others, jnp.max(jnp.where(after & ~ended_later, change, 0.0))
+
+
+def _unmoved(log_ratio: Any) -> tuple[float, bool]:
+    return _small(np.abs(np.exp(np.asarray(log_ratio)) - 1).max())
+
+
+def _small(value: float) -> tuple[float, bool]:
+    return float(value), bool(abs(value) <= TOLERANCE)
+
+
+def _zero(value: Any) -> tuple[float, bool]:
+    return float(value), bool(value == 0)
