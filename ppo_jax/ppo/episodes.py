@@ -10,9 +10,9 @@ from jax.typing import ArrayLike
 
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.ppo import acting
-from ppo_jax.ppo.acting import Agent
-from ppo_jax.state import Learner
-from ppo_jax.types import Array, Key
+from ppo_jax.ppo.acting import Agent, Deed
+from ppo_jax.state import Actor, Learner
+from ppo_jax.types import Array, Carry, Key
 
 DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
@@ -61,20 +61,9 @@ def run_episodes(
 
     def step(loop):
         actor, truth, time, total, ended = loop
-        key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
-        keys = jax.random.split(key_env, num_episodes)
-        deed = acting.act(agent, actor, truth, key_action, keys)
-        timestep = deed.timestep
-        total += jnp.where(ended, 0.0, timestep.reward)
-        last = timestep.terminated | timestep.truncated
-        actor = dataclasses.replace(
-            actor,
-            env_state=deed.env_state,
-            obs=timestep.obs,
-            reset=last,
-            carry=deed.carry,
-        )
-        return actor, deed.truth, time + 1, total, ended | last
+        actor, deed = _step(agent, actor, truth, jax.random.fold_in(key, time))
+        total += jnp.where(ended, 0.0, deed.timestep.reward)
+        return actor, deed.truth, time + 1, total, ended | actor.reset
 
     nothing = jnp.zeros(num_episodes)
     loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
@@ -123,3 +112,19 @@ def summarize(returns: Any) -> dict[str, float]:
         "cvar_5": float(tail.mean()),
         "episodes": int(x.size),
     }
+
+
+def _step(agent: Agent, actor: Actor, truth: Carry, key: Key) -> tuple[Actor, Deed]:
+    """One step of all environments, and what the actor is after it."""
+    key_action, key_envs = jax.random.split(key)
+    keys = jax.random.split(key_envs, actor.reset.size)
+    deed = acting.act(agent, actor, truth, key_action, keys)
+    timestep = deed.timestep
+    actor = dataclasses.replace(
+        actor,
+        env_state=deed.env_state,
+        obs=timestep.obs,
+        reset=timestep.terminated | timestep.truncated,
+        carry=deed.carry,
+    )
+    return actor, deed
