@@ -42,7 +42,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     keys = jax.random.split(key_steps, shape)
 
     def one_step(loop, keys):
-        return _step(agent, *loop, keys)
+        actor, slots = loop
+        return _step(agent, actor, slots, keys)
 
     def one_chunk(loop, keys):
         carry = loop[0].carry
@@ -84,7 +85,8 @@ def _step(
 
 def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
     """What is kept of a step, whether or not it is finite; its value is still owed."""
-    timestep, value = deed.timestep, pessimistic(deed.value)
+    timestep: Any = deed.timestep  # Of many environments: all fields are arrays.
+    value = pessimistic(deed.value)
     return Trajectory(
         obs=deed.obs,
         raw_obs=() if config.obs_clip is None else actor.obs,

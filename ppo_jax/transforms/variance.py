@@ -39,7 +39,7 @@ def begin(params: PyTree, statistic: Statistic) -> Moments:
 
 def observe(
     moments: Moments, gradients: PyTree, statistic: Statistic, beta: ArrayLike
-) -> tuple[Moments, Array]:
+) -> tuple[Moments, ArrayLike]:
     """Moves the moments of all leaves; those that are not finite stay.
 
     Args:
