@@ -7,6 +7,7 @@ Nothing is compiled for that. Whatever a term does not reach stays the same to t
 import dataclasses
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,10 +93,6 @@ def remember(run, index, memory):
     return run.replace(learner=run.learner.replace(memories=tuple(memories)))
 
 
-def assert_same(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a, b)
-
-
 def assert_all_differ(a, b):
     for (path, x), y in zip(
         jax.tree_util.tree_flatten_with_path(a)[0], jax.tree.leaves(b), strict=True
@@ -114,7 +111,7 @@ def test_the_surrogate_reaches_the_actor(begun):
     """R-D3: every leaf of it, and no leaf of the critic."""
     run, alone = begun
     assert_all_differ(alone["actor"], run.learner.params["actor"])
-    assert_same(alone["critic"], run.learner.params["critic"])
+    chex.assert_trees_all_equal(alone["critic"], run.learner.params["critic"])
 
 
 @pytest.mark.parametrize("numbers", POLICY.values(), ids=POLICY)
@@ -123,7 +120,7 @@ def test_terms_of_the_policy_reach_the_actor(begun, numbers):
     run, alone = begun
     params, _ = after(run, numbers)
     assert_all_differ(params["actor"], alone["actor"])
-    assert_same(params["critic"], alone["critic"])
+    chex.assert_trees_all_equal(params["critic"], alone["critic"])
 
 
 def test_the_divergence_reaches_the_actor(begun):
@@ -135,7 +132,7 @@ def test_the_divergence_reaches_the_actor(begun):
     )
     assert metrics["train/kl_penalty_beta"] == 1.0
     assert_all_differ(params["actor"], alone["actor"])
-    assert_same(params["critic"], alone["critic"])
+    chex.assert_trees_all_equal(params["critic"], alone["critic"])
 
 
 def test_the_constraint_reaches_the_actor(begun):
@@ -147,11 +144,11 @@ def test_the_constraint_reaches_the_actor(begun):
     params, metrics = after(remember(run, 6, jnp.ones(())), {})
     assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_gap"] > 0
     assert_all_differ(params["actor"], alone["actor"])
-    assert_same(params["critic"], alone["critic"])
+    chex.assert_trees_all_equal(params["critic"], alone["critic"])
     idle, _ = after(
         remember(run, 6, jnp.zeros(())), {"terms.cvar_constraint.max_dual": 1.0}
     )
-    assert_same(idle, alone)
+    chex.assert_trees_all_equal(idle, alone)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +173,7 @@ def test_a_constraint_on_what_is_predicted(through, dual, limit, actor, critic):
     params, metrics = after(remember(run, 1, jnp.float32(dual)), numbers)
     assert (metrics["train/cvar_gap"] > 0) == (limit > 0)
     for part, reached in (("actor", actor), ("critic", critic)):
-        compare = assert_all_differ if reached else assert_same
+        compare = assert_all_differ if reached else chex.assert_trees_all_equal
         compare(params[part], alone[part])
 
 
@@ -192,7 +189,7 @@ def test_the_value_loss_reaches_both_critics(begun):
             run, {"terms.value.coef": 0.5, "terms.value.clip_eps": eps}
         )
         assert (metrics["train/value_clip_fraction"] > 0) == (eps < 1)
-        assert_same(params["actor"], alone["actor"])
+        chex.assert_trees_all_equal(params["actor"], alone["actor"])
         assert_all_differ(params["critic"], alone["critic"])
         for one in range(2):
             head, old = (
@@ -211,7 +208,7 @@ def test_the_predicted_tail_reaches_the_least_critic(begun):
     """
     run, alone = begun
     params, _ = after(run, {"terms.predicted_cvar.coef": 0.5})
-    assert_same(params["actor"], alone["actor"])
+    chex.assert_trees_all_equal(params["actor"], alone["actor"])
     assert_all_differ(params["critic"], alone["critic"])
 
 
@@ -221,7 +218,7 @@ def test_measurements_reach_nothing(begun):
     params, metrics = after(
         run, {"terms.cvar_constraint.alpha": 0.7, "terms.predicted_cvar.alpha": 0.9}
     )
-    assert_same(params, alone)
+    chex.assert_trees_all_equal(params, alone)
     assert metrics["train/cvar_tail_size"] == np.ceil(0.7 * 32)
 
 

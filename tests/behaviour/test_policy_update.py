@@ -1,5 +1,6 @@
 """All terms that move a policy in one update, against the same update in float64."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +10,6 @@ from tabular import (
     Cards,
     Examples,
     as_float64,
-    assert_close,
-    assert_same,
     changed,
     descend,
     experiment,
@@ -172,7 +171,7 @@ def test_two_updates_by_hand(begun):
         head["kernel"] = head["kernel"] * old_sigma / float(scale.std)
         bias = head["bias"] * old_sigma + old_mu - float(scale.mean)
         head["bias"] = bias / float(scale.std)
-        assert_close(run.learner.params, trail[-1], atol=2e-4)
+        chex.assert_trees_all_close(run.learner.params, trail[-1], rtol=0, atol=2e-4)
         wanted = np.sqrt(float(scale.moving_var))
         low, high = old_sigma / 1.5, old_sigma * 1.5
         np.testing.assert_allclose(scale.std, np.clip(wanted, low, high), rtol=1e-5)
@@ -229,7 +228,9 @@ def test_a_winsorised_tail_by_hand(begun):
     assert plain < cvar - 0.1
     hand.beyond, _ = hand.tail(0.3, winsor=0.2)
     trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)
-    assert_close(run.learner.params["actor"], trail[-1]["actor"], atol=2e-4)
+    chex.assert_trees_all_close(
+        run.learner.params["actor"], trail[-1]["actor"], rtol=0, atol=2e-4
+    )
     straight, _, _ = update(begun)
     apart = straight.learner.params["actor"]["head"]["kernel"]
     assert np.abs(apart - trail[-1]["actor"]["head"]["kernel"]).max() > 1e-3
@@ -272,13 +273,17 @@ def test_a_stop_is_as_if_no_step_followed(begun):
     assert metrics["train/n_minibatches_done"] == 3
     reasons = [metrics[f"train/kl_stop_reason/{name}"] for name in REASONS]
     assert reasons == [0, 0, 1]  # The only step of an epoch is all of its steps.
-    assert_close(run.learner.params["actor"], trail[3]["actor"], atol=2e-4)
+    chex.assert_trees_all_close(
+        run.learner.params["actor"], trail[3]["actor"], rtol=0, atol=2e-4
+    )
     np.testing.assert_allclose(
         metrics["train/approx_kl"], np.mean(kl[:3]), rtol=2e-3, atol=1e-6
     )
     tight, metrics, _ = update(with_number(begun, "early_stop.target", 0.9 * kl[1]))
     assert metrics["train/n_minibatches_done"] == 2
-    assert_close(tight.learner.params["actor"], trail[2]["actor"], atol=2e-4)
+    chex.assert_trees_all_close(
+        tight.learner.params["actor"], trail[2]["actor"], rtol=0, atol=2e-4
+    )
 
 
 DIVERGENCES = {
@@ -327,7 +332,9 @@ def test_a_divergence_by_hand(name):
     run, metrics, steps = update(begun)
     hand = Penalized(begun, steps, by_hand)
     trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)
-    assert_close(run.learner.params["actor"], trail[4]["actor"], atol=2e-4)
+    chex.assert_trees_all_close(
+        run.learner.params["actor"], trail[4]["actor"], rtol=0, atol=2e-4
+    )
     kl = [hand.kl(params) for params in trail]
     np.testing.assert_allclose(metrics[metric], np.mean(kl[:4]), rtol=2e-3, atol=1e-6)
     error = run.learner.memories[1].error
@@ -363,8 +370,10 @@ def test_a_failed_update_moves_no_controller(begun):
     still, metrics, _ = update(with_number(run, "terms.value.coef", np.nan))
     assert metrics["error/skipped_steps"] == 4 and still.counters.failure_streak == 1
     for name in ("params", "opt_state", "return_scale", "stop_memory"):
-        assert_same(getattr(still.learner, name), getattr(run.learner, name))
-    assert_same(still.learner.memories, run.learner.memories)
+        chex.assert_trees_all_equal(
+            getattr(still.learner, name), getattr(run.learner, name)
+        )
+    chex.assert_trees_all_equal(still.learner.memories, run.learner.memories)
     for old, new in zip(run.learner.memories, moved.learner.memories, strict=True):
         assert not jax.tree.leaves(old) or changed(old, new)
     assert changed(run.learner.return_scale, moved.learner.return_scale)
@@ -385,7 +394,7 @@ def test_units_do_not_matter(begun):
     for _ in range(3):
         (small, said, _), (large, also, _) = update(small), update(large)
         actors = (run.learner.params["actor"] for run in (small, large))
-        assert_close(*actors, atol=1e-4)
+        chex.assert_trees_all_close(*actors, rtol=0, atol=1e-4)
         for name in ("train/cvar_lambda", "train/cvar_gap", "train/loss"):
             np.testing.assert_allclose(said[name], also[name], rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(
@@ -449,7 +458,9 @@ def test_groups_and_held_out_environments_by_hand(grouped):
     assert (hand.examples.weight < hand.examples.every_weight).any()
     params = as_float64(grouped.learner.params)
     end = descend(hand.objective, params, 0.5, steps=3)[-1]
-    assert_close(run.learner.params["actor"], end["actor"], atol=2e-4)
+    chex.assert_trees_all_close(
+        run.learner.params["actor"], end["actor"], rtol=0, atol=2e-4
+    )
     _, std = weighted(hand.raw, hand.examples.weight)
     np.testing.assert_allclose(metrics["train/advantages_std_raw"], std, rtol=1e-5)
     mean, std = weighted(hand.examples.reward, hand.examples.weight)
@@ -482,7 +493,9 @@ def test_critics_are_asked_again_by_hand(grouped):
     """PROP-14.5, PROP-14.3: before and after, by weight, by group, and held out."""
     run = first(apart(appraisal=Appraisal(num_groups=2)))
     after, metrics, steps = update(run)
-    assert_close(after.learner.params, update(grouped)[0].learner.params, atol=1e-6)
+    chex.assert_trees_all_close(
+        after.learner.params, update(grouped)[0].learner.params, rtol=0, atol=1e-6
+    )
     hand = Apart(run, steps)
     learned, group = hand.examples.weight, hand.examples.card // 2
     held_out = hand.examples.every_weight - learned
@@ -566,7 +579,7 @@ def test_a_flat_tail_is_no_fault():
     run = run.replace(learner=run.learner.replace(params=params))
     after, metrics, _ = update(run)
     assert metrics["error/skipped_steps"] == 0 == metrics["train/loss"]
-    assert_same(after.learner.params, params)
+    chex.assert_trees_all_equal(after.learner.params, params)
 
 
 @component

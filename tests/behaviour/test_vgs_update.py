@@ -1,9 +1,10 @@
 """Updates whose gradients are scaled and clipped, against the same in float64."""
 
+import chex
 import jax
 import numpy as np
 import pytest
-from tabular import as_float64, assert_close, experiment, first, update
+from tabular import as_float64, experiment, first, update
 
 from ppo_jax.optimizers import VGS, Sgd
 
@@ -67,7 +68,7 @@ def test_gradients_are_accumulated_then_scaled_then_clipped(parts, bound):
         share = factor * min(1, bound / scaled)
         run, metrics, descent = stepped(run)
         expected = jax.tree.map(lambda g, share=share: share * g, gradients[-1])
-        assert_close(descent, expected, rtol=1e-3, atol=1e-5)
+        chex.assert_trees_all_close(descent, expected, rtol=1e-3, atol=1e-5)
         told = metrics["train/grad_norm_post_clip"]
         np.testing.assert_allclose(told, norm(descent), rtol=1e-5)
         np.testing.assert_allclose(told, min(scaled, bound), rtol=1e-3)

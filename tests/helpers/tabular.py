@@ -188,14 +188,6 @@ def as_float64(tree):
     return jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
 
 
-def assert_close(a, b, rtol=0.0, atol=0.0):
-    chex.assert_trees_all_close(a, b, rtol=rtol, atol=atol)
-
-
-def assert_same(a, b):
-    chex.assert_trees_all_equal(a, b)
-
-
 def changed(a, b):
     """Whether any number differs."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)

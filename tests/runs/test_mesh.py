@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import chex
 import numpy as np
 import pytest
 from runs import (
@@ -129,8 +130,7 @@ def assert_close(expected, found):
     """Two runs did the same updates with the same results, to rounding."""
     (update, theirs), (also, ours) = leaves(expected), leaves(found)
     assert update == also
-    for a, b in zip(theirs, ours, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+    chex.assert_trees_all_close(theirs, ours, rtol=1e-7, atol=1e-5)
     for a, b in zip(rows(expected), rows(found), strict=True):
         assert a.keys() == b.keys() and a["step"] == b["step"]
         assert a["train/value_loss"] == pytest.approx(b["train/value_loss"], abs=1e-4)
@@ -170,8 +170,7 @@ def test_results_do_not_depend_on_the_layout(lives):
     """Ten updates and two generations; bit-identical on the same one."""
     alone, _ = lives[1, 1]
     for arrays, said in lives.values():
-        for a, b in zip(alone, arrays, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+        chex.assert_trees_all_close(alone, arrays, rtol=1e-7, atol=1e-5)
         assert said["same again"]
 
 

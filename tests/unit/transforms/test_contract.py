@@ -35,6 +35,7 @@ FACTORIES = {
     ),
 }
 TUNED = {"vgs": ("alpha", "beta"), "upgd": ("sigma", "beta")}
+CLOSE = {"rtol": 2e-5, "atol": 1e-7}
 PARAMS = {"a": jnp.linspace(-1, 1, 6).reshape(2, 3), "b": {"c": jnp.array(0.5)}}
 
 
@@ -66,10 +67,6 @@ def drive(tx, params=PARAMS, steps=6, state=None, start=0, wrap=lambda f: f, **e
     return updates, state
 
 
-def assert_close(a, b, rtol=2e-5, atol=1e-7):
-    chex.assert_trees_all_close(a, b, rtol=rtol, atol=atol)
-
-
 def types(tree):
     return jax.tree.map(
         lambda x: (jnp.shape(x), x.dtype, jax.typeof(x).weak_type), tree
@@ -79,14 +76,16 @@ def types(tree):
 def test_jit_and_scan(factory):
     tx = factory()
     eager = drive(tx)
-    assert_close(drive(tx, wrap=jax.jit), eager)
+    chex.assert_trees_all_close(drive(tx, wrap=jax.jit), eager, **CLOSE)
 
     def step(state, t):
         updates, state = tx.update(gradient(PARAMS, t), state, PARAMS, key=KEY)
         return state, updates
 
     state, updates = jax.lax.scan(step, tx.init(PARAMS), jnp.arange(6.0))
-    assert_close((jax.tree.map(lambda x: x[-1], updates), state), eager)
+    chex.assert_trees_all_close(
+        (jax.tree.map(lambda x: x[-1], updates), state), eager, **CLOSE
+    )
     assert types(state) == types(tx.init(PARAMS))
 
 
@@ -102,7 +101,9 @@ def test_populations_with_their_own_numbers(name, factory):
     together = jax.jit(jax.vmap(member))(rows)
     for i, row in enumerate(rows.tolist()):
         alone = drive(factory(**{first: row[0], second: row[1]}))
-        assert_close(jax.tree.map(lambda x, i=i: x[i], together), alone, 1e-4, 1e-6)
+        chex.assert_trees_all_close(
+            jax.tree.map(lambda x, i=i: x[i], together), alone, rtol=1e-4, atol=1e-6
+        )
 
 
 def test_bfloat16_parameters_have_float32_statistics(factory):
@@ -115,7 +116,9 @@ def test_bfloat16_parameters_have_float32_statistics(factory):
     chex.assert_type(statistics, jnp.float32)
     assert types(state) == types(tx.init(params))
     exact, _ = drive(tx, optax.tree.cast(params, jnp.float32))
-    assert_close(optax.tree.cast(updates, jnp.float32), exact, 0.05, 0.01)
+    chex.assert_trees_all_close(
+        optax.tree.cast(updates, jnp.float32), exact, rtol=0.05, atol=0.01
+    )
 
 
 @pytest.mark.parametrize("params", [{}, (), jnp.array(0.5)], ids=["{}", "()", "scalar"])
@@ -141,12 +144,12 @@ def test_inject_hyperparams(name, factory):
     static = [s for s in STATIC if s in kind.__code__.co_varnames]
     injected = optax.inject_hyperparams(kind, static_args=static)(**factory.keywords)
     updates, state = drive(injected)
-    assert_close((updates, state.inner_state), drive(factory()))
+    chex.assert_trees_all_close((updates, state.inner_state), drive(factory()), **CLOSE)
     state.hyperparams[first] = jnp.float32(0.7)
     updates, state = drive(injected, state=state, steps=2)
     _, expected = drive(factory())
     expected, _ = drive(factory(**{first: 0.7}), state=expected, steps=2)
-    assert_close(updates, expected, 1e-4, 1e-6)
+    chex.assert_trees_all_close(updates, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_donated_buffers(factory):
@@ -156,7 +159,7 @@ def test_donated_buffers(factory):
         return jax.jit(f, donate_argnums=1)
 
     state = jax.jit(tx.init)(PARAMS)
-    assert_close(drive(tx, state=state, wrap=donate), drive(tx))
+    chex.assert_trees_all_close(drive(tx, state=state, wrap=donate), drive(tx), **CLOSE)
     assert state.count.is_deleted()
 
 
