@@ -1,0 +1,88 @@
+"""Kinds of critic behind one interface: shapes, twins, risk, and what is refused."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+from criticism import name, predictions, targets
+
+from ppo_jax.critics import (
+    Categorical,
+    MeanAndVariance,
+    PerQuantile,
+    Quantile,
+    Scalar,
+    ValueDist,
+    pessimistic,
+    pessimistic_cvar,
+)
+
+KINDS = [Scalar(), Quantile(5), Categorical(7, -4.0, 4.0)]
+kinds = pytest.mark.parametrize("critic", KINDS, ids=name)
+
+
+@kinds
+def test_a_state_is_worth_what_the_worse_critic_says(critic):
+    """PROP-11.1: of means; and what the only one says if there is one."""
+    twins = predictions(critic, 10)
+    worth = pessimistic(twins)
+    chex.assert_shape(worth, (3, 4))
+    assert (worth[..., None] <= twins.mean()).all()
+    assert (worth[..., None] == twins.mean()).any(axis=-1).all()
+    one = ValueDist(twins.outputs[..., :1, :], critic)
+    chex.assert_trees_all_equal(pessimistic(one), one.mean()[..., 0])
+
+
+@kinds
+def test_critics_learn_apart(critic):
+    """PROP-11.2: the other one's outputs do not change a critic's gradient."""
+    twins, target = predictions(critic, 11), targets()
+
+    def gradient(outputs):
+        return jax.grad(
+            lambda x: ValueDist(x, critic).loss(target).mean(axis=-1).sum()
+        )(outputs)
+
+    before = gradient(twins.outputs)
+    after = gradient(
+        twins.outputs.at[..., 1, :].add(3.0 * jnp.arange(critic.num_outputs) + 1)
+    )
+    chex.assert_trees_all_equal(before[..., 0, :], after[..., 0, :])
+    assert (before[..., 1, :] != after[..., 1, :]).any()
+
+
+def test_the_tail_is_that_of_the_worse_critic():
+    twins = ValueDist(jnp.array([[0.0, 9.0], [3.0, 4.0]]), Quantile(2))
+    assert pessimistic(twins) == 3.5
+    assert pessimistic_cvar(twins, 0.5) == 3.0
+
+
+@kinds
+def test_alpha_is_checked_and_may_be_traced(critic):
+    """A whole frontier of α in one program."""
+    value = predictions(critic, 12)
+    curve = jax.jit(jax.vmap(value.cvar))(jnp.array([0.05, 0.5, 1.0]))
+    assert (jnp.diff(curve, axis=0) >= -1e-5).all()
+    chex.assert_trees_all_close(curve[-1], value.mean(), rtol=0, atol=1e-5)
+    if not isinstance(critic, Scalar):
+        with pytest.raises(ValueError, match="alpha"):
+            value.cvar(0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Quantile(0), ValueError, "num_quantiles"),
+        (lambda: Quantile(kappa=0.0), ValueError, "kappa"),
+        (lambda: Categorical(1), ValueError, "num_atoms: expected at least 2, got 1"),
+        (lambda: Categorical(v_min=2, v_max=2), ValueError, "more than v_min = 2.0"),
+        (lambda: Categorical(v_max=float("inf")), ValueError, "v_max"),
+        (lambda: Categorical(clip=PerQuantile()), TypeError, "Categorical.clip"),
+        (lambda: Scalar(clip=PerQuantile()), TypeError, "Scalar.clip"),
+        (lambda: MeanAndVariance(0.5), ValueError, "factor: expected a number ≥ 1"),
+    ],
+)
+def test_impossible_critics_are_construction_errors(make, error, message):
+    """Among them a way of clipping that a kind does not have."""
+    with pytest.raises(error, match=message):
+        make()
