@@ -18,6 +18,7 @@ from ppo_jax.losses import (
     empirical_cvar,
     law_cvar,
     linear_cvar_weights,
+    tail_advantage,
 )
 
 ALPHAS = [0.01, 0.05, 0.1, 0.25, 0.3, 0.5, 0.625, 0.875, 0.9, 1.0]
@@ -348,3 +349,51 @@ def test_empirical_cvar_checks_its_arguments():
         empirical_cvar(jnp.array([1.0, jnp.nan]), 0.5)
     with pytest.raises(AssertionError):
         empirical_cvar(jnp.zeros(3), 0.5, jnp.ones((3, 1), bool))
+
+
+def test_tail_advantage_by_hand(variant):
+    """PROP-13.12: 1{R ≤ VaR} (R − VaR) / α, and CVaR is VaR plus its mean."""
+    outcome = jnp.array([-3.0, -1.0, 0.0, 4.0])
+    tail = empirical_cvar(outcome, 0.5)
+    got = variant(tail_advantage)(outcome, tail.var, 0.5)
+    chex.assert_trees_all_equal(got, np.array([-4.0, 0.0, 0.0, 0.0]))
+    chex.assert_trees_all_close(tail.var + got.mean(), tail.cvar, rtol=1e-7)
+
+
+def test_no_gradient_flows_through_the_tail():
+    """PROP-13.12: what the policy's gradient is weighted with is constant."""
+    outcome = jnp.array([-3.0, -1.0, 0.0, 4.0])
+
+    def total(outcome):
+        tail = empirical_cvar(outcome, 0.5)
+        return tail_advantage(outcome, tail.var, 0.5).sum()
+
+    chex.assert_trees_all_equal(jax.grad(total)(outcome), 0.0)
+
+
+def test_tail_advantage_lowers_the_risky_action():
+    """The tail term turns the expected policy gradient of a two-armed bandit.
+
+    Safe: 0.9. Risky: mean 1, 5 % of −10. The advantage alone prefers the risky arm;
+    with the tail of α = 5 % the safe one.
+    """
+    reward = np.repeat([0.9, 1.5789, -10.0], [200, 190, 10])
+    tail = empirical_cvar(jnp.asarray(reward), 0.05)
+    chex.assert_trees_all_close(tail.var, 0.9, rtol=1e-6)
+    chex.assert_trees_all_close(tail.cvar, (-10 + 0.9) / 2, rtol=1e-5)
+    advantage = jnp.asarray(reward - reward.mean())
+    risky = jnp.asarray(np.repeat([-0.5, 0.5], [200, 200]))  # d log π / d logit.
+
+    def gradient(coefficient):
+        extra = tail_advantage(jnp.asarray(reward), tail.var, 0.05)
+        return float(jnp.mean((advantage + coefficient * extra) * risky))
+
+    assert gradient(0.0) > 0
+    assert gradient(1.0) < 0
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.1, 1.5, np.nan])
+def test_tail_advantage_checks_alpha(alpha):
+    """PROP-13.6."""
+    with pytest.raises(ValueError, match="alpha"):
+        tail_advantage(jnp.arange(4.0), 1.0, alpha)

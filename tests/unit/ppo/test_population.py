@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import warnings
 
 import chex
 import jax
@@ -18,7 +17,6 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, Truncation
-from ppo_jax.pbt.exploit import Strategy
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
@@ -594,36 +592,3 @@ def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
     assert generation.copied.any()
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["train/learning_rate"][0], rates)
-
-
-def test_a_searched_learning_rate_does_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        dataclasses.replace(PLAIN, gamma=0.5)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (
-            lambda: small(pbt=PBT({"optimizer.learnin_rate": Uniform(0.0, 1.0)})),
-            "closest is 'optimizer.learning_rate'",
-        ),
-        (
-            lambda: small(pbt=PBT({"gamma": Uniform(0.5, 1.1)})),
-            r"gamma: expected a number in \(0, 1\], got 1.1",
-        ),
-        (lambda: PBT({}, size=1), "PBT.size"),
-        (lambda: PBT({}, interval=0), "PBT.interval"),
-        (lambda: PBT({}, size=3), r"PBT.selector.ratio: .* 1 / 3"),
-        (lambda: Readiness(min_episodes=-1.0), "min_episodes"),
-    ],
-)
-def test_impossible_rules_are_errors(make, said):
-    with pytest.raises(ValueError, match=said):
-        make()
-
-
-def test_rules_have_to_say_what_they_do():
-    with pytest.raises(NotImplementedError):
-        Strategy()(trained().runs.learner)

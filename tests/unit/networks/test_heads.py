@@ -1,0 +1,53 @@
+"""Policy heads and the actions that they fit."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+from built import build
+
+from ppo_jax import networks
+from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
+
+
+@pytest.mark.parametrize(
+    ("space", "head", "shape"),
+    [
+        (Discrete(3), networks.GaussianHead(), (2, 4)),
+        (MultiDiscrete((2, 3)), networks.GaussianHead(), (2, 4, 2)),
+        (Box((-1.0, 0.0), (1.0, 2.0)), networks.GaussianHead(), (2, 4, 2)),
+        (Box((-1.0, 0.0), (1.0, 2.0)), networks.TanhHead(), (2, 4, 2)),
+        (Box((-1.0, 0.0), (1.0, 2.0)), networks.SigmoidHead(), (2, 4, 2)),
+    ],
+)
+def test_heads_fit_their_actions(space, head, shape):
+    network = build(space, head=head)
+    params = jax.jit(network.init)(jax.random.key(0))
+    obs, reset = jnp.ones((2, 4, 3)), jnp.zeros((2, 4), bool)
+    policy = network.apply(params, (), obs, reset).policy
+    action = policy.sample(jax.random.key(1))
+    chex.assert_shape(action, shape)
+    chex.assert_shape(policy.log_prob(action), (2, 4))
+    if isinstance(space, Box):
+        fitted = policy.to_action(action)
+        assert jnp.all(fitted >= jnp.array(space.low)[None, None])
+        assert jnp.all(fitted <= jnp.array(space.high)[None, None])
+
+
+@pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
+def test_deviations_of_squashed_heads_stay_in_range(head):
+    """PROP-21.3: .85 at first, within (.2, 1.5) wherever training takes it."""
+    network = build(Box((-1.0,), (1.0,)), head=head)
+    params = jax.jit(network.init)(jax.random.key(0))
+    obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
+
+    def deviation(rho):
+        actor = params["actor"] | {"log_std": jnp.full(1, rho)}
+        policy = network.apply(params | {"actor": actor}, (), obs, reset).policy
+        return float(policy.scale[0, 0, 0])
+
+    assert params["actor"]["log_std"] == 0
+    chex.assert_trees_all_close(deviation(0.0), 0.85, rtol=1e-6)
+    deviations = [deviation(rho) for rho in (-1e4, -5.0, 5.0, 1e4)]
+    assert deviations == sorted(deviations)
+    chex.assert_trees_all_close(deviations[::3], [0.2, 1.5], rtol=1e-6)

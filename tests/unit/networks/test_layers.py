@@ -1,0 +1,88 @@
+"""Layers as they are made, and what they compute, by hand in float64."""
+
+import re
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from built import build
+from tabular import as_float64
+
+from ppo_jax import networks
+from ppo_jax.networks.layers import Layers, convolved, orthogonal, require_sizes
+
+
+def test_members_never_share_a_batched_factorisation():
+    """On a CPU, jax 0.10's batched LAPACK calls wait for threads that they hold."""
+    network = build(memory=networks.Gru(4), critic_hidden=(8,))
+    keys = jax.random.split(jax.random.key(0), 3)
+    text = jax.jit(jax.vmap(network.init)).lower(keys).as_text()
+    calls = re.findall(r"@lapack_sgeqrf_ffi.*: \(tensor<([0-9x]+)xf32>", text)
+    assert calls and all(shape.count("x") == 1 for shape in calls), calls
+    together = jax.jit(jax.vmap(network.init))(keys)
+    alone = jax.jit(network.init)(keys[1])
+    chex.assert_trees_all_equal(jax.tree.map(lambda x: x[1], together), alone)
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (7, 3), (4, 4)])
+def test_matrices_are_orthogonal_and_scaled(shape):
+    """The smaller side is orthonormal, times the scale; members draw their own."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    matrices = jax.vmap(lambda key: orthogonal(0.5)(key, shape))(keys)
+    for matrix in np.asarray(matrices, np.float64):
+        small = matrix if shape[0] <= shape[1] else matrix.T
+        gram = small @ small.T
+        chex.assert_trees_all_close(gram, 0.25 * np.eye(len(gram)), rtol=0, atol=1e-6)
+    assert (matrices[0] != matrices[1]).any()
+
+
+def test_dense_layers_by_hand(variant):
+    """An activation after each, the last one included; in float64."""
+    layers = Layers((4, 2), "elu")
+    x = jax.random.normal(jax.random.key(0), (5, 3))
+    params = layers.init(jax.random.key(1), x)["params"]
+    assert jax.tree.map(jnp.shape, params) == {
+        "Dense_0": {"kernel": (3, 4), "bias": (4,)},
+        "Dense_1": {"kernel": (4, 2), "bias": (2,)},
+    }
+    params = jax.tree.map(lambda leaf: leaf + 0.1, params)
+    want = np.asarray(x, np.float64)
+    for name in ("Dense_0", "Dense_1"):
+        layer = as_float64(params[name])
+        want = want @ layer["kernel"] + layer["bias"]
+        want = np.where(want > 0, want, np.expm1(want))
+    got = variant(lambda params, x: layers.apply({"params": params}, x))(params, x)
+    chex.assert_type(got, jnp.float32)
+    chex.assert_trees_all_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+class Convolved(nn.Module):
+    """Two layers of convolutions, without an activation that hides anything."""
+
+    @nn.compact
+    def __call__(self, x):
+        return convolved(x, (3, 2), "leaky_relu")
+
+
+def test_convolutions_by_hand():
+    """Every 3×3 window times every kernel; each layer takes 2 off height and width."""
+    x = jax.random.normal(jax.random.key(0), (2, 3, 6, 7, 2))
+    params = Convolved().init(jax.random.key(1), x)["params"]
+    got = Convolved().apply({"params": params}, x)
+    chex.assert_shape(got, (2, 3, 2, 3, 2))
+    want = np.asarray(x, np.float64)
+    for name in ("Conv_0", "Conv_1"):
+        windows = np.lib.stride_tricks.sliding_window_view(want, (3, 3), (2, 3))
+        kernel = np.float64(params[name]["kernel"])
+        want = np.einsum("tbhwfij,ijfo->tbhwo", windows, kernel)
+        want = np.where(want > 0, want, 0.01 * want)
+    chex.assert_trees_all_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_have_units():
+    require_sizes("Mine.sizes", (1, 64))
+    with pytest.raises(ValueError, match=r"Mine\.sizes: expected sizes of at least 1"):
+        require_sizes("Mine.sizes", (8, 0))

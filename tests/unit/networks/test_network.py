@@ -1,0 +1,62 @@
+"""Architectures as pure functions: what is shared, and what is not."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from built import build
+
+from ppo_jax import critics, networks
+
+
+@pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
+def test_nothing_is_shared_between_actor_and_critic(memory):
+    """PROP-21.5: each loss reaches the parameters of its own side alone."""
+    network = build(memory=memory)
+    params = jax.jit(network.init)(jax.random.key(0))
+    obs, reset = jnp.ones((2, 1, 3)), jnp.zeros((2, 1), bool)
+
+    def out(params):
+        return network.apply(params, network.initial_carry(1), obs, reset)
+
+    policy = jax.grad(lambda p: out(p).policy.log_prob(jnp.zeros((2, 1), int)).sum())
+    value = jax.grad(lambda p: out(p).value.mean().sum())
+    for grads, mine, other in (
+        (policy(params), "actor", "critic"),
+        (value(params), "critic", "actor"),
+    ):
+        assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads[mine]))
+        assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads[other]))
+
+
+@pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
+def test_a_shared_trunk_is_moved_by_both_losses(memory):
+    """The policy is that of an actor on its own; critics read what its head reads."""
+    fields = {"memory": memory, "critic_hidden": (5,)}
+    alone, network = build(**fields), build(**fields, shared=True)
+    params = jax.jit(network.init)(jax.random.key(0))
+    assert params["critic"]["heads"].keys() == {"layers", "head"}
+    obs, reset = jnp.ones((2, 1, 3)), jnp.zeros((2, 1), bool)
+    carry = network.initial_carry(1)
+    policy = network.apply(params, carry, obs, reset).policy
+    separate = {**jax.jit(alone.init)(jax.random.key(1)), "actor": params["actor"]}
+    expected = alone.apply(separate, alone.initial_carry(1), obs, reset).policy
+    chex.assert_trees_all_equal(policy.logits, expected.logits)
+    value = jax.grad(lambda p: network.apply(p, carry, obs, reset).value.mean().sum())(
+        params
+    )
+    moved = {**value["actor"], "critic": value["critic"]}
+    assert not any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(moved.pop("head")))
+    assert all(jnp.any(leaf != 0) for leaf in jax.tree.leaves(moved))
+
+
+def test_critics_are_two():
+    """Twins begin apart, and each has parameters of its own."""
+    network = build(critic=critics.Quantile(num_quantiles=5))
+    params = jax.jit(network.init)(jax.random.key(0))
+    obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
+    value = network.apply(params, (), obs, reset).value
+    chex.assert_shape(value.outputs, (1, 1, 2, 5))
+    assert not np.allclose(value.mean()[..., 0], value.mean()[..., 1])
+    chex.assert_trees_all_equal(critics.pessimistic(value), value.mean().min(axis=-1))

@@ -1,0 +1,84 @@
+"""Torsos and what they see."""
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from built import build
+from tabular import as_float64
+
+from ppo_jax import networks
+
+
+class Alone(nn.Module):
+    """A torso and nothing else."""
+
+    torso: networks.Torso
+
+    @nn.compact
+    def __call__(self, obs):
+        return self.torso(obs)
+
+
+def test_grids_and_vectors_go_through_one_torso():
+    """Nested observations: grids are convolved, the rest is flat."""
+    obs = {
+        "grid": jax.ShapeDtypeStruct((5, 5, 2), jnp.bool_),
+        "extra": jax.ShapeDtypeStruct((), jnp.int32),
+    }
+    network = build(obs=obs, torso=networks.Cnn(channels=(4,), hidden=(8,)))
+    params = jax.jit(network.init)(jax.random.key(0))
+    batch = jax.tree.map(lambda x: jnp.ones((3, 2, *x.shape), x.dtype), obs)
+    out = network.apply(params, (), batch, jnp.zeros((3, 2), bool))
+    chex.assert_shape(out.value.outputs, (3, 2, 2, 1))
+
+
+def test_an_observation_is_flattened_and_read_as_floats():
+    """All leaves side by side, in the order of their names, by hand in float64."""
+    obs = {"b": jnp.arange(12).reshape(2, 3, 2), "a": jnp.ones((2, 3, 2, 2), bool)}
+    torso = Alone(networks.Mlp(hidden=(4,), activation="tanh"))
+    params = torso.init(jax.random.key(0), obs)["params"]
+    params = jax.tree.map(lambda leaf: leaf + 0.1, params)
+    (layer,) = jax.tree.leaves(params, is_leaf=lambda node: "kernel" in node)
+    layer = as_float64(layer)
+    flat = np.concatenate([np.ones((2, 3, 4)), np.arange(12).reshape(2, 3, 2)], axis=-1)
+    want = np.tanh(flat @ layer["kernel"] + layer["bias"])
+    got = torso.apply({"params": params}, obs)
+    chex.assert_type(got, jnp.float32)
+    chex.assert_trees_all_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: networks.Mlp(hidden=(8, 0)), r"Mlp\.hidden: expected sizes"),
+        (lambda: networks.Cnn(hidden=(0,)), r"Cnn\.hidden: expected sizes"),
+        (lambda: networks.Cnn(channels=(0,)), r"Cnn\.channels: expected sizes"),
+    ],
+)
+def test_a_layer_without_units_is_an_error(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("shape", "layers", "said"),
+    [
+        ((3,), 1, r"expected observations with grids \[H, W, features\]"),
+        ((5, 4, 1), 2, "expected at most 1 layers for grids of 5×4"),
+        ((2, 9, 1), 1, "expected at most 0 layers for grids of 2×9"),
+    ],
+)
+def test_a_grid_of_which_nothing_would_be_left_is_an_error(shape, layers, said):
+    torso, obs = networks.Cnn(channels=(4,) * layers), jax.ShapeDtypeStruct(shape, bool)
+    with pytest.raises(ValueError, match=said):
+        torso.require_fit(obs)
+    enough = jax.ShapeDtypeStruct((2 * layers + 1, 2 * layers + 1, 1), bool)
+    torso.require_fit(enough)
+
+
+def test_a_torso_has_to_say_what_it_does():
+    with pytest.raises(NotImplementedError, match=r"Torso\.__call__: missing"):
+        networks.Torso()(jnp.ones(3))
