@@ -123,6 +123,13 @@ def command(name, *options, prefix=(), timeout=180, cwd=None, environment=ENVIRO
     )
 
 
+def python(code, environment, timeout=120):
+    """What code prints in a process of its own."""
+    words = [sys.executable, "-c", code]
+    said = subprocess.check_output(words, text=True, timeout=timeout, env=environment)
+    return said.strip()
+
+
 SESSION = """
 import contextlib, io, json, sys, traceback
 from ppo_jax.__main__ import main

@@ -7,14 +7,9 @@ import pty
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows, saved
-
-from ppo_jax.host import console
-from ppo_jax.host.conclusion import summary
-from ppo_jax.host.console import QUIET, VERBOSE, Console
 
 BROKEN = """
 import dataclasses
@@ -132,51 +127,6 @@ def test_a_command_that_nobody_reads_ends(path):
     assert done.returncode in (0, 141) and done.stderr == ""
 
 
-METRICS = {"time/compiling": 2.0, "time/fps": 1000.0, "rollout/ep_rew_mean": 1.5}
-SECONDS = (0.1, 1, 4.9, 5.2, 6, 10.1, 10.3, 31, 32)
-
-
-@pytest.mark.parametrize(
-    ("verbosity", "steps"),
-    [(console.NORMAL, [1, 4, 7, 8]), (VERBOSE, [*range(1, 10)]), (QUIET, [])],
-)
-def test_lines_keep_their_distance(verbosity, steps, monkeypatch, capsys):
-    """A line at once, and then one after 5 s or more."""
-    clock = iter(SECONDS)
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
-    shown = Console(verbosity)
-    shown.start(total=9, done=0)
-    for step in range(1, 10):
-        shown.update(step, METRICS)
-    shown.say("a warning")
-    shown.close()
-    *lines, last = capsys.readouterr().out.splitlines()
-    assert last == "a warning"
-    assert [int(line.split()[0]) for line in lines if "of 9 steps" in line] == steps
-
-
-def test_what_is_not_known_yet_is_not_shown(capsys):
-    """Evaluations stay until the next; NaN is no return."""
-    nan = float("nan")
-    shown = Console(VERBOSE)
-    shown.start(total=10_000, done=0)
-    shown.update(1, METRICS | {"rollout/ep_rew_mean": nan})
-    shown.update(2, METRICS | {"eval/mean_reward": -12345.6})
-    evaluated = {"eval/mean_reward": 0.01234, "best/eval/mean_reward": 7.0}
-    shown.update(3000, METRICS | evaluated)
-    shown.update(4, METRICS | {"rollout/ep_rew_mean": nan})
-    shown.close()
-    assert capsys.readouterr().out.splitlines() == [
-        "compiled in 2 s",
-        "           1 of 10,000 steps  1,000 steps/s",
-        "           2 of 10,000 steps  1,000 steps/s  return 1.5  evaluation -12,346",
-        "       3,000 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
-        "  best 7",
-        "           4 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
-        "  best 7",
-    ]
-
-
 def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
     path.write_text(path.read_text().replace("limit=5", "limit=400"))
     budget = ("--total-timesteps", 64, "--verbose")
@@ -218,14 +168,6 @@ def test_an_end_without_its_log_is_an_end(path, tmp_path):
     done = command("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.endswith(f"finished, without a row of metrics in {run_dir}\n")
-
-
-def test_the_fittest_may_have_no_finite_return():
-    """Fitness can be another number than the mean return."""
-    row = {"step": 8, "time/time_elapsed": 1.0, "error/quarantined_steps": 0.0}
-    row |= {"eval/mean_reward": 2.0, "best/eval/mean_reward": None, "pbt/fittest": 1.0}
-    text = summary("finished", [row], Path("run"))
-    assert "evaluation 2, the median member; the fittest, 1: not finite\n" in text
 
 
 def test_an_alert_has_a_page():

@@ -4,7 +4,6 @@ Every process has a limit of two minutes, so that nothing can hang.
 """
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -346,52 +345,3 @@ def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
     (status, _, errors), (other, _, also) = map(outcome, processes)
     assert status == other == 2
     assert "holds a run already" in errors and "process 0 cannot go on" in also
-
-
-@pytest.mark.parametrize(
-    ("members", "per_member", "devices", "used"),
-    [
-        (8, 1, 3, 2),
-        (7, 1, 3, 1),
-        (6, 1, 3, 3),
-        (1, 1, 4, 1),
-        (1, 3, 4, 3),
-        (2, 2, 5, 4),
-    ],
-)
-def test_as_many_devices_as_take_equal_shares(members, per_member, devices, used):
-    code = (
-        "from ppo_jax.host.mesh import over_all_devices;"
-        f"print(len(over_all_devices({members}, {per_member}).devices))"
-    )
-    assert run_python(code, on(devices)) == str(used)
-
-
-@pytest.mark.parametrize(
-    ("given", "devices", "threads"),
-    [
-        ({}, "cores", "2 * cores"),
-        ({"JAX_NUM_CPU_DEVICES": "3"}, "3", "cores + 3"),
-        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=5"}, "5", "cores + 5"),
-        ({"NPROC": "9"}, "cores", "9"),
-    ],
-)
-def test_a_cpu_has_a_device_for_every_core_and_threads_to_spare(
-    given, devices, threads
-):
-    """XLA's pool could wait for itself otherwise; what the user has set stays."""
-    code = (
-        "import os; from ppo_jax.host.distributed import prepare; prepare();"
-        "import jax;"
-        "print(jax.device_count(), os.environ['NPROC'])"
-    )
-    names = {"cores": len(os.sched_getaffinity(0))}
-    without = {k: v for k, v in os.environ.items() if k not in ("NPROC", "XLA_FLAGS")}
-    expected = f"{eval(devices, names)} {eval(threads, names)}"
-    assert run_python(code, without | given) == expected
-
-
-def run_python(code, environment):
-    return subprocess.check_output(
-        [sys.executable, "-c", code], text=True, timeout=LIMIT, env=environment
-    ).strip()

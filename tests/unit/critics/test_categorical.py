@@ -7,7 +7,7 @@ from criticism import LEVELS, LOC, SPREAD, learned
 from scipy import stats
 
 from ppo_jax import losses
-from ppo_jax.critics import Categorical, MeanAndVariance, MeanOnly, ValueDist
+from ppo_jax.critics import Categorical, MeanAndVariance, MeanOnly, Quantile, ValueDist
 
 
 def test_clipped_atoms_by_hand():
@@ -53,3 +53,12 @@ def test_learned_probabilities_are_those_of_the_returns():
         quantiles = np.interp(LEVELS, np.cumsum(law), edges)
         error = np.abs(quantiles - loc - spread * stats.norm.ppf(LEVELS))
         assert error.max() < 0.15 * spread
+
+
+def test_targets_outside_of_the_support_are_counted():
+    """By the kind of critic that has one."""
+    target = jnp.array([-1.1, -1.0, 0.0, 2.0, 2.1, 5.0])
+    said = Categorical(3, -1.0, 2.0).target_metrics(target)
+    assert said["train/value_target_below_frac"].tolist() == [1, 0, 0, 0, 0, 0]
+    assert said["train/value_target_above_frac"].tolist() == [0, 0, 0, 0, 1, 1]
+    assert Quantile(3).target_metrics(target) == {}

@@ -1,10 +1,8 @@
 """One row for a population, and what a generation did, by hand."""
 
 import numpy as np
-import pytest
 
 from ppo_jax.host.members import fittest, generation_metrics, over_members
-from ppo_jax.pbt import Maximize, Minimize
 from ppo_jax.ppo.population import Generation
 
 NAN = float("nan")
@@ -67,11 +65,3 @@ def test_performance_is_zero_while_nobody_has_any():
     metrics = generation_metrics(generation(np.full(2, NAN), [0, 1]))
     for name in ("mean", "std", "min", "max"):
         assert metrics[f"pbt/{name}_performance"] == 0
-
-
-def test_fitness_is_the_metric_that_one_names():
-    metrics = {"eval/mean_reward": 3.0, "eval/std_reward": 0.5}
-    assert Maximize()(metrics) == 3.0
-    assert Minimize("eval/std_reward")(metrics) == -0.5
-    with pytest.raises(ValueError, match="'eval/std_reward'"):
-        Maximize("eval/std")(metrics)

@@ -275,9 +275,6 @@ def test_two_updates_by_hand(lived, changes):
             )
 
 
-# What makes a step a no-op.
-
-
 def poisoned(monkeypatch, log_probs):
     """Updates on rollouts whose first stored log-probabilities are replaced."""
     unroll = rollout.unroll
@@ -366,9 +363,6 @@ def test_a_gradient_that_is_not_finite_is_no_step():
     assert metrics["error/nonfinite_grad"] == 2 == metrics["error/skipped_steps"]
     assert metrics["error/nonfinite_loss"] == 0
     chex.assert_trees_all_equal(after.learner.params, run.learner.params)
-
-
-# Weights and minibatches.
 
 
 def test_an_epoch_without_weight_is_empty():
@@ -587,27 +581,6 @@ def test_every_epoch_is_shuffled_anew():
         orders.append(epochs)
     assert any(one != two for one, two in orders)
     assert len({one for one, _ in orders}) > 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"num_minibatches": 5}, "num_minibatches"),
-        ({"num_minibatches": 8, "num_microbatches": 3}, "num_minibatches"),
-        ({"network": LSTM, "chunk_length": 3}, "chunk_length"),
-        ({"network": LSTM, "num_minibatches": 8}, "num_minibatches"),
-        ({"chunk_length": 0}, "chunk_length"),
-        ({"num_epochs": 0}, "num_epochs"),
-        ({"total_timesteps": 31}, "total_timesteps"),
-    ],
-)
-def test_shapes_that_do_not_divide_are_errors(changes, named):
-    """PROP-15.6: at the config, before anything compiles."""
-    with pytest.raises(ValueError, match=named):
-        experiment(IdenticalRewards(), **changes)
-
-
-# Gradients and the optimiser.
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""Metrics of real updates against numbers from elsewhere."""
+
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from brief import experiment
+
+from ppo_jax import networks, optimizers
+from ppo_jax.component import program
+from ppo_jax.critics import Quantile
+from ppo_jax.envs.probes import IdenticalRewards, Target
+from ppo_jax.ppo import diagnostics, learner, population, rollout
+from ppo_jax.schedules import Progress
+
+NAN = math.nan
+
+
+def norm(*trees):
+    leaves = [np.asarray(x, np.float64) for x in jax.tree.leaves(trees)]
+    return np.sqrt(sum(np.sum(x**2) for x in leaves))
+
+
+def one_update(bound, network):
+    """How parameters moved in one step of length one along the gradient."""
+    sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
+    config = experiment(
+        Target(),
+        num_epochs=1,
+        num_minibatches=1,
+        network=network,
+        critic=Quantile(4),
+        num_critics=2,
+        optimizer=sgd,
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    before = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.learner.params)
+    members, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
+    run = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.replace(key=()))
+    moved = jax.tree.map(np.subtract, run.learner.params, before)
+    return moved, {name: float(x[0, 0]) for name, x in said.items()}, run.actor.carry
+
+
+GRU = networks.Gru(size=4, layers=2)
+
+
+@pytest.mark.parametrize(
+    ("memory", "shared"), [(None, False), (GRU, False), (GRU, True)]
+)
+def test_norms_of_gradients_are_those_of_the_step(memory, shared):
+    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X10.
+
+    Groups, critics, carries.
+    """
+    torso = networks.Mlp(hidden=(8,))
+    network = networks.ActorCritic(
+        torso=torso, memory=memory, critic_hidden=(4,), shared=shared
+    )
+    moved, said, carry = one_update(1e6, network)
+    actor, critic = moved["actor"], moved["critic"]
+    each = [jax.tree.map(lambda x, i=i: x[i], critic["heads"]) for i in (0, 1)]
+    without = [{k: v for k, v in own.items() if k != "torso"} for own in each]
+    trunk = critic.get("trunk", {})
+    torsos = (trunk.get("torso", ()), [own.get("torso", ()) for own in each])
+    expected = {
+        "grad_norm/actor_mlp": norm(actor["trunk"]["torso"]),
+        "grad_norm/policy_head": norm(actor["head"]),
+        "grad_norm/log_std": norm(actor["log_std"]),
+        "grad_norm/head1": norm(without[0]),
+        "grad_norm/head2": norm(without[1]),
+    }
+    if not shared:
+        expected["grad_norm/critic_mlp"] = norm(torsos)
+    if memory is not None:
+        expected["grad_norm/actor_lstm"] = norm(actor["trunk"]["memory"])
+    if "memory" in trunk:
+        expected["grad_norm/critic_lstm"] = norm(trunk["memory"])
+    groups = {k.removeprefix("train/") for k in said if "/grad_norm/" in k}
+    assert groups == expected.keys()
+    expected |= {
+        "critic1_grad_norm": norm(each[0]),
+        "critic2_grad_norm": norm(each[1]),
+        "grad_norm_pre_clip": norm(moved),
+        "grad_norm_post_clip": norm(moved),
+    }
+    for name, value in expected.items():
+        chex.assert_trees_all_close(said[f"train/{name}"], value, rtol=1e-3)
+    total = np.sqrt(sum(said[f"train/{name}"] ** 2 for name in groups))
+    chex.assert_trees_all_close(total, said["train/grad_norm_pre_clip"], rtol=1e-5)
+    assert said["train/critic1_grad_norm"] != said["train/critic2_grad_norm"]
+    assert_carries(said, carry)
+    bounded, said, _ = one_update(0.125, network)
+    chex.assert_trees_all_close(norm(bounded), 0.125, rtol=1e-3)
+    chex.assert_trees_all_close(said["train/grad_norm_post_clip"], 0.125, rtol=1e-6)
+
+
+def test_parameters_of_no_group_are_the_others():
+    """PROP-16.1: nothing is left out."""
+    said = diagnostics.gradient_norms({"mine": jnp.array([3.0, 4.0])})
+    assert said == {"train/grad_norm/other": 5.0, "train/grad_norm_pre_clip": 5.0}
+
+
+def assert_carries(said, carry):
+    found = {name for name in said if name.startswith("lstm/")}
+    assert len(found) == 6 * sum(layers != () for layers in dict(carry).values())
+    for owner, layers in dict(carry).items():
+        for i, x in enumerate(layers):
+            name, x = f"lstm/{owner}_layer{i}", np.asarray(x, np.float64)
+            lengths = np.sqrt((x**2).sum(axis=-1))
+            chex.assert_trees_all_close(said[f"{name}_norm"], lengths.mean(), rtol=1e-5)
+            chex.assert_trees_all_close(
+                said[f"{name}_mean"], x.mean(), rtol=0, atol=1e-6
+            )
+            chex.assert_trees_all_close(said[f"{name}_std"], x.std(), rtol=1e-5)
+            assert said[f"{name}_std"] > 0
+
+
+def test_both_halves_of_an_lstm_are_its_carry():
+    """R-B6, X10: cell and output together."""
+    cell, hidden = np.array([[3.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 4.0], [0, 1]])
+    said = diagnostics.carry_metrics({"actor": ((jnp.array(cell), jnp.array(hidden)),)})
+    assert said["lstm/actor_layer0_norm"] == 3.0
+    assert said["lstm/actor_layer0_mean"] == 1.0
+    assert diagnostics.carry_metrics(()) == {}
+
+
+def test_the_largest_log_ratio_of_an_update(monkeypatch):
+    """R-E6, R-E11: of all minibatches and parts of them; the mean of the others."""
+    unroll = rollout.unroll
+
+    def shifted(*args):
+        actor, steps, carries = unroll(*args)
+        log_prob = steps.log_prob.at[2, 3].add(7.0)
+        return actor, steps._replace(log_prob=log_prob), carries
+
+    monkeypatch.setattr(rollout, "unroll", shifted)
+    config = experiment(
+        IdenticalRewards(), num_microbatches=2, optimizer=optimizers.Sgd(0.0)
+    )
+    run = jax.jit(learner.init)(program(config), jax.random.key(0))
+    _, said = jax.jit(lambda run: learner.iteration(run, Progress.at(0.0)))(run)
+    chex.assert_trees_all_close(said["train/log_ratio_max_abs"], 7.0, rtol=1e-5)
+    rest = (1 - math.exp(-7)) ** 2 / 64
+    chex.assert_trees_all_close(said["train/ratio_var"], rest, rtol=1e-5)
+
+
+def test_statistics_of_scaled_advantages():
+    """R-E11: weighted; what has no weight may be anything."""
+    advantage = jnp.array([[1.0, -4.0], [3.0, NAN]])
+    weight = jnp.array([[1.0, 0.5], [0.5, 0.0]])
+    flat = jnp.array([[False, True], [False, True]])
+    said = diagnostics.scaled_metrics(advantage, flat, weight)
+    mean = (1 - 2 + 1.5) / 2
+    spread = ((1 - mean) ** 2 + 0.5 * (4 + mean) ** 2 + 0.5 * (3 - mean) ** 2) / 2
+    chex.assert_trees_all_close(said["train/advantages_norm_mean"], mean, rtol=1e-7)
+    chex.assert_trees_all_close(
+        said["train/advantages_norm_std"], spread**0.5, rtol=1e-7
+    )
+    assert said["train/advantages_norm_max_abs"] == 4
+    assert said["train/advantages_zero_std"] == 0.25
+    nothing = diagnostics.scaled_metrics(advantage, flat, jnp.zeros((2, 2)))
+    assert all(np.isnan(value) for value in nothing.values())
