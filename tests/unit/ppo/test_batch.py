@@ -1,0 +1,181 @@
+"""What is learned from a rollout that was made by hand, in float64."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import Config, networks, terms
+from ppo_jax.component import as_arrays, program
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.normalization.advantages import OverAll
+from ppo_jax.normalization.return_scale import identity
+from ppo_jax.ppo import learner
+from ppo_jax.ppo.batch import advantages, assemble, chunks, held_out
+from ppo_jax.state import Trajectory
+
+T, B = 4, 3
+CONFIG = Config(
+    env=TimeLimitChain(limit=3),
+    num_envs=B,
+    num_steps=T,
+    num_minibatches=1,
+    chunk_length=2,
+    gamma=0.5,
+    gae_lambda=0.5,
+    network=networks.ActorCritic(networks.Mlp(hidden=(2,)), memory=networks.Gru(2)),
+    total_timesteps=1200,
+)
+RANDOM = np.random.default_rng(0)
+SCALE = identity().replace(mean=jnp.float32(1.0), std=jnp.float32(2.0))
+
+
+def numbers():
+    return jnp.asarray(RANDOM.normal(size=(T, B)), jnp.float32)
+
+
+TERMINATED = np.zeros((T, B), bool)
+LAST = np.zeros((T, B), bool)
+VALID = np.ones((T, B), bool)
+TERMINATED[1, 0] = LAST[1, 0] = LAST[2, 1] = True  # The second one was truncated.
+VALID[2, 2] = False
+STEPS = Trajectory(**dict.fromkeys(Trajectory._fields, ()))._replace(
+    obs={"at": jnp.arange(T * B * 2.0).reshape(T, B, 2)},
+    reset=jnp.zeros((T, B), bool),
+    action=jnp.arange(T * B).reshape(T, B),
+    log_prob=numbers(),
+    value=numbers(),
+    next_value=numbers(),
+    reward=numbers(),
+    terminated=jnp.array(TERMINATED),
+    last=jnp.array(LAST),
+    valid=jnp.array(VALID),
+    weight=jnp.array(VALID, jnp.float32),
+    group=jnp.full((T, B), -1),
+)
+
+
+def oracle(scale=SCALE, gamma=0.5, lambda_=0.5):
+    """Aₜ = δₜ + γλ Aₜ₊₁ from the end, one step after the other."""
+    value, following = (
+        np.float64(x) * float(scale.std) + float(scale.mean)
+        for x in (STEPS.value, STEPS.next_value)
+    )
+    found, trace = np.zeros((T, B)), np.zeros(B)
+    for t in reversed(range(T)):
+        discount = gamma * ~TERMINATED[t]
+        error = np.float64(STEPS.reward[t]) + discount * following[t] - value[t]
+        trace = error + gamma * lambda_ * ~LAST[t] * trace
+        trace = found[t] = np.where(VALID[t], trace, 0.0)
+    return found, found + value
+
+
+def test_advantages_are_cut_at_ends_and_bootstrapped_at_truncations(variant):
+    """In units of rewards; a quarantined step has none, and stops the trace."""
+
+    def run(value, following, reward):
+        steps = STEPS._replace(value=value, next_value=following, reward=reward)
+        return advantages(CONFIG, steps, SCALE)
+
+    got, clipped = variant(run)(STEPS.value, STEPS.next_value, STEPS.reward)
+    chex.assert_trees_all_close(got, oracle()[0], rtol=1e-4, atol=1e-5)
+    assert not clipped.any()
+    plain, _ = advantages(CONFIG, STEPS)
+    want, _ = oracle(identity())
+    chex.assert_trees_all_close(plain, want, rtol=1e-4, atol=1e-5)
+
+
+def test_chunks_are_consecutive_steps_of_one_environment():
+    """`[K, L]`: two of each environment, with the carry before the first step."""
+    carries = (jnp.arange(12.0).reshape(2, B, 2),)
+    batch = chunks(CONFIG, STEPS, STEPS.value, STEPS.reward, carries)
+    action = np.arange(T * B).reshape(T, B)
+    want = [action[t : t + 2, env] for t in (0, 2) for env in range(B)]
+    chex.assert_trees_all_equal(batch.action, np.stack(want))
+    chex.assert_shape(batch.obs["at"], (6, 2, 2))
+    chex.assert_trees_all_equal(batch.obs["at"][..., 0], 2.0 * batch.action)
+    chex.assert_trees_all_equal(batch.carry[0], carries[0].reshape(6, 2))
+    assert batch.prepared == ((), (), ()) and batch.old_value == ()
+
+
+def test_what_is_held_out_has_its_weight_apart():
+    weight = STEPS.weight.at[:, 2:].set(0.0)
+    assert held_out(CONFIG, STEPS, weight) is None
+    apart = Config(env=TimeLimitChain(), num_envs=B, holdout_envs=1, num_minibatches=1)
+    want = np.where(np.arange(B) == 2, VALID, 0.0)
+    got = held_out(apart, STEPS, weight)
+    chex.assert_trees_all_equal(got, want.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def begun():
+    run = jax.jit(learner.init)(as_arrays(program(CONFIG)), jax.random.key(0))
+    return run.learner.replace(return_scale=SCALE)
+
+
+def assembled(begun, **changes):
+    fields = {"standardization": OverAll(), "terms": CONFIG.terms, "holdout_envs": 0}
+    config = Config(
+        env=CONFIG.env,
+        num_envs=B,
+        num_steps=T,
+        num_minibatches=1,
+        chunk_length=2,
+        gamma=0.5,
+        gae_lambda=0.5,
+        **fields | changes,
+    )
+    memories = tuple(term.init() for term in config.terms)
+    begun = begun.replace(config=config, memories=memories)
+    carries = (jnp.zeros((2, B, 2)),)
+    return assemble(begun, STEPS, carries)
+
+
+def unchunked(x):
+    return np.concatenate([np.stack(x[:B], 1), np.stack(x[B:], 1)])
+
+
+def test_a_batch_has_scaled_advantages_and_encoded_targets(begun):
+    batch, targets, metrics, own = assembled(begun)
+    raw, target = oracle()
+    mean, std = raw[VALID].mean(), raw[VALID].std(ddof=1)
+    want = np.where(VALID, (raw - mean) / std, 0.0)
+    chex.assert_trees_all_close(unchunked(batch.advantage), want, rtol=1e-4, atol=1e-5)
+    encoded = (target - 1.0) / 2.0
+    chex.assert_trees_all_close(unchunked(batch.target), encoded, rtol=1e-4, atol=1e-5)
+    chex.assert_trees_all_close(targets.target, target, rtol=1e-4, atol=1e-5)
+    chex.assert_trees_all_close(targets.unit, std, rtol=1e-4)
+    chex.assert_trees_all_close(metrics["train/advantages_std_raw"], std, rtol=1e-4)
+    assert metrics["train/gae_clip_count"] == 0 and own == [{}, {}, {}]
+
+
+def test_without_a_standardisation_advantages_are_in_units_of_rewards(begun):
+    batch, targets, _, _ = assembled(begun, standardization=None)
+    raw, _ = oracle()
+    chex.assert_trees_all_close(unchunked(batch.advantage), raw, rtol=1e-4, atol=1e-5)
+    assert targets.unit == 1.0
+
+
+def test_environments_that_are_held_out_have_no_weight(begun):
+    """Neither in the batch, nor in what advantages are compared with."""
+    batch, targets, _, _ = assembled(begun, holdout_envs=1)
+    raw, weight = oracle()[0][:, :2], np.where(np.arange(B) < 2, VALID, 0.0)
+    chex.assert_trees_all_equal(targets.weight, weight.astype(np.float32))
+    chex.assert_trees_all_equal(unchunked(batch.weight), weight.astype(np.float32))
+    chex.assert_trees_all_close(targets.unit, raw.std(ddof=1), rtol=1e-4)
+
+
+def test_each_term_prepares_its_own(begun):
+    """In the order of chunks; a metric of two terms is heard by each as its own."""
+    tail = (terms.Surrogate(), terms.CVaR(0.5), terms.CVaR(0.25))
+    with pytest.warns(UserWarning, match="2 of CVaR add up"):
+        batch, targets, metrics, own = assembled(begun, terms=tail)
+    assert batch.prepared[0] == () and own[0] == {}
+    for i in (1, 2):
+        beyond, said = tail[i].prepare((), targets)
+        got = unchunked(batch.prepared[i])
+        chex.assert_trees_all_close(got, beyond, rtol=1e-5, atol=1e-6)
+        chex.assert_trees_all_close(own[i], said, rtol=1e-6)
+    assert metrics["train/cvar_var"] == own[2]["train/cvar_var"]
+    assert own[1]["train/cvar_var"] != own[2]["train/cvar_var"]

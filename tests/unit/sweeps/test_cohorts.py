@@ -1,0 +1,79 @@
+"""Members grouped into programs, and each as if it were trained alone."""
+
+import dataclasses
+
+import chex
+import jax
+import pytest
+from brief import experiment
+
+from ppo_jax.envs.probes import IdenticalRewards
+from ppo_jax.host import training
+from ppo_jax.sweeps import cohorts
+from ppo_jax.sweeps.cohorts import Member
+
+CONFIG = experiment(IdenticalRewards())
+MEMBERS = [
+    Member(0, 5, CONFIG),
+    Member(1, 6, dataclasses.replace(CONFIG, gamma=0.5)),
+    Member(2, 5, dataclasses.replace(CONFIG, gamma=0.25)),
+]
+
+
+def test_members_of_one_structure_share_a_program():
+    """In the order in which they come; other numbers are no other structure."""
+    other = Member(3, 5, dataclasses.replace(CONFIG, num_epochs=3))
+    found = cohorts.group([other, *MEMBERS])
+    assert [[member.setting for member in each] for each in found] == [[3], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "want"),
+    [
+        (4, 2, [[0, 1], [2, 3]]),
+        (5, 3, [[0, 1, 2], [3, 4, 4]]),
+        (1, 3, [[0, 0, 0]]),
+        (3, 5, [[0, 1, 2, 2, 2]]),
+    ],
+)
+def test_batches_are_of_one_size(count, size, want):
+    assert cohorts.split(list(range(count)), size) == want
+
+
+@pytest.mark.parametrize(
+    ("room", "count", "size", "asked"),
+    [
+        (100, 8, 8, [8]),
+        (79, 8, 4, [8, 4]),
+        (30, 8, 3, [8, 3]),
+        (30, 7, 3, [7, 3]),
+        (25, 5, 2, [5, 2]),
+        (9, 8, 1, [8, 1]),
+    ],
+)
+def test_as_many_go_together_as_there_is_room_for(
+    room, count, size, asked, monkeypatch
+):
+    """Of ten bytes each; batches are as equal as they can be, and one is the least."""
+    sizes = []
+
+    def memory(members):
+        sizes.append(len(members))
+        return 10 * len(members)
+
+    monkeypatch.setattr(cohorts, "memory", memory)
+    found = cohorts.largest_batch([MEMBERS[0]] * count, room)
+    assert found == (size, 10 * size) and sizes == asked
+
+
+def test_each_begins_as_if_it_were_trained_alone():
+    begun = cohorts.begin(MEMBERS)
+    chex.assert_shape(begun.fitness, (3,))
+    for i, member in enumerate(MEMBERS):
+        alone = training.start(dataclasses.replace(member.config, seed=member.seed))
+        one = jax.tree.map(lambda x, i=i: x[i : i + 1], begun.runs)
+        chex.assert_trees_all_equal(one, alone.runs)
+
+
+def test_a_device_has_memory():
+    assert 2**28 < cohorts.capacity() < 2**50

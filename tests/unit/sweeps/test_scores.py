@@ -1,0 +1,107 @@
+"""What the runs of a sweep scored, by hand and against scipy."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.sweeps import scores
+from ppo_jax.sweeps.cohorts import Member
+
+METRIC = EVALUATIONS[0]
+MEMBERS = [Member(0, 3, None), Member(1, 4, None)]
+
+
+def written(run_dir, *rows):
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (run_dir / "metrics.jsonl").write_text(text)
+
+
+def row(step, *values):
+    """A row in which every evaluation of member i is value i."""
+    return {"step": step, METRIC: 0.0} | {
+        f"each/{name}/{i}": value
+        for name in EVALUATIONS
+        for i, value in enumerate(values)
+    }
+
+
+def score(setting, *values, metric=METRIC):
+    return {"setting": setting, "evaluations": {metric: list(values)}}
+
+
+def test_members_of_a_batch_are_told_apart(tmp_path):
+    """A member that fills up the batch is told once; other rows are no evaluations."""
+    written(tmp_path, row(10, 1.0, 2.0, 2.0), {"step": 20}, row(30, 5.0, None, None))
+    found = scores.of_batch(tmp_path, [*MEMBERS, MEMBERS[1]], "finished")
+    assert [(each["setting"], each["seed"]) for each in found] == [(0, 3), (1, 4)]
+    assert [each["evaluations"][METRIC] for each in found] == [[1.0, 5.0], [2.0, None]]
+    for each in found:
+        assert each["steps"] == [10, 30] and each["ending"] == "finished"
+        assert each["evaluations"].keys() == {*EVALUATIONS}
+
+
+def test_a_single_run_has_metrics_of_its_own(tmp_path):
+    written(tmp_path, {"step": 10} | dict.fromkeys(EVALUATIONS, 7.0))
+    (found,) = scores.of_batch(tmp_path, MEMBERS[:1], "failed")
+    assert found["evaluations"][METRIC] == [7.0] and found["ending"] == "failed"
+
+
+def test_settings_are_compared_by_their_last_values():
+    """The mean of the middle half, and how often one is better than the first."""
+    first, second = np.arange(8.0), np.array([0.5, 9.0, 3.0, 3.0, 6.5, 7.5, -1.0, 4.0])
+    runs = [score(0, 99.0, x) for x in first] + [score(1, x) for x in second]
+    a, b = scores.table(runs, [{"gamma": 0.9}, {"gamma": 0.5}], METRIC)
+    assert (a["setting"], b["setting"]) == ({"gamma": 0.9}, {"gamma": 0.5})
+    assert a["runs"] == b["runs"] == 8
+    for said, values in ((a, first), (b, second)):
+        assert said["iqm"] == pytest.approx(stats.trim_mean(values, 0.25))
+        low, high = said["interval"]
+        assert low < said["iqm"] < high
+    u = stats.mannwhitneyu(second, first).statistic / 64
+    assert b["improvement"] == pytest.approx(u)
+    low, high = b["improvement_interval"]
+    assert 0 <= low < u < high <= 1
+
+
+def test_one_run_says_nothing_of_chance():
+    (alone,) = scores.table([score(0, 3.0)], [{}], METRIC)
+    assert alone["iqm"] == 3.0 and alone["runs"] == 1
+    names = ("interval", "improvement", "improvement_interval")
+    assert [alone[name] for name in names] == [None] * 3
+    text = scores.markdown([alone])
+    assert text.endswith(scores.ALONE) and "| 1 | 3 |" in text
+
+
+def test_settings_without_runs_are_not_in_the_table():
+    """The first that has any is what others are compared with."""
+    runs = [score(1, x) for x in (1.0, 2.0)] + [score(2, x) for x in (5.0, 6.0)]
+    found = scores.table(runs, [{"a": 0}, {"a": 1}, {"a": 2}], METRIC)
+    assert [each["setting"]["a"] for each in found] == [1, 2]
+    assert [each["improvement"] for each in found] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("values", [(), (1.0, None)])
+def test_a_run_without_a_last_value_is_the_worst(values):
+    runs = [score(0, *values), score(0, 2.0), score(1, -(10.0**9)), score(1, 0.0)]
+    first, other = scores.table(runs, [{}, {"gamma": 0.5}], METRIC)
+    assert first["runs"] == 2 and other["improvement"] == 0.5
+
+
+def test_the_table_is_text():
+    runs = [score(i, x) for i in (0, 1) for x in (1.23456789, 2.0, 3.0)]
+    found = scores.table(runs, [{}, {"gamma": 0.5}], METRIC)
+    lines = scores.markdown(found).splitlines()
+    assert lines[0] == f"| {' | '.join(scores.HEADER)} |"
+    assert len(lines) == 4 and all(line.count("|") == 7 for line in lines)
+    assert "0.50" in lines[3] and " to " in lines[3]
+
+
+def test_what_is_not_finite_is_no_json():
+    value = {"a": [1.0, math.inf, {"b": (math.nan, 2)}], "c": None, "d": "x"}
+    plain = scores.as_json(value)
+    assert plain == {"a": [1.0, None, {"b": [None, 2]}], "c": None, "d": "x"}
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
