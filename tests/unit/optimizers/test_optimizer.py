@@ -1,7 +1,6 @@
-"""Optimisers as components: their chains, their noise rules and their metrics."""
+"""Optimisers as components: their chains, their numbers and their metrics."""
 
 import dataclasses
-import warnings
 from functools import partial
 
 import chex
@@ -10,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from stepping import KEY, PARAMS, steps
 
-from ppo_jax import networks, optimizers
+from ppo_jax import networks
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
@@ -20,21 +20,8 @@ from ppo_jax.host.description import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Constant, Progress
-from ppo_jax.transforms.noise import fixed, gradient_norm, relative
 
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
-GATED = [UPGD, UPGDW, AdaptiveUPGD]
-KEY = jax.random.key(0)
-PARAMS = {"w": jnp.linspace(-1.0, 1.0, 8), "b": jnp.array(0.3)}
-
-
-def steps(optimizer, count=5, state=None):
-    tx = optimizer.transformation()
-    state = tx.init(PARAMS) if state is None else state
-    for t in range(count):
-        g = jax.tree.map(lambda w, t=t: 9 * jnp.cos(w + t), PARAMS)
-        updates, state = tx.update(g, state, PARAMS, key=KEY)
-    return updates, state
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,45 +145,6 @@ def test_an_optimizer_of_optax_steps_as_optax_says(make):
     chex.assert_trees_all_close(before, after, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", GATED)
-@pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_noise_is_relative_behind_vgs(kind, alpha):
-    """N3, R-A6: by default; without VGS it is fixed, and what is chosen holds."""
-
-    def noise(**settings):
-        _, state = steps(kind(**settings))
-        gate = kind(**settings).metrics(state)
-        return float(gate["upgd/noise_to_signal"]), float(gate["upgd/noise_std_mean"])
-
-    chex.assert_trees_all_close(noise(vgs=VGS(alpha=alpha))[0], 0.001, rtol=1e-4)
-    chex.assert_trees_all_close(noise()[1], 0.001, rtol=1e-5)
-    chex.assert_trees_all_close(noise(noise_scale=relative)[0], 0.001, rtol=1e-4)
-
-
-@pytest.mark.parametrize("kind", GATED)
-@pytest.mark.parametrize("vgs", [None, VGS(alpha=0.0), VGS(alpha=0.1)])
-@pytest.mark.parametrize("noise_scale", [None, fixed, gradient_norm, relative])
-@pytest.mark.parametrize("sigma", [None, 0.0, 1e-4, 1.1e-4])
-def test_loud_fixed_noise_behind_vgs_warns_once(kind, vgs, noise_scale, sigma):
-    """N4, R-A6: VGS with α > 0, fixed noise and σ > 10⁻⁴; nothing else does."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        kind(vgs=vgs, noise_scale=noise_scale, sigma=sigma)
-    active = vgs is not None and vgs.alpha > 0
-    loud = active and noise_scale is fixed and sigma == 1.1e-4
-    assert len(caught) == loud
-    if loud:
-        assert "does not shrink when VGS" in str(caught[0].message)
-        assert caught[0].filename == __file__
-
-
-def test_the_reference_of_the_numbers_tells_of_noise_and_vgs():
-    """N5."""
-    text = " ".join(optimizers.Gated.__doc__.split())
-    assert "scaled gradients do not scale fixed noise" in text
-    assert "With `vgs` noise is therefore relative to the direction by default" in text
-
-
 def test_metrics_of_a_real_run():
     """Every `vgs/*` and `upgd/*` metric comes out of training, finite."""
     config = Config(
@@ -254,12 +202,3 @@ def test_functions_of_an_optimizer_are_described_by_name():
 def test_numbers_out_of_range_are_errors(kind, number, value):
     with pytest.raises(ValueError, match="expected a number"):
         kind(**{number: value})
-
-
-@pytest.mark.parametrize("quantile", [0.5, None])
-def test_how_leaves_are_summed_up(quantile):
-    optimizer = Sgd(vgs=VGS(quantile=quantile))
-    _, state = steps(optimizer)
-    metrics = optimizer.metrics(state)
-    median = metrics["vgs/stochastic_var_p50"]
-    assert (metrics["vgs/normalized_variance"] == median) == (quantile is not None)

@@ -1,0 +1,73 @@
+"""`tests/unit/` mirrors the package: what a module does is tested in its namesake."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE, UNIT = ROOT / "ppo_jax", ROOT / "tests" / "unit"
+
+TABLE = "a table, which the runs of test_catalogue.py are held against"
+WITHOUT = {
+    "types.py": "names of types",
+    "state.py": "fields of what training carries",
+    "networks/architecture.py": "fields of a component",
+    "networks/distributions/distribution.py": "a protocol; its room has a contract",
+    "host/exits.py": "an enumeration",
+    "attacks/metrics.py": TABLE,
+    "host/metrics.py": TABLE,
+    "optimizers/metrics.py": TABLE,
+    "ppo/metrics.py": TABLE,
+    "terms/metrics.py": TABLE,
+    "__main__.py": "a command: tests/runs/test_help.py",
+    "train.py": "a command: tests/runs/test_resume.py",
+    "evaluate.py": "a command: tests/runs/test_evaluate.py",
+    "sweep.py": "a command: tests/runs/test_sweep.py",
+    "replay.py": "a command: tests/runs/test_replay.py",
+    "robustness.py": "a command: tests/runs/test_robustness.py",
+    "report.py": "a command: tests/unit/host/test_figures.py",
+    "selfcheck.py": "a command: tests/runs/test_selfcheck.py",
+    "alerts.py": "a command: tests/runs/test_console.py",
+}
+"""Modules without a namesake, and why. A command is run as a user runs it."""
+
+FILES = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")}
+ROOMS = {path.parent for path in FILES if path.name == "__init__.py"}
+MODULES = {path for path in FILES if path.name != "__init__.py"}
+TESTS = sorted(str(path.relative_to(UNIT)) for path in UNIT.rglob("*.py"))
+
+
+def namesake(module):
+    """`ppo_jax/envs/env.py` is tested in `tests/unit/envs/test_env.py`."""
+    return UNIT / module.parent / f"test_{module.name}"
+
+
+@pytest.mark.parametrize("module", sorted(map(str, MODULES)))
+def test_a_module_has_a_namesake_or_a_reason(module):
+    """One of both, and not both."""
+    assert namesake(Path(module)).exists() != (module in WITHOUT)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_file_tests_what_there_is(test):
+    """A module, or all modules of a room by their contract."""
+    path = Path(test)
+    assert path.name.startswith("test_")
+    tested = path.with_name(path.name.removeprefix("test_"))
+    assert tested in MODULES or tested.with_suffix("") in ROOMS
+
+
+def test_reasons_are_of_modules_and_tests_that_there_are():
+    assert {Path(module) for module in WITHOUT} <= MODULES
+    for reason in WITHOUT.values():
+        _, _, test = reason.partition("a command: ")
+        assert (ROOT / test).exists()
+
+
+@pytest.mark.parametrize("room", sorted(map(str, ROOMS)))
+def test_a_room_only_exports(room):
+    """What its `__init__` did would have no namesake."""
+    body = ast.parse((PACKAGE / room / "__init__.py").read_text()).body
+    allowed = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
+    assert all(isinstance(node, allowed) for node in body)
