@@ -63,3 +63,9 @@ def test_what_one_process_meets_ends_it_with_a_hint(raised, ending, said):
     fails = distributed.together("go on with: x")(Mock(side_effect=raised))
     with pytest.raises(ending, match=said):
         fails()
+
+
+def test_what_the_user_s_own_code_meets_stays_what_it_is():
+    """An error of a line of theirs is theirs to mend; this file counts as theirs."""
+    with pytest.raises(OSError, match="No space"), distributed.together("x"):
+        raise OSError(28, "No space left")

@@ -39,6 +39,8 @@ def test_a_run_that_resumes_is_cut_back_to_where_it_does(tmp_path):
     log(tmp_path, [10, 20, 30])
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 40, "tra')
+    (events,) = tmp_path.glob("events.out.tfevents.*")
+    events.rename(tmp_path / "events.out.tfevents.1.earlier")
     log(tmp_path, [30, 40], first_step=20, x=1.0)
     assert [(row["step"], row.get("x")) for row in rows(tmp_path)] == [
         *[(10, None), (20, None), (30, 1.0), (40, 1.0)]

@@ -29,6 +29,16 @@ def test_no_two_streams_are_alike():
     assert len(set(keys)) == len(keys) == 3 * 15
 
 
+def test_no_stream_is_what_another_is_made_of():
+    """Whoever splits a key has all that others made of it."""
+    others = [streams.evaluation(7, update) for update in (0, 1, LAST)]
+    others.append(streams.settings(7))
+    others += [jax.random.fold_in(key, 5) for key in others]
+    split = [each for key in others for each in jax.random.split(key, 3)]
+    made = [*streams.members(7, 3), *streams.generation(7, 5, 3)]
+    assert not {*bits(split)} & {*bits(made)}
+
+
 def test_a_seed_gives_the_same_again():
     assert bits(given(7)) == bits(given(7))
 
