@@ -15,7 +15,7 @@ from ppo_jax.schedules import Linear
 from ppo_jax.terms import Demonstrations, Imitation, Sequences
 
 OBS = np.arange(8.0).reshape(4, 2)
-ACTION, WEIGHT = np.array([0, 1, 2, 1]), np.array([1.0, 0.0, 2.0, 1.0])
+ACTION, WEIGHT = np.array([0, 1, 2, 1]), np.array([2.0, 0.0, 4.0, 2.0])
 SHOWN = Demonstrations(OBS, ACTION, WEIGHT)
 SPEC = jax.ShapeDtypeStruct((2,), jnp.float32)
 
@@ -149,7 +149,8 @@ def test_the_loss_is_that_of_what_was_drawn():
     logits = OBS[np.array(index)] @ kernel
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     taken = np.take_along_axis(log_p, ACTION[np.array(index)][..., None], -1)[..., 0]
-    nll = -(WEIGHT[np.array(index)] * taken).mean(axis=0)
+    weight = WEIGHT[np.array(index)] / 2.0
+    nll = -(weight * taken).mean(axis=0)
     want = np.broadcast_to(2.0 * 0.75 * nll, (3, 2))
     chex.assert_trees_all_close(loss, want, rtol=1e-5)
     chex.assert_trees_all_equal(said["train/imitation_loss"], loss)

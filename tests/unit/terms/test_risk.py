@@ -14,7 +14,7 @@ from ppo_jax.normalization.return_scale import identity
 from ppo_jax.terms import CVaR, CVaRConstraint, Predicted, PredictedCVaR, Rewards
 from ppo_jax.terms.risk import Quantity
 
-OUTCOME = np.array([[-8.0, 1.0], [-4.0, 2.0], [0.0, 3.0], [4.0, 99.0]])
+OUTCOME = np.array([[-8.0, 1.0], [-4.0, 2.0], [0.0, 3.0], [4.0, -99.0]])
 WEIGHT = np.ones((4, 2), np.float32)
 WEIGHT[3, 1] = 0
 ROLLOUT = targets(np.zeros((4, 2)), OUTCOME, WEIGHT, unit=2.0)
