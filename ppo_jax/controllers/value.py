@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, NonNegative
 from ppo_jax.types import Array, Metrics
 
@@ -77,12 +77,9 @@ class ClipGate:
     """
 
     warmup_updates: NonNegative[float] = 0.0
-    threshold: float | None = None
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a threshold that cannot be."""
-        within = "a number in [−1, 1], or None"
-        require_range(self, "threshold", within, lambda x: -1 <= x <= 1)
+    threshold: Annotated[
+        float | None, Bound("a number in [−1, 1]", lambda x: -1 <= x <= 1)
+    ] = None
 
     def __call__(self, updates: Array, explained_variance: Known) -> Array:
         """Whether to clip, bool `[]`.

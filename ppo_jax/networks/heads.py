@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require, require_range
+from ppo_jax.component import component, concrete, require, require_range
+from ppo_jax.component.bounds import Positive
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.errors import missing
 from ppo_jax.networks import distributions
@@ -101,11 +102,7 @@ class GaussianHead(LocationHead):
         init_std: Deviation at the start, > 0.
     """
 
-    init_std: float = 1.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a deviation out of range."""
-        require_range(self, "init_std", "a number > 0", lambda std: std > 0)
+    init_std: Positive[float] = 1.0
 
     def deviation(self, rho: Array) -> Array:
         return self.init_std * jnp.exp(rho)
@@ -120,13 +117,12 @@ class SquashedHead(LocationHead):
         max_std: Largest, more than `min_std`.
     """
 
-    min_std: float = 0.2
+    min_std: Positive[float] = 0.2
     max_std: float = 1.5
 
     def validate(self) -> None:
         """Raises a `ValueError` for deviations that are not ordered."""
-        require_range(self, "min_std", "a number > 0", lambda std: std > 0)
-        if isinstance(self.min_std, float):
+        if concrete(self.min_std):
             expected = f"more than min_std = {self.min_std}"
             require_range(self, "max_std", expected, lambda std: std > self.min_std)
 

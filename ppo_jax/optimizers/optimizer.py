@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import NonNegative, Positive
 from ppo_jax.optimizers.vgs import VGS
 from ppo_jax.schedules import Linear, Progress, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
@@ -43,17 +44,10 @@ class Optimizer:
         ValueError: At construction, for a number out of its range.
     """
 
-    learning_rate: float = 2.5e-4
-    max_grad_norm: float | None = 0.5
+    learning_rate: NonNegative[float] = 2.5e-4
+    max_grad_norm: Positive[float | None] = 0.5
     schedule: Schedule = Linear()
     vgs: VGS | None = None
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        require_range(self, "learning_rate", "a number ≥ 0", lambda x: x >= 0)
-        # A negative bound would turn the gradients around.
-        expected = "a number > 0, or None for no bound"
-        require_range(self, "max_grad_norm", expected, lambda x: x > 0)
 
     def direction(self) -> optax.GradientTransformation:
         """From clipped gradients to updates, but for −learning rate: as they are."""
@@ -176,11 +170,7 @@ class Decayed(Optimizer):
         weight_decay: λ ≥ 0: weights shrink by 1 − learning rate · λ per step.
     """
 
-    weight_decay: float = 0.01
-
-    def validate(self) -> None:
-        super().validate()
-        require_range(self, "weight_decay", "a number ≥ 0", lambda x: x >= 0)
+    weight_decay: NonNegative[float] = 0.01
 
     def direction(self) -> optax.GradientTransformation:
         decay = optax.add_decayed_weights(self.weight_decay)

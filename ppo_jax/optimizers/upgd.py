@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import jax
 import optax
 
-from ppo_jax.component import component, concrete, require_range
+from ppo_jax.component import component, concrete
+from ppo_jax.component.bounds import Positive
 from ppo_jax.errors import missing
 from ppo_jax.optimizers.optimizer import Adam, Decayed, Optimizer, find_state
 from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
@@ -56,14 +57,13 @@ class Gated(Optimizer):
     noise_beta: float = 0.0
     min_noise_std: float = 1e-6
     temperature: float = 1.0
-    step_multiplier: float = 1.0
+    step_multiplier: Positive[float] = 1.0
     normalize: Normalize = min_max
     combine: Combine = protecting
     sampler: Sampler = jax.random.normal
 
     def validate(self) -> None:
-        super().validate()
-        require_range(self, "step_multiplier", "a number > 0", lambda x: x > 0)
+        """Raises a `ValueError` for what no direction is made of."""
         self.direction()
 
     def advise(self) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 import optax
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
+from ppo_jax.component.bounds import Share
 from ppo_jax.transforms.variance import Statistic
 from ppo_jax.transforms.vgs import (
     ScaleByVarianceState,
@@ -42,14 +43,12 @@ class VGS:
     eps: float = 1e-8
     cap: float | None = 50.0
     floor: float = 0.1
-    quantile: float | None = 0.9
+    quantile: Share[float | None] = 0.9
     warmup_steps: int = 100
     statistic: Statistic = layer_mean
 
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range."""
-        expected = "a number in [0, 1], or None"
-        require_range(self, "quantile", expected, lambda x: 0 <= x <= 1)
         self.transformation()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:

@@ -11,13 +11,15 @@ from typing import Annotated, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component, require_range
+from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, FiniteNonNegative, PositiveShare
 from ppo_jax.errors import missing
 from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Key
 
 AtMostHalf = Annotated[float, Bound("a number in (0, 0.5]", lambda x: 0 < x <= 0.5)]
+Members = Annotated[float, Bound("a number ≥ 2", lambda x: 2 <= x < math.inf)]
+Rounds = Annotated[float, Bound("a number ≥ 1", lambda x: 1 <= x < math.inf)]
 
 
 class Selection(NamedTuple):
@@ -168,13 +170,8 @@ class Readiness:
 
     min_episodes: FiniteNonNegative[float] = 1.0
     share: PositiveShare[float] = 0.8
-    min_ready: float = 2.0
-    max_wait: float = 10.0
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for impossible numbers."""
-        require_range(self, "min_ready", "a number ≥ 2", lambda x: 2 <= x < math.inf)
-        require_range(self, "max_wait", "a number ≥ 1", lambda x: 1 <= x < math.inf)
+    min_ready: Members = 2.0
+    max_wait: Rounds = 10.0
 
     def members(self, episodes: Array, fitness: Array) -> Array:
         """Who is ready, bool `[P]`.

@@ -89,8 +89,8 @@ STEPS = (
         train/grad_norm/head* [gradient]: Of critic 1, 2, …: all that is its own, but
             for its torso. Groups are disjoint: their squares add up to that of
             `train/grad_norm_pre_clip`.
-        train/grad_norm/other [gradient] with a network of your own: Of parameters that
-            fit no group.
+        train/grad_norm/other [gradient] with a network or a head of your own: Of
+            parameters that fit no group, such as those that a head says in `free`.
         train/critic*_grad_norm [gradient]: Of critic 1, 2, …: all that is its own,
             torso included.
     """),

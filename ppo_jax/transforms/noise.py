@@ -139,7 +139,9 @@ def normal_noise(
         strength = jnp.asarray(sigma, jnp.float32)
         unit = jax.tree.map(
             lambda e, g, d: beta * e + (1 - beta) * scale(g, d),
-            *(state.unit, gradients, directions),
+            state.unit,
+            gradients,
+            directions,
         )
         std = jax.tree.map(
             lambda u: jnp.where(strength > 0, jnp.maximum(strength * u, min_std), 0.0),
@@ -147,7 +149,9 @@ def normal_noise(
         )
         noise = jax.tree.map(
             lambda d, k, s: s * sampler(k, d.shape),
-            *(directions, _keys(key, count, directions), std),
+            directions,
+            _keys(key, count, directions),
+            std,
         )
         return noise, NoiseState(unit, std, _to_signal(std, directions))
 

@@ -200,7 +200,6 @@ def gate_by_utility(
     noise = normal_noise(sigma, noise_beta, min_noise_std, noise_scale, sampler)
 
     def init_fn(params):
-        params = optax.tree.cast(params, jnp.float32)
         return GateByUtilityState(
             count=jnp.zeros((), jnp.int32),
             utility=optax.tree.zeros_like(params),
@@ -209,32 +208,16 @@ def gate_by_utility(
             inner=inner.init(params),
         )
 
-    def update_fn(updates, state, params=None, *, key: Key | None = None, **extra_args):
-        if params is None:
-            raise ValueError("update: expected `params`, whose utility it is")
-        dtypes = jax.tree.map(lambda g: g.dtype, updates)
-        gradients = optax.tree.cast(updates, jnp.float32)
-        params = optax.tree.cast(params, jnp.float32)
+    def update_fn(gradients, state, params, *, key: Key | None = None, **extra):
         count = counting.add(state.count)
-        utility = jax.tree.map(
-            lambda u, g, w: beta * u + (1 - beta) * (-g * w),
-            *(state.utility, gradients, params),
-        )
-        direction, inner_state = inner.update(
-            gradients, state.inner, params, key=key, **extra_args
-        )
-        drawn, noise_state = noise.draw(direction, gradients, state.noise, count, key)
+        utility = _moved(state.utility, gradients, params, beta)
+        direction, kept = inner.update(gradients, state.inner, params, key=key, **extra)
+        drawn, heard = noise.draw(direction, gradients, state.noise, count, key)
         gate = _gates(utility, temperature, normalize)
         gated = jax.tree.map(combine, direction, drawn, gate)
-        return jax.tree.map(jnp.asarray, gated, dtypes), GateByUtilityState(
-            count=count,
-            utility=utility,
-            noise=noise_state,
-            update_norm=norm(gated),
-            inner=inner_state,
-        )
+        return gated, GateByUtilityState(count, utility, heard, norm(gated), kept)
 
-    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+    return _in_float32(init_fn, update_fn)
 
 
 def upgd_metrics(
@@ -270,6 +253,29 @@ def upgd_metrics(
         "upgd/noise_to_signal": state.noise.to_signal,
         "upgd/update_norm": state.update_norm,
     }
+
+
+def _in_float32(
+    init: optax.TransformInitFn, update: optax.TransformUpdateExtraArgsFn
+) -> optax.GradientTransformationExtraArgs:
+    """Of parameters in float32; updates have the dtypes of the gradients."""
+
+    def init_fn(params):
+        return init(optax.tree.cast(params, jnp.float32))
+
+    def update_fn(updates, state, params=None, **extra):
+        if params is None:
+            raise ValueError("update: expected `params`, whose utility it is")
+        gradients, weights = optax.tree.cast((updates, params), jnp.float32)
+        moved, state = update(gradients, state, weights, **extra)
+        return jax.tree.map(lambda x, g: jnp.asarray(x, g.dtype), moved, updates), state
+
+    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
+
+
+def _moved(utility: PyTree, g: PyTree, w: PyTree, beta: ArrayLike) -> PyTree:
+    """Utilities once the gradients of weights were seen."""
+    return jax.tree.map(lambda u, g, w: beta * u + (1 - beta) * (-g * w), utility, g, w)
 
 
 def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
