@@ -113,17 +113,6 @@ def test_a_run_begins_as_if_it_were_trained_alone(path):
             np.testing.assert_array_equal(a[0], b[i])
 
 
-def test_a_program_per_structure(path):
-    """A number that is absent is another structure, two numbers are not."""
-    config = experiment.load(path, [])
-    texts = ["num_epochs=1,2", "obs_clip=None,5.0,10.0", "gamma=0.9,0.99"]
-    every = [
-        cohorts.Member(i, 0, settings.apply(config, setting))
-        for i, setting in enumerate(settings.grid(texts, {}))
-    ]
-    assert [len(group) for group in cohorts.group(every)] == [2, 4, 2, 4]
-
-
 def test_batches_fit_into_memory(path):
     """Equal ones, so that one program does for all."""
     _, all_members = members(path)

@@ -23,7 +23,6 @@ from ppo_jax.component import (
     replace_at,
     require_range,
 )
-from ppo_jax.component.bounds import Count, Positive, Share
 
 
 @component
@@ -238,45 +237,6 @@ def test_a_range_is_checked_on_numbers_that_are_known():
     with pytest.raises(ValueError, match=r"Other\.rate: .*, got nan"):
         Other(rate=math.nan)
     assert jax.jit(lambda x: Part(rate=x).rate)(-1.0) == -1.0
-
-
-@component
-class Bounded:
-    """Numbers whose types say what they may be."""
-
-    count: Count = 1
-    share: Share[float] = 0.5
-    limit: Positive[float | None] = None
-
-
-@component
-class Narrower(Bounded):
-    """With another default, and the bound of before."""
-
-    count: int = 2
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"count": 0}, "Bounded.count: expected at least 1, got 0"),
-        ({"share": 1.5}, "Bounded.share: expected a number in [0, 1], got 1.5"),
-        ({"limit": 0.0}, "Bounded.limit: expected a number > 0, or None, got 0.0"),
-        ({"limit": math.nan}, "Bounded.limit: expected a number > 0, or None, got nan"),
-    ],
-)
-def test_the_type_of_a_number_says_what_it_may_be(given, message):
-    """At construction, and once it was replaced; a wrong type is told as ever."""
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Bounded(**given)
-    with pytest.raises(ValueError, match=re.escape(message.partition(".")[2])):
-        Narrower(**given)
-    with pytest.raises(TypeError, match=r"Bounded\.limit: expected float \| None, got"):
-        Bounded(limit="1")
-    with pytest.raises(ValueError, match=r"^Bounded\.share: .*, got 2\.0$"):
-        checked(replace_at(Bounded(), "share", 2.0))
-    assert Bounded(share=1.0, limit=0.1).limit == 0.1
-    assert jax.jit(lambda x: Bounded(share=x).share)(-1.0) == -1.0
 
 
 @pytest.mark.parametrize("asarray", [jnp.asarray, np.asarray], ids=["jax", "numpy"])

@@ -4,24 +4,20 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from tabular import first
 
 from ppo_jax import networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
-from ppo_jax.envs.env import NEVER
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes import (
     Accumulator,
     IdenticalRewards,
     MaskedBandit,
-    OneStep,
     RecallCue,
-    Target,
 )
-from ppo_jax.envs.wrappers import TimeLimit, Wrapper
+from ppo_jax.envs.wrappers import TimeLimit
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import rollout
 from ppo_jax.ppo.batch import advantages, chunks
@@ -127,40 +123,6 @@ def test_boundaries_come_from_the_flags_of_the_step_before():
     assert not starts.all() and (after.last & ~after.terminated).any()
 
 
-@component
-class Misshapen(Wrapper):
-    """Says one thing in a shape or type of its own."""
-
-    field: str = "terminated"
-    how: str = "column"
-
-    def step(self, key, state, action):
-        timestep, state = self.env.step(key, state, action)
-        x = getattr(timestep, self.field)
-        x = {"column": x[None], "wide": jnp.stack([x, x]), "float": x * NAN}[self.how]
-        return timestep._replace(**{self.field: x}), state
-
-
-@pytest.mark.parametrize(
-    ("field", "how"),
-    [
-        ("terminated", "column"),
-        ("truncated", "column"),
-        ("reward", "column"),
-        ("terminated", "wide"),
-        ("truncated", "float"),
-    ],
-)
-def test_flags_of_a_wrong_shape_are_refused(field, how):
-    """PROP-1.5, R-A22, X4, R-A24, X12.
-
-    `[B, 1]`, `[B, 2]` or NaN instead of one flag each.
-    """
-    run = first(Config(**settings(Misshapen(Accumulator(), field=field, how=how))))
-    with pytest.raises(ValueError, match=rf"Timestep\.{field}: expected shape \(2,\)"):
-        jax.eval_shape(rollout.unroll, run.learner, run.actor, run.key)
-
-
 def test_values_are_the_lesser_of_two_critics():
     """PROP-2.8, R-D17: advantages of min(Q₁, Q₂), of neither critic alone."""
     env = Accumulator(limit=4)
@@ -205,13 +167,6 @@ def test_rewards_are_stored_as_paid():
     assert steps.raw_obs[:3, 0, 0].tolist() == [1, 2, 3]
 
 
-def test_normalised_observations_are_clipped():
-    """PROP-3.4: to ± `obs_clip`."""
-    run = first(Config(**settings(Accumulator(), obs_clip=0.75)))
-    _, steps, _ = live(run.learner, run.actor, run.key)
-    chex.assert_trees_all_close(steps.obs, 0.75, rtol=1e-7)
-
-
 def test_the_step_before_a_fault_keeps_its_bootstrap():
     """R-A20: what the critic says of the last sound observation still counts."""
     env = Faulty(env=Accumulator(limit=5), rate=1.0, after=2, reward=NAN)
@@ -226,21 +181,6 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
 
 
-def test_actions_are_scored_as_sampled_and_acted_as_clipped():
-    """PROP-1.1: the density is that of the sample, whatever the bounds make of it."""
-    env = TimeLimit(env=Target(), limit=NEVER)
-    run = first(Config(**settings(env, num_envs=64)))
-    _, steps, _ = live(run.learner, run.actor, run.key)
-    network = run.learner.config.build()
-    loc = network.apply(run.learner.params, (), steps.obs, steps.reset).policy.loc
-    raw, loc = np.asarray(steps.action, np.float64), np.asarray(loc, np.float64)
-    assert np.abs(raw).max() > 2
-    density = -0.5 * (raw - loc) ** 2 - 0.5 * np.log(2 * np.pi)
-    chex.assert_trees_all_close(steps.log_prob, density[..., 0], rtol=0, atol=1e-5)
-    paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
-    chex.assert_trees_all_close(steps.reward, paid, rtol=0, atol=1e-5)
-
-
 def test_a_replay_knows_the_mask():
     """PROP-1.1: log-probabilities are those of the masked policy, ratio 1."""
     run = first(Config(**settings(MaskedBandit(), num_envs=16)))
@@ -251,19 +191,3 @@ def test_a_replay_knows_the_mask():
     out = forward(run.learner.config.build(), run.learner.params, rows)
     assert not steps.action_mask.all()
     chex.assert_trees_all_close(out.log_ratio, 0.0, rtol=0, atol=1e-5)
-
-
-@component
-class Stateless(OneStep):
-    def draw(self, key):
-        return ()
-
-    def pay(self, key, state, action):
-        return action.astype(jnp.float32)
-
-
-def test_an_environment_may_have_no_state():
-    run = first(Config(**settings(Stateless())))
-    _, steps, _ = live(run.learner, run.actor, run.key)
-    chex.assert_trees_all_equal(steps.reward, steps.action)
-    assert steps.terminated.all()

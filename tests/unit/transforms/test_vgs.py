@@ -249,15 +249,6 @@ def test_more_noise_is_more_variance(statistic):
     assert seen[0] < seen[1] < seen[2]
 
 
-def test_moments_of_constants_are_unbiased_from_the_first_step():
-    """Modules 1.7.7: exact at every count, and after β changed."""
-    vgs, slower = scale_by_variance(beta=0.99), scale_by_variance(beta=0.5)
-    state = vgs.init(jnp.zeros(3))
-    for t in range(1, 30):
-        _, state = (vgs if t < 15 else slower).update(jnp.full(3, 0.3), state)
-        assert state.mean == jnp.mean(jnp.full(3, 0.3)) and state.variance == 0
-
-
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_the_variance_does_not_depend_on_scale_or_sign(statistic):
     """Modules 1.7.8: over twelve orders of magnitude."""

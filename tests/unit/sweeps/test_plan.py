@@ -1,0 +1,125 @@
+"""What a sweep is to do: every setting with every seed, and what it is asked for."""
+
+import dataclasses
+import json
+from argparse import Namespace
+
+import pytest
+from brief import experiment
+
+from ppo_jax import PBT, LogUniform
+from ppo_jax.component import component
+from ppo_jax.envs.probes import IdenticalRewards
+from ppo_jax.errors import Misfit
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.sweeps import plan
+
+CONFIG = experiment(IdenticalRewards())
+RATE = "optimizer.learning_rate"
+
+
+def options(**given):
+    """What a command line says, with its defaults."""
+    alone = {"seeds": 1, "grid": [], "random": 0, "space": []}
+    return Namespace(**alone | {"metric": "eval/mean_reward", "sizes": []} | given)
+
+
+def planned(config=CONFIG, **given):
+    return plan.plan(config, {"LogUniform": LogUniform}, options(**given))
+
+
+def test_every_setting_has_every_seed():
+    """Counted from the seed of the experiment; each with its numbers."""
+    config = dataclasses.replace(CONFIG, seed=5)
+    found = planned(config, seeds=3, grid=["gamma=0.5,0.25"])
+    assert found.settings == [{"gamma": 0.5}, {"gamma": 0.25}]
+    (group,) = found.groups
+    said = [(member.setting, member.seed, member.config.gamma) for member in group]
+    assert said == [(i, 5 + j, (0.5, 0.25)[i]) for i in range(2) for j in range(3)]
+
+
+def test_a_program_per_structure():
+    """A number that is absent is another structure, two numbers are not."""
+    grid = ["num_epochs=1,2", "obs_clip=None,5.0,10.0", "gamma=0.9,0.99"]
+    found = planned(grid=grid)
+    assert len(found.settings) == 12
+    assert [len(group) for group in found.groups] == [2, 4, 2, 4]
+
+
+def test_without_a_grid_the_experiment_itself_is_trained():
+    found = planned(seeds=2)
+    assert found.settings == [{}]
+    assert [member.config for member in found.groups[0]] == [CONFIG] * 2
+
+
+def test_single_runs_are_drawn_from_the_space_of_a_population():
+    """Nobody copies anybody in a sweep."""
+    pbt = PBT({RATE: LogUniform(1e-4, 1e-2)})
+    found = planned(dataclasses.replace(CONFIG, pbt=pbt), random=4, seeds=2)
+    rates = [setting[RATE] for setting in found.settings]
+    assert len({*rates}) == 4 and all(1e-4 <= rate <= 1e-2 for rate in rates)
+    (group,) = found.groups
+    assert len(group) == 8
+    for member in group:
+        assert member.config.pbt is None
+        assert member.config.optimizer.learning_rate == rates[member.setting]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"grid": ["gama=0.5"]}, "closest is 'gamma'"),
+        ({"grid": ["gamma=0.5,2.0"]}, "gamma"),
+        ({"random": 2}, "--random and --space: one needs the other"),
+        ({"space": ["gamma=0.5,0.9"]}, "--random and --space: one needs the other"),
+    ],
+)
+def test_settings_that_cannot_be_are_said(given, said):
+    with pytest.raises(ExperimentError, match=said):
+        planned(**given)
+
+
+@component
+class Fussy(IdenticalRewards):
+    """An environment that one of its settings breaks."""
+
+    column: bool = False
+
+    def observe(self, state):
+        obs = super().observe(state)
+        return [obs] if self.column else obs
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        reward = timestep.reward[None] if self.column else timestep.reward
+        return timestep._replace(reward=reward), state
+
+
+def test_an_environment_is_tried_with_every_structure():
+    """Before anything is compiled."""
+    config = experiment(Fussy())
+    assert len(planned(config, grid=["env.column=False"]).groups) == 1
+    with pytest.raises(Misfit, match="reward"):
+        planned(config, grid=["env.column=False,True"])
+
+
+def test_what_was_asked_for_is_remembered(tmp_path):
+    """Whole, as JSON that one can read; nothing else of a command line is."""
+    asked = {
+        "seeds": 3,
+        "grid": ["gamma=0.5,0.9"],
+        "random": 2,
+        "space": [f"{RATE}=LogUniform(1e-4, 1e-2)"],
+        "metric": "eval/q25_reward",
+        "sizes": [4, 6],
+    }
+    plan.remember(tmp_path, options(**asked, memory=7.0))
+    assert json.loads((tmp_path / "sweep.json").read_text()) == asked
+    again = options(memory=9.0)
+    plan.recall(tmp_path, again)
+    assert vars(again) == asked | {"memory": 9.0}
+
+
+def test_a_directory_without_a_sweep_is_said(tmp_path):
+    with pytest.raises(ExperimentError, match="no run to be found there"):
+        plan.recall(tmp_path, options())
