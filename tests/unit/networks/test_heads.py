@@ -51,3 +51,29 @@ def test_deviations_of_squashed_heads_stay_in_range(head):
     deviations = [deviation(rho) for rho in (-1e4, -5.0, 5.0, 1e4)]
     assert deviations == sorted(deviations)
     chex.assert_trees_all_close(deviations[::3], [0.2, 1.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: networks.GaussianHead(init_std=0.0),
+            "init_std: expected a number > 0",
+        ),
+        (lambda: networks.TanhHead(min_std=0.0), "min_std: expected a number > 0"),
+        (lambda: networks.TanhHead(max_std=0.2), "max_std: expected more than min_std"),
+        (
+            lambda: networks.SigmoidHead(2.0),
+            "max_std: expected more than min_std = 2.0",
+        ),
+    ],
+)
+def test_deviations_that_cannot_be_are_errors(make, said):
+    with pytest.raises(ValueError, match=rf"^\w+Head\.{said}"):
+        make()
+
+
+def test_bounds_of_deviations_may_be_traced():
+    """They are numbers: which of two is larger is not known then."""
+    made = jax.jit(lambda low: networks.TanhHead(low).deviation(jnp.zeros(())))
+    chex.assert_trees_all_close(made(0.5), 1.0, rtol=1e-6)

@@ -193,7 +193,11 @@ def test_functions_of_an_optimizer_are_described_by_name():
     [
         (VGS, "alpha", -1.0),
         (VGS, "quantile", 1.1),
+        (Sgd, "learning_rate", -1e-3),
+        (Adam, "max_grad_norm", 0.0),
         (AdamW, "weight_decay", -1.0),
+        (UPGDW, "learning_rate", -1e-3),
+        (UPGDW, "weight_decay", -1.0),
         (UPGD, "sigma", -1.0),
         (UPGD, "step_multiplier", 0.0),
         (AdaptiveUPGD, "beta_utility", 1.0),

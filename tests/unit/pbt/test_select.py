@@ -226,6 +226,7 @@ def test_one_ready_member_is_never_enough():
         lambda: Readiness(share=0.0),
         lambda: Readiness(min_ready=1),
         lambda: Readiness(max_wait=0),
+        lambda: Readiness(max_wait=float("inf")),
     ],
 )
 def test_impossible_numbers_are_errors(make):

@@ -31,8 +31,8 @@ def test_a_float_tells_its_environment(variant):
 
 @pytest.mark.parametrize("values", [(), {"n": jnp.arange(3)}, jnp.arange(3) > 1])
 def test_what_has_no_floats_is_finite(values):
-    chex.assert_trees_all_equal(quarantine.finite(values, LIKE), ~LIKE)
-    chex.assert_trees_all_equal(quarantine.has_nan(values, LIKE), LIKE)
+    assert quarantine.finite(values, LIKE).tolist() == [True] * 3
+    assert quarantine.has_nan(values, LIKE).tolist() == [False] * 3
 
 
 def test_zeros_are_seen_in_place_of_what_is_not_finite(variant):

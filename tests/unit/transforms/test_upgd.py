@@ -207,6 +207,15 @@ def test_utility_after_one_step_is_exact():
     assert state.count == 1
 
 
+def test_utilities_of_short_numbers_are_not_rounded():
+    """(1 + 2⁻⁷)² is no bfloat16; the update is one all the same."""
+    short = jnp.full(2, 1 + 2.0**-7, jnp.bfloat16)
+    tx = gate_by_utility(optax.identity(), beta=0.5, sigma=None)
+    updates, state = tx.update(short, tx.init(short), short)
+    chex.assert_trees_all_equal(state.utility, np.full(2, -0.5 * (1 + 2.0**-7) ** 2))
+    chex.assert_type(updates, jnp.bfloat16)
+
+
 @pytest.mark.parametrize("variant", [UPGD, AdaptiveUPGD, UPGDW])
 def test_decay_is_decoupled(variant):
     """Modules 2.8.7: w ← w (1 − lr λ), whatever the scale of the gradients."""
