@@ -50,7 +50,8 @@ class Head:
     def free(self, space: ActionSpace) -> dict[str, int]:
         """Parameters beside them that depend on no observation: how many, by name.
 
-        They are 0 at first; a checkpoint knows them by these names.
+        They are 0 at first; a checkpoint knows them by these names. Their gradients
+        are those of `train/grad_norm/other`, but for `log_std`, which has its own.
         """
         del space
         return {}

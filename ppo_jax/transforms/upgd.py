@@ -256,9 +256,9 @@ def upgd_metrics(
 
 
 def _in_float32(
-    init: optax.TransformInitFn, update: optax.TransformUpdateExtraArgsFn
+    init: Callable[[PyTree], PyTree], update: Callable[..., tuple[PyTree, PyTree]]
 ) -> optax.GradientTransformationExtraArgs:
-    """Of parameters in float32; updates have the dtypes of the gradients."""
+    """Lets both work in float32; updates have the dtypes of the gradients."""
 
     def init_fn(params):
         return init(optax.tree.cast(params, jnp.float32))
@@ -266,8 +266,9 @@ def _in_float32(
     def update_fn(updates, state, params=None, **extra):
         if params is None:
             raise ValueError("update: expected `params`, whose utility it is")
-        gradients, weights = optax.tree.cast((updates, params), jnp.float32)
-        moved, state = update(gradients, state, weights, **extra)
+        gradients = optax.tree.cast(updates, jnp.float32)
+        params = optax.tree.cast(params, jnp.float32)
+        moved, state = update(gradients, state, params, **extra)
         return jax.tree.map(lambda x, g: jnp.asarray(x, g.dtype), moved, updates), state
 
     return optax.GradientTransformationExtraArgs(init_fn, update_fn)
