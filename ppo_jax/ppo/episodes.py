@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.ppo import acting
 from ppo_jax.ppo.acting import Agent, Deed
+from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key
 
@@ -52,7 +53,7 @@ def run_episodes(
         opponent = dataclasses.replace(opponent, share=1.0)
     choice = acting.most_likely if deterministic else acting.sampled
     agent = Agent(learner, network, opponent, choice)
-    key, key_start = jax.random.split(key)
+    key, key_start = jax.random.split(fused(key))
     actor = acting.start(env, network, num_episodes, key_start)
 
     def going(loop):

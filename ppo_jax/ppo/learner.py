@@ -16,6 +16,7 @@ from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
 from ppo_jax.ppo import acting, counting, diagnostics, rollout
 from ppo_jax.ppo.batch import assemble, held_out
+from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Counters, Learner, Run, Trajectory
@@ -60,6 +61,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
+    run = fused(run)
     key, key_rollout, key_update = jax.random.split(run.key, 3)
     actor, steps, carries = rollout.unroll(
         _opposed(run.learner, progress.course), run.actor, key_rollout
@@ -75,7 +77,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
-    return Run(learner, actor, key, counters), metrics
+    return plain(Run(learner, actor, key, counters)), metrics
 
 
 def _opposed(learner: Learner, progress: Array) -> Learner:

@@ -1,0 +1,94 @@
+"""Keys whose random numbers cost few kernels, and are the same as ever.
+
+On CPUs JAX lowers its generator, threefry (Salmon et al., `Parallel Random Numbers: As
+Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop whose body is
+many small kernels: for a handful of numbers in every step of an environment that costs
+more than the environment. Here its rounds are written out, and XLA fuses them into one.
+
+Keys are of this kind within a program only: outside they are JAX's own, which checkpoints
+and users know.
+"""
+
+import math
+from collections.abc import Hashable
+
+import jax
+import jax.numpy as jnp
+from jax.extend import random
+
+from ppo_jax.types import Array, PyTree
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_DEFAULT = "threefry2x32"
+
+
+def fused(tree: PyTree) -> PyTree:
+    """A tree whose keys, if they are JAX's default ones, are drawn from in few kernels.
+
+    >>> key = jax.random.key(3)
+    >>> bool((jax.random.bits(fused(key), 9) == jax.random.bits(key, 9)).all())
+    True
+    """
+    if not jax.config.jax_threefry_partitionable:
+        return tree
+    return _converted(tree, _DEFAULT, _FUSED)
+
+
+def plain(tree: PyTree) -> PyTree:
+    """A tree with JAX's own keys in place of those of `fused`."""
+    return _converted(tree, _FUSED, _DEFAULT)
+
+
+def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
+    def convert(x):
+        is_key = jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
+        if not is_key or jax.random.key_impl(x) != before:
+            return x
+        return jax.random.wrap_key_data(jax.random.key_data(x), impl=after)
+
+    return jax.tree.map(convert, tree)
+
+
+def _hash(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds, of counters uint32 `[...]`, by a key uint32 `[2]`."""
+    parts = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
+    x, y = high + parts[0], low + parts[1]
+    for i in range(5):
+        for distance in _ROTATIONS[i % 2]:
+            x += y
+            y = x ^ (y << distance | y >> 32 - distance)
+        x += parts[(i + 1) % 3]
+        y += parts[(i + 2) % 3] + jnp.uint32(i + 1)
+    return x, y
+
+
+def _counted(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    low = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    return _hash(key, jnp.uint32(0), low)
+
+
+def _split(key: Array, shape: tuple[int, ...]) -> Array:
+    return jnp.stack(_counted(key, shape), axis=-1)
+
+
+def _fold_in(key: Array, data: Array) -> Array:
+    return jnp.stack(_hash(key, jnp.uint32(0), data.astype(jnp.uint32)))
+
+
+def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+    if bit_width == 64 or math.prod(shape) >= 2**32:
+        return random.threefry_prng_impl.random_bits(key, bit_width, shape)
+    x, y = _counted(key, shape)
+    return (x ^ y).astype(jnp.dtype(f"uint{bit_width}"))
+
+
+_FUSED = random.define_prng_impl(
+    key_shape=(2,),
+    seed=random.threefry_prng_impl.seed,
+    split=_split,
+    random_bits=_random_bits,
+    fold_in=_fold_in,
+    name="fused_threefry2x32",
+    tag="fused",
+)
