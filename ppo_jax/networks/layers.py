@@ -16,7 +16,19 @@ from ppo_jax.types import Array
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
-dense = functools.partial(nn.Dense, bias_init=nn.initializers.zeros)
+
+class Dense(nn.Dense):
+    """A product with rows: all axes but the last are one.
+
+    With time and environments apart, XLA's gradients on a CPU take twice as long.
+    """
+
+    def __call__(self, inputs: Array) -> Array:
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        return super().__call__(rows).reshape(*inputs.shape[:-1], -1)
+
+
+dense = functools.partial(Dense, bias_init=nn.initializers.zeros)
 
 
 def orthogonal(scale: float) -> nn.initializers.Initializer:

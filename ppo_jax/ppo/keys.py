@@ -1,12 +1,12 @@
 """Keys whose random numbers cost few kernels, and are the same as ever.
 
 On CPUs JAX lowers its generator, threefry (Salmon et al., `Parallel Random Numbers: As
-Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop whose body is
-many small kernels: for a handful of numbers in every step of an environment that costs
-more than the environment. Here its rounds are written out, and XLA fuses them into one.
+Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop of many
+small kernels: for a handful of numbers in every step of an environment that costs more
+than the environment. Here its rounds are written out, and XLA fuses them into one.
 
-Keys are of this kind within a program only: outside they are JAX's own, which checkpoints
-and users know.
+Keys are of this kind within a program only: outside they are JAX's own, which
+checkpoints and users know.
 """
 
 import math
@@ -51,7 +51,7 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
 
 
 def _hash(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds, of counters uint32 `[...]`, by a key uint32 `[2]`."""
+    """Threefry-2x32 in 20 rounds: of counters uint32 `[...]`, by a key uint32 `[2]`."""
     parts = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     x, y = high + parts[0], low + parts[1]
     for i in range(5):

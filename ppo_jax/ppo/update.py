@@ -53,7 +53,7 @@ def update(
     def epoch(trainee, inputs):
         index, key = inputs
         keys = jax.random.split(key, 1 + config.num_minibatches)
-        order = jnp.argsort(jax.random.bits(keys[0], (num_chunks,)))
+        order = permutation(keys[0], num_chunks)
         order = order.reshape(config.num_minibatches, -1)
 
         def step(trainee, inputs):
@@ -89,6 +89,21 @@ def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
         Context(memory, (), progress.course, learner.return_scale, observe)
         for memory in learner.memories
     )
+
+
+def permutation(key: Key, count: int) -> Array:
+    """A random order of 0 to count − 1, int32 `[count]`.
+
+    An index is what is left of a random number, below its random bits: sorting such
+    numbers takes a CPU a sixth of the time of sorting indices by random keys. Bits that
+    are alike leave indices in order; so all is done twice.
+    """
+    index = jnp.arange(count, dtype=jnp.uint32)
+    order, mask = index, jnp.uint32(2 ** (count - 1).bit_length() - 1)
+    for each in jax.random.split(key):
+        places = jnp.sort(jax.random.bits(each, (count,)) & ~mask | index)
+        order = tree.take(order, places & mask)
+    return order.astype(jnp.int32)
 
 
 def gather(batch: Batch, order: Array) -> Batch:

@@ -2,14 +2,18 @@
 
     python tests/runs/stored/write.py tests/runs/stored
 
-Each is a run that was killed between its two checkpoints, and what became of one that
-was not: a digest of all that it ended with. They are written once, and kept: a version
-that cannot go on with one of them loses the runs of its users.
+Each is a run that was killed between its two checkpoints, and a digest of all that it
+ends with. They are written once, and kept: a version that cannot go on with one of them
+loses the runs of its users. One that draws or adds up otherwise ends them otherwise,
+and says so by writing the digests anew:
+
+    python tests/runs/stored/write.py tests/runs/stored --digests
 """
 
 import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
@@ -81,5 +85,19 @@ def write(home: Path) -> None:
             events.unlink()
 
 
+def write_digests(home: Path) -> None:
+    """Goes on with copies of all runs, and writes what they end with."""
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            run_dir = shutil.copytree(home / kind, Path(folder) / kind)
+            options = ("--run-dir", run_dir, "--resume")
+            path = run_dir / "experiment.py"
+            done = command("train", path, *options, environment=EXACT)
+            assert done.returncode == 0, done.stdout + done.stderr
+            text = json.dumps(digest(run_dir)) + "\n"
+        (home / kind / "digest.json").write_text(text)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    make = write_digests if "--digests" in sys.argv else write
+    make(Path(sys.argv[1]))

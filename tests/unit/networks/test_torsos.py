@@ -1,5 +1,7 @@
 """Torsos and what they see."""
 
+from types import SimpleNamespace
+
 import chex
 import flax.linen as nn
 import jax
@@ -72,11 +74,14 @@ def test_a_layer_without_units_is_an_error(make, said):
     ],
 )
 def test_a_grid_of_which_nothing_would_be_left_is_an_error(shape, layers, said):
-    torso, obs = networks.Cnn(channels=(4,) * layers), jax.ShapeDtypeStruct(shape, bool)
+    torso = networks.Cnn(channels=(4,) * layers)
+
+    def showing(shape):
+        return SimpleNamespace(obs_spec=lambda: jax.ShapeDtypeStruct(shape, bool))
+
     with pytest.raises(ValueError, match=said):
-        torso.require_fit(obs)
-    enough = jax.ShapeDtypeStruct((2 * layers + 1, 2 * layers + 1, 1), bool)
-    torso.require_fit(enough)
+        torso.check(showing(shape))
+    torso.check(showing((2 * layers + 1, 2 * layers + 1, 1)))
 
 
 def test_a_torso_has_to_say_what_it_does():

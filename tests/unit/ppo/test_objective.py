@@ -51,9 +51,16 @@ def minibatch(*prepared, **fields):
     return Batch(**fields, prepared=prepared, carry=())
 
 
+@component
+class Summands:
+    """What an objective reads of an experiment."""
+
+    terms: tuple[terms.Term, ...]
+
+
 def summed(parts, batch, params=PARAMS, contexts=None):
     contexts = tuple(context() for _ in parts) if contexts is None else contexts
-    return objective(params, NETWORK, parts, contexts, batch)
+    return objective(params, NETWORK, Summands(parts), contexts, batch)
 
 
 def log_ratio(params=PARAMS):
@@ -107,7 +114,7 @@ def test_metrics_are_sums_or_the_largest_and_have_no_gradient():
 def test_which_metrics_are_the_largest_of_their_kind():
     named = dict.fromkeys(("mine/peak", "mine/mean", "train/log_ratio_max_abs"), 0.0)
     assert peaks((Mine(),), named) == ["mine/peak", "train/log_ratio_max_abs"]
-    assert peaks((), named) == ["train/log_ratio_max_abs"]
+    assert peaks(Summands(()), named) == ["train/log_ratio_max_abs"]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
