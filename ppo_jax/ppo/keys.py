@@ -15,6 +15,7 @@ from collections.abc import Hashable
 import jax
 import jax.numpy as jnp
 from jax.extend import random
+from jax.typing import ArrayLike
 
 from ppo_jax.types import Array, PyTree
 
@@ -30,7 +31,7 @@ def fused(tree: PyTree) -> PyTree:
     >>> bool((jax.random.bits(fused(key), 9) == jax.random.bits(key, 9)).all())
     True
     """
-    if not jax.config.jax_threefry_partitionable:
+    if not jax.threefry_partitionable.value:
         return tree
     return _converted(tree, _DEFAULT, _FUSED)
 
@@ -72,8 +73,9 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
     return jnp.stack(_counted(key, shape), axis=-1)
 
 
-def _fold_in(key: Array, data: Array) -> Array:
-    return jnp.stack(_hash(key, jnp.uint32(0), data.astype(jnp.uint32)))
+def _fold_in(key: Array, data: ArrayLike) -> Array:
+    low = jnp.asarray(data).astype(jnp.uint32)
+    return jnp.stack(_hash(key, jnp.uint32(0), low))
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:

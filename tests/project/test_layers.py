@@ -45,6 +45,7 @@ LAYERS = {
         "component",
         "errors",
         "ppo.counting",
+        "ppo.keys",
         "ppo.sharding",
         "tree",
         "types",
