@@ -72,7 +72,7 @@ EVERYTHING = Config(
         terms.PredictedCVaR(0.1, 0.3),
     ),
     early_stop=controllers.KlStop(
-        1e-3,
+        2.5e-3,
         absolute=50.0,
         consecutive=4.0,
         share=0.6,

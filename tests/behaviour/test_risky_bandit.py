@@ -15,6 +15,7 @@ from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 UPDATES = 120
+COPIES = 8
 MEMBERS = {
     "heedless": {},
     "constrained": {"terms.cvar_constraint.max_dual": 1.0},
@@ -42,20 +43,27 @@ def experiment(*objective, **changes):
 
 @pytest.fixture(scope="module")
 def trained():
-    """Members of one program, and their metrics `[updates]`, by name."""
-    config = experiment(terms.CVaR(coef=0.0), CONSTRAINT)
-    members = [as_arrays(config)] * len(MEMBERS)
-    for index, numbers in enumerate(MEMBERS.values()):
+    """Eight of each kind in one program, and the means of their metrics `[updates]`."""
+    config = as_arrays(experiment(terms.CVaR(coef=0.0), CONSTRAINT))
+    members = []
+    for numbers in MEMBERS.values():
+        one = config
         for path, number in numbers.items():
-            members[index] = replace_at(members[index], path, jnp.float32(number))
+            one = replace_at(one, path, jnp.float32(number))
+        members += [one] * COPIES
     config = jax.tree.map(lambda *x: jnp.stack(x), *members)
-    runs = population.init(config, jax.random.split(jax.random.key(0), len(MEMBERS)))
+    runs = population.init(config, jax.random.split(jax.random.key(0), len(members)))
     progress = Progress.at(np.zeros(UPDATES))
     runs, metrics = population.advance(runs, progress, jnp.int32(UPDATES))
+    each = np.array([risky(runs, index) for index in range(len(members))])
+    kinds = {
+        name: slice(i, i + COPIES)
+        for name, i in zip(MEMBERS, range(0, len(members), COPIES), strict=True)
+    }
     return {
-        name: {key: np.asarray(value)[:, index] for key, value in metrics.items()}
-        | {"risky": risky(runs, index)}
-        for index, name in enumerate(MEMBERS)
+        name: {key: np.asarray(x)[:, kind].mean(axis=1) for key, x in metrics.items()}
+        | {"risky": np.median(each[kind])}
+        for name, kind in kinds.items()
     }
 
 
