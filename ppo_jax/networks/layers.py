@@ -20,7 +20,7 @@ Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 class Dense(nn.Dense):
     """A product with rows: all axes but the last are one.
 
-    With time and environments apart, XLA's gradients on a CPU take twice as long.
+    With time and environments apart, gradients of a long minibatch take a CPU longer.
     """
 
     def __call__(self, inputs: Array) -> Array:
