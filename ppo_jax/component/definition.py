@@ -76,6 +76,8 @@ def component(cls: type[T]) -> type[T]:
         raise TypeError(f"{cls.__name__}: call it `validate` instead of __post_init__")
     kind: Any = cls
     kind.__post_init__ = _check
+    if not hasattr(kind, "validate"):  # Whatever a subclass overrides can be called.
+        kind.validate = lambda self: None
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
     kind.__init__ = _constructor(kind.__init__)
     hints = kind.__component_hints__ = typing.get_type_hints(kind)
@@ -266,8 +268,7 @@ def _require_possible(self: Any) -> None:
     """Checks the numbers of a component by themselves, then what the class knows."""
     for field, bound in self.__component_bounds__.items():
         require_range(self, field, *bound)
-    if validate := getattr(self, "validate", None):
-        validate()
+    self.validate()
 
 
 def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:

@@ -320,3 +320,22 @@ def test_members_have_numbers_of_their_own():
     assert product.tolist() == [2.0, 4.0, 6.0]
     run = jax.vmap(lambda rate: replace_at(Whole("a"), "part.rate", rate))
     assert run(jnp.arange(3.0)).part.rate.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_what_a_subclass_validates_comes_on_top():
+    """Whether or not what it derives from has a `validate` of its own."""
+
+    @component
+    class Base:
+        rate: float = 0.5
+
+    @component
+    class Capped(Base):
+        def validate(self):
+            super().validate()
+            if self.rate > 1:
+                raise ValueError("Capped.rate: at most 1")
+
+    assert Capped(rate=1.0).rate == 1.0
+    with pytest.raises(ValueError, match=r"Capped\.rate"):
+        Capped(rate=2.0)
