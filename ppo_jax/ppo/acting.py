@@ -17,6 +17,7 @@ from ppo_jax.networks import Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import quarantine
+from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
@@ -106,6 +107,7 @@ def act(agent: Agent, actor: Actor, truth: Carry, key: Key, keys: Key) -> Deed:
     timestep, env_state = jax.vmap(env.step)(
         keys, actor.env_state, policy.to_action(action)
     )
+    env_state = fused(env_state)  # An environment may have made keys itself.
     _require_one_each(timestep, reset)
     return Deed(
         obs, finite, mask, action, policy, value, carry, truth, timestep, env_state

@@ -54,7 +54,7 @@ def run_episodes(
     choice = acting.most_likely if deterministic else acting.sampled
     agent = Agent(learner, network, opponent, choice)
     key, key_start = jax.random.split(fused(key))
-    actor = acting.start(env, network, num_episodes, key_start)
+    actor = fused(acting.start(env, network, num_episodes, key_start))
 
     def going(loop):
         *_, time, _, ended = loop

@@ -61,8 +61,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
-    run = fused(run)
-    key, key_rollout, key_update = jax.random.split(run.key, 3)
+    key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
     actor, steps, carries = rollout.unroll(
         _opposed(run.learner, progress.course), run.actor, key_rollout
     )
@@ -77,7 +76,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
-    return plain(Run(learner, actor, key, counters)), metrics
+    return Run(learner, actor, plain(key), counters), metrics
 
 
 def _opposed(learner: Learner, progress: Array) -> Learner:

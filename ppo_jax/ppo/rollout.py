@@ -10,6 +10,7 @@ from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, counting, quarantine
 from ppo_jax.ppo.acting import Agent, Deed
+from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 
@@ -37,6 +38,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     config = learner.config
     agent = Agent(learner, config.build(), config.opponent, acting.sampled)
     length = config.chunk if config.network.memory is not None else config.num_steps
+    actor, key = fused((actor, key))
     key_steps, key_reset = jax.random.split(key)
     shape = (config.num_steps // length, length, 1 + config.num_envs)
     keys = jax.random.split(key_steps, shape)
@@ -54,7 +56,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
     steps = _bootstrap(agent, actor, slots, steps, slot, key)
-    return quarantine.reset_broken(config.env, actor, key_reset), steps, carries
+    actor = quarantine.reset_broken(config.env, actor, key_reset)
+    return plain(actor), steps, carries
 
 
 def _step(

@@ -4,7 +4,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.networks import ActorCritic, Mlp
+from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo.episodes import run_episodes
 from ppo_jax.ppo.keys import fused, plain
+from ppo_jax.schedules import Progress
+
+SMALL = ActorCritic(torso=Mlp(hidden=(4,)))
 
 DRAWS = {
     "split": lambda key: jax.random.key_data(jax.random.split(key, (3, 5))),
@@ -72,6 +81,47 @@ def test_no_loop_is_left():
 
     key = jax.random.key(0)
     assert loops(fused(key)) == 0 < loops(key)
+
+
+@component
+class Sealed(Env):
+    """Begins every episode with a key that it was not given, and keeps drawing."""
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    @property
+    def max_episode_steps(self):
+        return 3
+
+    def reset(self, key):
+        return jnp.zeros(1), (jax.random.key(5), jnp.int32(0))
+
+    def transition(self, key, state, action):
+        own, time = state
+        own, drawn = jax.random.split(own)
+        paid = jax.random.uniform(drawn)
+        over = time + 1 == 3
+        return outcome(jnp.zeros(1), paid, terminated=over), (own, time + 1)
+
+
+def test_an_environment_may_keep_keys_of_its_own():
+    """It trains, is evaluated, and its keys are JAX's own afterwards."""
+    config = Config(Sealed(), num_envs=2, num_steps=8, network=SMALL)
+    run = learner.init(config, jax.random.key(0))
+    after, metrics = jax.jit(learner.iteration)(run, Progress.at(0.0))
+    assert metrics["episodes/count"] == 4
+    again, _, _ = jax.jit(rollout.unroll)(after.learner, after.actor, after.key)
+    chex.assert_trees_all_equal_dtypes(again.env_state, after.actor.env_state)
+    assert after.actor.env_state[0].dtype == jax.random.key(0).dtype
+    key, paid = jax.random.key(5), []
+    for _ in range(3):
+        key, drawn = jax.random.split(key)
+        paid.append(jax.random.uniform(drawn))
+    returns, ended = run_episodes(after.learner, jax.random.key(1), 4)
+    assert ended.all()
+    chex.assert_trees_all_close(returns, jnp.full(4, sum(paid)), rtol=1e-6)
 
 
 def test_generators_of_other_settings_are_left_alone():
