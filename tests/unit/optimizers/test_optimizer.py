@@ -65,18 +65,23 @@ def test_another_learning_rate_keeps_the_moments(kind):
     assert np.abs(long["w"]).max() > 1e-4
 
 
-def test_a_population_changes_a_learning_rate_between_two_steps():
-    """In force at the very next step, with all moments, and nothing is compiled."""
-    config = Config(
+def chain(optimizer, num_steps, **sizes):
+    """A hundred updates on a chain."""
+    return Config(
         env=TimeLimitChain(limit=5),
         num_envs=4,
-        num_steps=8,
-        num_epochs=1,
-        num_minibatches=1,
+        num_steps=num_steps,
         network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        total_timesteps=3200,
-        optimizer=AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=0)),
+        total_timesteps=400 * num_steps,
+        optimizer=optimizer,
+        **sizes,
     )
+
+
+def test_a_population_changes_a_learning_rate_between_two_steps():
+    """In force at the very next step, with all moments, and nothing is compiled."""
+    optimizer = AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=0))
+    config = chain(optimizer, num_steps=8, num_epochs=1, num_minibatches=1)
     members = population.init(config, jnp.stack([KEY, KEY]))
     progress, one_update = Progress.at(np.zeros(3)), jnp.int32(1)
     members, _ = population.advance(members, progress, jnp.int32(3))
@@ -147,16 +152,8 @@ def test_an_optimizer_of_optax_steps_as_optax_says(make):
 
 def test_metrics_of_a_real_run():
     """Every `vgs/*` and `upgd/*` metric comes out of training, finite."""
-    config = Config(
-        env=TimeLimitChain(limit=5),
-        num_envs=4,
-        num_steps=16,
-        num_epochs=2,
-        num_minibatches=2,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        total_timesteps=6400,
-        optimizer=AdaptiveUPGD(vgs=VGS(warmup_steps=2)),
-    )
+    optimizer = AdaptiveUPGD(vgs=VGS(warmup_steps=2))
+    config = chain(optimizer, num_steps=16, num_epochs=2, num_minibatches=2)
     members = population.init(config, jax.random.split(KEY, 2))
     members, metrics = population.advance(
         members, Progress.at(np.linspace(0, 1, 3)), jnp.int32(3)

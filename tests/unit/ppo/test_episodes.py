@@ -16,14 +16,8 @@ LONGEST = 6
 
 
 @component
-class Countdown(Env):
-    """Shows how many steps are left, and pays 1 for each; at most six are played.
-
-    With every step a coin is thrown, and paid as well.
-    """
-
-    coin: float = 0.0
-    shortest: int = 1
+class Short(Env):
+    """Two actions, and six steps at most."""
 
     @property
     def action_space(self):
@@ -32,6 +26,17 @@ class Countdown(Env):
     @property
     def max_episode_steps(self):
         return LONGEST
+
+
+@component
+class Countdown(Short):
+    """Shows how many steps are left, and pays 1 for each; at most six are played.
+
+    With every step a coin is thrown, and paid as well.
+    """
+
+    coin: float = 0.0
+    shortest: int = 1
 
     def reset(self, key):
         left = jax.random.randint(key, (), self.shortest, self.shortest + LONGEST)
@@ -45,21 +50,13 @@ class Countdown(Env):
 
 
 @component
-class Blink(Env):
+class Blink(Short):
     """Shows luck, but `gap` after the second step; what is done when is in the return.
 
     An action of 1 pays 1, then 2, then 4, and so on.
     """
 
     gap: float = 0.0
-
-    @property
-    def action_space(self):
-        return Discrete(2)
-
-    @property
-    def max_episode_steps(self):
-        return LONGEST
 
     def reset(self, key):
         return jax.random.normal(key, (2,)), jnp.int32(0)
