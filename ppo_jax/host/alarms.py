@@ -60,7 +60,7 @@ class Alarms:
         self, alert: Alert, name: str, metric: str, members: Members
     ) -> tuple[set[int], set[int]]:
         """The members for which an alert is active, and those for which it begins."""
-        rule = f"{name} {alert.limits}"
+        rule, _, _ = f"{name} {alert.when}".partition(", where ")
         before = self.streaks.get(rule, [0] * len(members))
         after = [
             streak
