@@ -86,13 +86,9 @@ def component(cls: type[T]) -> type[T]:
     data = [f.name for f in fields if not _is_host(f) and _is_data(hints[f.name])]
     static = [field.name for field in fields if field.name not in data]
 
-    def flatten_with_keys(node):
+    def flatten(node):
         keys = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in data]
         return keys, tuple(getattr(node, name) for name in static)
-
-    def flatten(node):
-        leaves = tuple(getattr(node, name) for name in data)
-        return leaves, tuple(getattr(node, name) for name in static)
 
     def unflatten(metadata, leaves):
         node = object.__new__(cls)
@@ -100,7 +96,7 @@ def component(cls: type[T]) -> type[T]:
             object.__setattr__(node, name, value)
         return node
 
-    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
     return cls
 
 
@@ -167,15 +163,9 @@ def checked(tree: T) -> T:
     Raises:
         ValueError: For an impossible number.
     """
-
-    def check(node):
-        if is_component(node):
-            for field in dataclasses.fields(node):
-                value = getattr(node, field.name)
-                jax.tree.map(check, value, is_leaf=is_component)
-            _require_possible(node)
-
-    jax.tree.map(check, tree, is_leaf=is_component)
+    for part in reversed(descendants({"": tree}).values()):
+        if is_component(part):
+            _require_possible(part)
     return tree
 
 
