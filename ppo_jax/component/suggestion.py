@@ -51,9 +51,5 @@ def uncalled(given: Any) -> str:
 def _likeness(name: str, path: str) -> float:
     parts = path.casefold().split(".")
     ends = (".".join(parts[i:]) for i in range(len(parts)))
-    matcher = difflib.SequenceMatcher(b=name.casefold())
-    ratios = []
-    for end in ends:
-        matcher.set_seq1(end)
-        ratios.append(matcher.ratio())
-    return max(ratios)
+    name = name.casefold()
+    return max(difflib.SequenceMatcher(None, end, name).ratio() for end in ends)
