@@ -6,14 +6,8 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+from rich import progress
 from rich.console import Console as Terminal
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from ppo_jax.host.command import hush
 
@@ -62,12 +56,12 @@ class Console:
     def __init__(self, verbosity: Verbosity = NORMAL, mute: bool = False):
         self._verbosity = verbosity
         self._terminal = _Terminal(quiet=mute)
-        self._bar = Progress(
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
-            TextColumn("{task.description}"),
-            TimeRemainingColumn(),
+        self._bar = progress.Progress(
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+            progress.TextColumn("{task.description}"),
+            progress.TimeRemainingColumn(),
             console=self._terminal,
             disable=not (verbosity.notes and self._terminal.is_terminal),
         )

@@ -18,14 +18,8 @@ from ppo_jax.component import former
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
-from ppo_jax.host import files, script
-from ppo_jax.host.description import (
-    Description,
-    as_now,
-    describe,
-    differences,
-    former_names,
-)
+from ppo_jax.host import description, files, script
+from ppo_jax.host.description import Description, describe, differences
 from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
 
@@ -195,11 +189,11 @@ def stored_names(run_dir: Path) -> former.Names:
     """How the files of a run call items of tuples, if a version before began it."""
     if not (run_dir / CONFIG).exists():
         return {}
-    return former_names(_read(run_dir, CONFIG, dict))
+    return description.former_names(_read(run_dir, CONFIG, dict))
 
 
 def _stored_description(run_dir: Path) -> Description:
-    return as_now(_read(run_dir, CONFIG, dict))
+    return description.as_now(_read(run_dir, CONFIG, dict))
 
 
 def _read(run_dir: Path, name: str, wanted: type) -> Any:

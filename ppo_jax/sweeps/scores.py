@@ -10,12 +10,7 @@ import numpy as np
 
 from ppo_jax.host import files, tables
 from ppo_jax.host.metrics import EVALUATIONS
-from ppo_jax.sweeps import settings
-from ppo_jax.sweeps.aggregate import (
-    interquartile_mean,
-    interval,
-    probability_of_improvement,
-)
+from ppo_jax.sweeps import aggregate, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Setting
 
@@ -136,19 +131,20 @@ def as_json(value: Any) -> Any:
 
 def _statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
     """What is said of a setting's scores `[runs, 1]`, and beside the first one's."""
-    better = _interval(probability_of_improvement, column, first)
-    improvement = float(probability_of_improvement(column, first))
+    better = _interval(aggregate.probability_of_improvement, column, first)
+    improvement = float(aggregate.probability_of_improvement(column, first))
     return {
         "runs": column.size,
-        "iqm": float(interquartile_mean(column)),
-        "interval": _interval(interquartile_mean, column),
+        "iqm": float(aggregate.interquartile_mean(column)),
+        "interval": _interval(aggregate.interquartile_mean, column),
         "improvement": None if better is None else improvement,
         "improvement_interval": better,
     }
 
 
 def _interval(statistic: Any, *scores: np.ndarray) -> tuple[float, float] | None:
-    return interval(statistic, *scores) if min(map(len, scores)) > 1 else None
+    several = min(map(len, scores)) > 1
+    return aggregate.interval(statistic, *scores) if several else None
 
 
 def _pair(ends: tuple[float, float] | None) -> str:
