@@ -17,7 +17,7 @@ import jax
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
-from ppo_jax.errors import UserError
+from ppo_jax.errors import UserError, kind
 from ppo_jax.host import distributed
 from ppo_jax.transforms.statistics import is_statistics, versions
 from ppo_jax.types import PyTree
@@ -57,11 +57,8 @@ class Checkpointer:
 
     def __init__(self, run_dir: Path, last: int = 2):
         self._fitness = _Fitness()
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=keep.AnyPreservationPolicy(
-                [keep.LatestN(last), self._fitness]
-            )
-        )
+        kept = keep.AnyPreservationPolicy([keep.LatestN(last), self._fitness])
+        options = ocp.CheckpointManagerOptions(preservation_policy=kept)
         self._path = Path(run_dir).absolute() / "checkpoints"
         self._manager = ocp.CheckpointManager(self._path, options=options)
         for step in self._manager.all_steps():
@@ -86,15 +83,12 @@ class Checkpointer:
             "leaves": _leaves(population),
             "versions": versions(population),
         }
+        args = ocp.args.Composite(
+            population=ocp.args.StandardSave(population), meta=ocp.args.JsonSave(meta)
+        )
         self._fitness[update] = score
         try:
-            self._manager.save(
-                update,
-                args=ocp.args.Composite(
-                    population=ocp.args.StandardSave(population),
-                    meta=ocp.args.JsonSave(meta),
-                ),
-            )
+            self._manager.save(update, args=args)
         except Exception as error:
             raise self._unwritable(error) from error
 
@@ -156,20 +150,16 @@ class Checkpointer:
                 "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
             )
         stale = self._stale(step, meta, template)
-        shapes = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
-            template,
-        )
-        args = ocp.args.Composite(population=ocp.args.StandardRestore(shapes))
+        args = ocp.args.Composite(population=ocp.args.StandardRestore(template))
         population = self._manager.restore(step, args=args)["population"]
         return _anew(population, template, stale), meta
 
     def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
         """The kinds of statistics in a population that another version has written."""
         stale = set()
-        for kind, now in versions(template).items():
-            was = meta.get("versions", {}).get(kind, 0)
-            said = f"{self._path / str(step)}: {kind} is of version {was}"
+        for name, now in versions(template).items():
+            was = meta.get("versions", {}).get(name, 0)
+            said = f"{self._path / str(step)}: {name} is of version {was}"
             if was > now:
                 raise CheckpointError(f"{said}, and this ppo_jax knows {now}")
             if was < now:
@@ -177,7 +167,7 @@ class Checkpointer:
                     f"{said}, and this is {now}: its statistics begin anew",
                     stacklevel=4,  # Whoever restores.
                 )
-                stale.add(kind)
+                stale.add(name)
         return stale
 
     def _meta(self, step: int) -> dict:
@@ -229,9 +219,7 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
 def _leaves(tree: PyTree) -> dict[str, str]:
     """What every leaf is, by path, for example `float32[4, 64]`."""
     return {
-        jax.tree_util.keystr(path, simple=True, separator="."): (
-            f"{leaf.dtype}{list(leaf.shape)}"
-        )
+        jax.tree_util.keystr(path, simple=True, separator="."): kind(leaf)
         for path, leaf in jax.tree.leaves_with_path(tree)
     }
 
