@@ -52,8 +52,7 @@ class Logger:
         self._began = time.time() - before
         self._events = EventsWriter(str(run_dir / "events"))
         for row in rows:
-            self._write_event(row)
-            self._describe(row)
+            self._tell(row)
         self._flushed = 0.0
 
     def write(self, step: int, metrics: dict[str, float]) -> None:
@@ -64,8 +63,7 @@ class Logger:
         row = {"step": step} | finite
         with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        self._write_event(row)
-        self._describe(row)
+        self._tell(row)
         if time.time() > self._flushed + FLUSH_SECONDS:
             self._events.flush()
             self._flushed = time.time()
@@ -74,14 +72,12 @@ class Logger:
         """Flushes the events."""
         self._events.close()
 
-    def _describe(self, row: dict) -> None:
-        """Says what metrics are as soon as they are there."""
+    def _tell(self, row: dict) -> None:
+        """Writes the event of a row, and what metrics are as soon as they are there."""
         if not row.keys() <= self._told:
             self._told |= row.keys()
             text = of_a_run(sorted(self._told - {"step"}), self._own)
             files.write(self._path.with_suffix(".md"), text)
-
-    def _write_event(self, row: dict) -> None:
         summary = Summary(
             value=[
                 Summary.Value(tag=name, simple_value=value)
