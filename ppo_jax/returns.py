@@ -147,10 +147,7 @@ def explained_variance(target: Array, prediction: Array, weight: Array) -> Array
     def square(x):
         return jnp.sum(weight * centre(x, weight)[0] ** 2)
 
-    variance = square(target)
-    available = (variance > 0) & ((weight > 0).sum() >= 2)
-    error = square(target - prediction) / jnp.where(available, variance, 1.0)
-    return jnp.where(available, 1 - error, jnp.nan)
+    return _explained(square(target), square(target - prediction), (weight > 0).sum())
 
 
 def group_index(group: Array, num_groups: int) -> Array:
@@ -206,10 +203,15 @@ def explained_variance_by_group(
         mean = total_of(weight * x) / jnp.maximum(total, TINY)
         return total_of(weight * jnp.where(valid, x - mean[group], 0.0) ** 2)
 
-    variance = square(target)
-    available = (variance > 0) & (total_of(valid.astype(jnp.int32)) >= 2)
-    error = square(target - prediction) / jnp.where(available, variance, 1.0)
-    return jnp.where(available, 1 - error, jnp.nan), total
+    samples = total_of(valid.astype(jnp.int32))
+    return _explained(square(target), square(target - prediction), samples), total
+
+
+def _explained(variance: Array, error: Array, samples: Array) -> Array:
+    """1 − error / variance, where there are two samples and they vary; else NaN."""
+    available = (variance > 0) & (samples >= 2)
+    share = error / jnp.where(available, variance, 1.0)
+    return jnp.where(available, 1 - share, jnp.nan)
 
 
 def _flat(x: Array) -> Array:
