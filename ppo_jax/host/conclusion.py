@@ -1,16 +1,12 @@
 """What a run tells at its end: what it reached, how long it took, and what is next."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.host import command, files
 from ppo_jax.host.console import Verbosity, duration, figure
 from ppo_jax.host.exits import Exit
-from ppo_jax.host.figures import BEST, SCORE
-
-Row = dict[str, Any]
-"""A line of `metrics.jsonl`."""
+from ppo_jax.host.figures import BEST, SCORE, Rows
 
 
 def conclude(
@@ -35,7 +31,7 @@ def conclude(
     return Exit[ending.upper()]
 
 
-def summary(ending: str, rows: Sequence[Row], run_dir: Path) -> str:
+def summary(ending: str, rows: Rows, run_dir: Path) -> str:
     """The end of a run in a few lines.
 
     Args:
@@ -60,7 +56,7 @@ def summary(ending: str, rows: Sequence[Row], run_dir: Path) -> str:
     return "\n".join(lines)
 
 
-def _evaluation(rows: Sequence[Row]) -> str:
+def _evaluation(rows: Rows) -> str:
     """The last evaluation, and the best one if that is another."""
     rated = [row for row in rows if row.get(SCORE) is not None]
     if not rated:
@@ -77,13 +73,13 @@ def _evaluation(rows: Sequence[Row]) -> str:
     return text
 
 
-def _quarantine(rows: Sequence[Row]) -> str:
+def _quarantine(rows: Rows) -> str:
     """Which share of the steps was not finite; of members, that of the worst."""
     share = sum(row["error/quarantined_steps"] for row in rows) / rows[-1]["step"]
     return f"quarantined: {share:.2%} of the steps were not finite" if share else ""
 
 
-def _cause(rows: Sequence[Row], updates: int, run_dir: Path) -> str:
+def _cause(rows: Rows, updates: int, run_dir: Path) -> str:
     """Why a run failed."""
     begun = rows[-2]["step"] if len(rows) > 1 else 0
     if rows[-1]["error/quarantined_steps"] >= rows[-1]["step"] - begun:
