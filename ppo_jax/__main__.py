@@ -38,12 +38,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _overview() -> str:
     """The first line of every command's help, and the example of the first one's."""
-    texts = [
-        str(importlib.import_module(f"ppo_jax.{name}").__doc__) for name in COMMANDS
-    ]
+    modules = [importlib.import_module(f"ppo_jax.{name}") for name in COMMANDS]
+    texts = [str(module.__doc__) for module in modules]
     width = max(map(len, COMMANDS))
     lines = [
-        f"  {name:{width}}  {text.partition(chr(10))[0]}"
+        f"  {name:{width}}  {text.splitlines()[0]}"
         for name, text in zip(COMMANDS, texts, strict=True)
     ]
     _, _, example = texts[0].partition(command.EXAMPLE)

@@ -127,8 +127,7 @@ def ancestry(lines: list[dict[str, Any]], member: int) -> list[tuple[int, int]]:
 
 def _lists(numbers: Mapping[str, Array]) -> dict[str, list[float]]:
     return {
-        path: np.asarray(values, np.float64).tolist()
-        for path, values in numbers.items()
+        path: np.asarray(each, np.float64).tolist() for path, each in numbers.items()
     }
 
 

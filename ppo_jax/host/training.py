@@ -54,12 +54,6 @@ def start(config: Config) -> Population:
     return populations.init(config, keys)
 
 
-def as_it_is(population: Population, done: int) -> Population:
-    """Leaves a population to itself."""
-    del done
-    return population
-
-
 def train(
     config: Config,
     run_dir: Path,
@@ -67,7 +61,7 @@ def train(
     hint: str = "",
     verbosity: Verbosity = NORMAL,
     begin: Callable[[Config], Population] = start,
-    steer: Callable[[Population, int], Population] = as_it_is,
+    steer: Callable[[Population, int], Population] = lambda members, done: members,
 ) -> str:
     """Trains to the end of the budget, or until something stops it.
 

@@ -9,8 +9,5 @@ from ppo_jax.metrics.reductions import Metric
 def rows_of(experiment: Any) -> tuple[Metric, ...]:
     """The rows in `says` of all parts of an experiment, each once."""
     parts = descendants({"": experiment}).values()
-    return tuple(dict.fromkeys(row for part in parts for row in _said_by(part)))
-
-
-def _said_by(part: Any) -> tuple[Metric, ...]:
-    return getattr(type(part), "says", ())
+    said = (row for part in parts for row in getattr(type(part), "says", ()))
+    return tuple(dict.fromkeys(said))
