@@ -109,15 +109,8 @@ def _public(module: ModuleType) -> list[str]:
     """What a module defines, or a package exports."""
     if hasattr(module, "__all__"):
         return module.__all__
-    package = hasattr(module, "__path__")
-
-    def is_its_own(value: object) -> bool:
-        if package:
-            return not isinstance(value, ModuleType)
-        return getattr(value, "__module__", None) == module.__name__
-
-    return [
-        name
-        for name, value in vars(module).items()
-        if name[0] != "_" and is_its_own(value)
-    ]
+    public = {name: value for name, value in vars(module).items() if name[0] != "_"}
+    if hasattr(module, "__path__"):
+        return [name for name, x in public.items() if not isinstance(x, ModuleType)]
+    home = module.__name__
+    return [name for name, x in public.items() if getattr(x, "__module__", "") == home]
