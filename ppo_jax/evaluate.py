@@ -10,7 +10,6 @@ Example:
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
         files.require_writable(options.json)
     figures = _evaluate(options)
     if options.json:
-        files.write(options.json, json.dumps(figures, indent=2) + "\n")
+        files.write_json(options.json, figures)
     return 0
 
 

@@ -10,7 +10,6 @@ Example:
 """
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -89,7 +88,7 @@ def _report(options: Any) -> None:
         "checkpoints": {name: run.update for name, run in restored.items()},
         "agents": agents,
     }
-    files.write(out / "robustness.json", json.dumps(said, indent=2) + "\n")
+    files.write_json(out / "robustness.json", said)
     files.write(out / "robustness.md", text)
     _draw(agents, options.eps, out / "robustness.png")
 

@@ -23,6 +23,11 @@ def write(path: Path, text: str) -> None:
     part.replace(path)
 
 
+def write_json(path: Path, value: Any) -> None:
+    """Replaces a file by a value as JSON, to be read by people too."""
+    write(path, json.dumps(value, indent=2) + "\n")
+
+
 def require_writable(path: Path) -> None:
     """Checks at once that a file can be written later; leaves nothing behind.
 

@@ -1,7 +1,6 @@
 """What a sweep is to do: settings, the runs of each, and programs that train them."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +47,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 def remember(run_dir: Path, options: Any) -> None:
     """Keeps what was asked for."""
     asked = {name: getattr(options, name) for name in ASKED}
-    files.write(run_dir / KEPT, json.dumps(asked, indent=2) + "\n")
+    files.write_json(run_dir / KEPT, asked)
 
 
 def recall(run_dir: Path, options: Any) -> None:

@@ -69,7 +69,7 @@ def write(
         "runs": runs,
         "table": as_json(rows),
     }
-    files.write(run_dir / ALL, json.dumps(results, indent=2) + "\n")
+    files.write_json(run_dir / ALL, results)
     return rows
 
 
