@@ -22,8 +22,7 @@ def describe(config: Any, prefix: str = "") -> Description:
     fields, hosts = {}, set()
     if is_component(config):
         fields[prefix + "type"] = _structure(type(config).__name__)
-        of_host = (x.name for x in dataclasses.fields(config) if "host" in x.metadata)
-        hosts = {*of_host}
+        hosts = {x.name for x in dataclasses.fields(config) if "host" in x.metadata}
     else:
         fields[prefix.removesuffix(".")] = _structure(", ".join(children(config)))
     for name, value in children(config).items():

@@ -186,21 +186,20 @@ def _phase(
     """
     length = phase_length(config)
     until = min((done // length + 1) * length, config.num_updates)
+    count = until - done
     progress = Progress.of(done + np.arange(length), config.num_updates)
     with Stopwatch() as watch:
-        population, history = layout.advance(
-            population, progress, np.int32(until - done)
-        )
+        population, history = layout.advance(population, progress, np.int32(count))
         jax.block_until_ready(history)
     history = layout.fetch(history)
     steps, size = config.steps_per_update, population.fitness.size
     own = rows_of(config)
     members = [
-        summarize({k: v[: until - done, member] for k, v in history.items()}, own)
+        summarize({k: v[:count, member] for k, v in history.items()}, own)
         for member in range(size)
     ]
     speed = {
-        "time/fps": (until - done) * steps * size / watch.running,
+        "time/fps": count * steps * size / watch.running,
         "time/compiling": watch.compiling,
         "time/iterations": until,
         "time/total_timesteps": until * steps,
