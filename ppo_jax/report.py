@@ -37,9 +37,6 @@ def main(argv: list[str] | None = None) -> int:
     generations = former.translated(lineage, names)
     try:
         figures.draw(figures.panels(metrics, generations), out)
-    except ImportError as error:
-        hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
-        raise UserError(hint) from error
     except ValueError as error:
         raise UserError(f"{out}: {error}") from error
     print(out)

@@ -103,9 +103,8 @@ def _attacked(run: Restored, options: Any) -> Curves:
 def _draw(agents: dict[str, Curves], eps: Sequence[float], path: Path) -> None:
     try:
         figures.draw_grid(curves.grid(agents, eps), "ε", path)
-    except ImportError:
-        hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
-        print(f"no picture: {hint}", file=sys.stderr)
+    except UserError as error:
+        print(f"no picture: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

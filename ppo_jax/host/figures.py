@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ppo_jax.errors import UserError
 from ppo_jax.host import lineage
 
 Rows = Sequence[dict[str, Any]]
@@ -103,7 +104,7 @@ def draw(drawn: Sequence[Panel], path: Path) -> None:
     """Draws panels one below the other; needs the extra `report`.
 
     Raises:
-        ImportError: Without matplotlib.
+        UserError: Without matplotlib.
         OSError: If the file cannot be written.
     """
     with _axes(path, len(drawn), 1, figsize=(8, 2.2 * len(drawn))) as rows:
@@ -124,7 +125,7 @@ def draw_grid(
     Panels of a row have the same scale; of lines that coincide, all are to be seen.
 
     Raises:
-        ImportError: Without matplotlib.
+        UserError: Without matplotlib.
         OSError: If the file cannot be written.
     """
     height, width = len(grid), len(grid[0])
@@ -148,8 +149,11 @@ def draw_grid(
 @contextlib.contextmanager
 def _axes(path: Path, height: int, width: int, **layout: Any) -> Iterator[Any]:
     """Axes of a picture, `[height, width]`, which is then written."""
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ImportError as error:
+        hint = "matplotlib is missing: pip install 'ppo_jax[report]'"
+        raise UserError(hint) from error
     matplotlib.use("agg")
     from matplotlib import pyplot
 
