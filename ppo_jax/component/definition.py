@@ -140,8 +140,7 @@ def numbers(tree: PyTree) -> dict[str, Any]:
     >>> numbers(Loss())
     {'clip.eps': 0.2}
     """
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {joined(tree, keys): leaf for keys, leaf in leaves}
+    return {joined(tree, keys): leaf for keys, leaf in jax.tree.leaves_with_path(tree)}
 
 
 def replace_at(tree: T, path: str, value: Any) -> T:

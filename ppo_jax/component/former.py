@@ -106,15 +106,12 @@ def moved(path: str, now: str) -> str:
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
     """Former names are understood meanwhile: the file of a run may have them."""
-    token = _UNDERSTOOD.set(True)
-    try:
-        with contextlib.ExitStack() as stack:
-            for module, former, now in _renamed():
-                vars(module)[former] = now
-                stack.callback(vars(module).pop, former)
-            yield
-    finally:
-        _UNDERSTOOD.reset(token)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_UNDERSTOOD.reset, _UNDERSTOOD.set(True))
+        for module, former, now in _renamed():
+            vars(module)[former] = now
+            stack.callback(vars(module).pop, former)
+        yield
 
 
 def _renamed() -> list[tuple[ModuleType, str, Any]]:
