@@ -148,7 +148,6 @@ class Fgsm(Attack):
     """
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:
-        del key
         gradient = problem.gradient(problem.zero())
         steepest = self.norm.steepest(gradient, problem.axes)
         return self.bounded([self.eps * x for x in steepest], problem)

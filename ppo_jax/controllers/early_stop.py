@@ -82,12 +82,10 @@ class EarlyStop:
 
     def begin(self, memory: PyTree, num_epochs: int) -> PyTree:
         """The state before the first step of an update of `num_epochs`."""
-        del memory, num_epochs
         return ()
 
     def allows(self, state: PyTree, epoch: ArrayLike) -> Array:
         """Whether a step of an epoch, counted from 0, may be taken, bool `[]`."""
-        del state, epoch
         return jnp.array(True)
 
     def observe(self, state: PyTree, metrics: Metrics) -> PyTree:
@@ -97,7 +95,6 @@ class EarlyStop:
             state: The state before it.
             metrics: Means over the step's minibatch, `[]` each.
         """
-        del metrics
         return state
 
     def end_epoch(self, state: PyTree) -> PyTree:
@@ -112,12 +109,10 @@ class EarlyStop:
             state: The state after the last step.
             metrics: Means over the steps of the update.
         """
-        del memory, state, metrics
         return {}
 
     def update(self, memory: PyTree, metrics: Metrics, num_epochs: int) -> PyTree:
         """The memory after an update, of which these are the metrics."""
-        del metrics, num_epochs
         return memory
 
 

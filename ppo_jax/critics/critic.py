@@ -152,7 +152,6 @@ class Critic:
 
     def target_metrics(self, target: Array) -> Metrics:
         """What is to be known of targets `[...]` with this kind, per example."""
-        del target
         return {}
 
     def clipped(self, outputs: PyTree, old: PyTree, eps: ArrayLike) -> ValueDist:

@@ -33,7 +33,6 @@ class Scalar(Critic):
         return Law(outputs, jnp.ones_like(outputs))
 
     def cvar(self, outputs: Array, alpha: ArrayLike) -> Array:
-        del alpha
         return outputs[..., 0]
 
     def loss(self, outputs: Array, target: Array) -> Array:

@@ -152,7 +152,6 @@ class Env:
 
         Bool `[n]`, for `MultiDiscrete` `[sum(nvec)]`: one component after the other.
         """
-        del state
         return None
 
     def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:

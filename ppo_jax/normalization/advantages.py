@@ -39,7 +39,6 @@ class OverAll(Standardization):
     def __call__(
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
-        del group
         scaled, flat = returns.standardize(advantage, weight)
         return scaled, jnp.broadcast_to(flat, advantage.shape)
 
@@ -51,7 +50,6 @@ class PerEnv(Standardization):
     def __call__(
         self, advantage: Array, weight: Array, group: Array
     ) -> tuple[Array, Array]:
-        del group
         scaled, flat = returns.standardize(advantage, weight, axis=0)
         return scaled, jnp.broadcast_to(flat[None], advantage.shape)
 

@@ -32,7 +32,6 @@ class Resample(Explorer):
     """Drawn anew."""
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
-        del value
         return range_.sample(key)
 
 
@@ -66,7 +65,6 @@ class Copiers(Movers):
     """Those who copied, as in the paper: the best members stay as they are."""
 
     def __call__(self, copied: Array, proceed: Array) -> Array:
-        del proceed
         return copied
 
 

@@ -117,7 +117,6 @@ class Term:
         Raises:
             ValueError: If it does not; the message names a field of the experiment.
         """
-        del config
 
     @property
     def reads_old_policy(self) -> bool:
@@ -130,7 +129,6 @@ class Term:
 
     def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         """What examples need of the whole rollout, leaves `[T, B]`; metrics `[]`."""
-        del memory, rollout
         return (), {}
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
@@ -142,7 +140,6 @@ class Term:
 
         It is not called for an update without any finite step.
         """
-        del metrics
         return memory
 
 

@@ -45,7 +45,6 @@ class Noise(NamedTuple):
 
 def fixed(gradient: Array, direction: Array) -> Array:
     """Noise in units of the update: σ itself."""
-    del gradient, direction
     return jnp.ones(())
 
 
@@ -58,7 +57,6 @@ def gradient_norm(gradient: Array, direction: Array) -> Array:
     >>> float(gradient_norm(jnp.array([3.0, 4.0]), jnp.zeros(2)))
     5.0
     """
-    del direction
     return jnp.sqrt(jnp.sum(gradient**2))
 
 
@@ -70,7 +68,6 @@ def relative(gradient: Array, direction: Array) -> Array:
     >>> float(relative(jnp.zeros(2), jnp.array([1.0, 7.0])))
     5.0
     """
-    del gradient
     return jnp.sqrt(jnp.sum(direction**2) / max(direction.size, 1))
 
 

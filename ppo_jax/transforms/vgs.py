@@ -71,7 +71,6 @@ def percentile(variance: Array, signal: Array, q: ArrayLike = 0.9) -> Array:
     >>> float(percentile(jnp.array([0.0, 1.0, 5.0]), jnp.ones(3), q=0.75))
     3.0
     """
-    del signal
     return jnp.quantile(variance, jnp.asarray(q, jnp.float32))
 
 
@@ -168,7 +167,6 @@ def scale_by_variance(
         )
 
     def update_fn(updates, state, params=None, **extra_args):
-        del params, extra_args
         factor = _summary(state, aggregate=aggregate, **numbers).factor
         scaled = jax.tree.map(
             lambda g: (g.astype(jnp.float32) * factor).astype(g.dtype), updates

@@ -43,12 +43,10 @@ class OneStep(Env):
 
     def draw(self, key: Key) -> PyTree:
         """The state of a new episode."""
-        del key
         return jnp.zeros((), jnp.int32)
 
     def observe(self, state: PyTree) -> PyTree:
         """The observation of a state; by default the same for all."""
-        del state
         return jnp.ones(1)
 
     def pay(self, key: Key, state: PyTree, action: Array) -> Array:

@@ -44,12 +44,10 @@ class TimeLimited(Env):
 
     def draw(self, key: Key) -> Array:
         """What stays the same during an episode, a scalar."""
-        del key
         return jnp.ones(())
 
     def observe(self, drawn: Array, time: Array) -> Array:
         """The observation; by default what was drawn."""
-        del time
         return drawn.reshape(1)
 
     def pay(self, drawn: Array, time: Array) -> dict[str, Array]:
