@@ -62,6 +62,10 @@ class Timestep(NamedTuple):
     """The group that statistics count this step in; −1: a group per environment."""
 
 
+Step = tuple[Timestep, PyTree]
+"""What one step led to, and the state after it."""
+
+
 def outcome(
     obs: PyTree,
     reward: ArrayLike,
@@ -141,9 +145,7 @@ class Env:
         """Starts an episode; returns its first observation and its state."""
         raise missing(self, "reset")
 
-    def transition(
-        self, key: Key, state: PyTree, action: Array
-    ) -> tuple[Timestep, PyTree]:
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         """One step without a reset; `obs` is what it led to, whatever happened."""
         raise missing(self, "transition")
 
@@ -154,7 +156,7 @@ class Env:
         """
         return None
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         """One step; when it ends an episode, the next episode starts at once.
 
         An override keeps three promises: `final_obs` is from before the reset, `obs`

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Count, Natural
-from ppo_jax.envs.env import NEVER, Timestep
+from ppo_jax.envs.env import NEVER, Step
 from ppo_jax.envs.wrappers import Wrapper
 from ppo_jax.types import Array, Key, PyTree
 
@@ -62,7 +62,7 @@ class Faulty(Wrapper):
         start = jnp.where(struck, self.after, NEVER).astype(jnp.int32)
         return obs, FaultyState(state, jnp.zeros((), jnp.int32), start)
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         timestep, inner = self.env.step(key, state.env, action)
         age = state.clock - state.start
         ill = (age >= 0) & (age < self.steps)

@@ -20,7 +20,7 @@ from ppo_jax.envs.env import (
     Discrete,
     Env,
     MultiDiscrete,
-    Timestep,
+    Step,
     outcome,
     strong,
 )
@@ -97,7 +97,7 @@ class Gymnax(Env):
         env, params, *_ = self._load()
         return strong(env.reset(key, params))
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         env, params, _, shape, _ = self._load()
         obs, state, reward, terminated, truncated, info = env.step(
             key, state, action.reshape(shape), params

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.component import component, converted, require
 from ppo_jax.component.bounds import Count
-from ppo_jax.envs.env import ActionSpace, Env, Timestep
+from ppo_jax.envs.env import ActionSpace, Env, Step
 from ppo_jax.envs.gymnax import make
 from ppo_jax.types import Array, Key, PyTree
 
@@ -41,7 +41,7 @@ class Wrapper(Env):
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         return self.env.reset(key)
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         return self.env.step(key, state, action)
 
     def action_mask(self, state: PyTree) -> Array | None:
@@ -85,7 +85,7 @@ class TimeLimit(Wrapper):
         obs, state = self.env.reset(key)
         return obs, TimeLimitState(state, jnp.zeros((), jnp.int32))
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         key_step, key_reset = jax.random.split(key)
         timestep, inner = self.env.step(key_step, state.env, action)
         steps = state.steps + 1
@@ -135,7 +135,7 @@ class MaskObservation(Wrapper):
         obs, state = self.env.reset(key)
         return self._kept(obs), state
 
-    def step(self, key: Key, state: PyTree, action: Array) -> tuple[Timestep, PyTree]:
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
         timestep, state = self.env.step(key, state, action)
         obs, final_obs = self._kept(timestep.obs), self._kept(timestep.final_obs)
         return timestep._replace(obs=obs, final_obs=final_obs), state

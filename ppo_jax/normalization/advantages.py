@@ -10,14 +10,15 @@ from ppo_jax.component.bounds import Count
 from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
+Scaled = tuple[Array, Array]
+"""Standardised advantages, and where they were set to 0."""
+
 
 @component
 class Standardization:
     """Brings advantages to mean 0 and deviation 1; see `returns.standardize`."""
 
-    def __call__(
-        self, advantage: Array, weight: Array, group: Array
-    ) -> tuple[Array, Array]:
+    def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         """Standardised advantages, and where they were set to 0.
 
         Args:
@@ -36,9 +37,7 @@ class Standardization:
 class OverAll(Standardization):
     """All advantages of a rollout together."""
 
-    def __call__(
-        self, advantage: Array, weight: Array, group: Array
-    ) -> tuple[Array, Array]:
+    def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         scaled, flat = returns.standardize(advantage, weight)
         return scaled, jnp.broadcast_to(flat, advantage.shape)
 
@@ -47,9 +46,7 @@ class OverAll(Standardization):
 class PerEnv(Standardization):
     """Those of each environment apart: for environments of very different rewards."""
 
-    def __call__(
-        self, advantage: Array, weight: Array, group: Array
-    ) -> tuple[Array, Array]:
+    def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         scaled, flat = returns.standardize(advantage, weight, axis=0)
         return scaled, jnp.broadcast_to(flat[None], advantage.shape)
 
@@ -68,9 +65,7 @@ class PerGroup(Standardization):
 
     num_groups: Count = 1
 
-    def __call__(
-        self, advantage: Array, weight: Array, group: Array
-    ) -> tuple[Array, Array]:
+    def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         chex.assert_equal_shape([advantage, weight, group])
         group = returns.group_index(group, self.num_groups)
 

@@ -14,7 +14,7 @@ from ppo_jax.envs.env import (
     Discrete,
     Env,
     MultiDiscrete,
-    Timestep,
+    Step,
     outcome,
     strong,
 )
@@ -57,9 +57,7 @@ class OneStep(Env):
         state = strong(self.draw(key))
         return strong(self.observe(state)), state
 
-    def transition(
-        self, key: Key, state: PyTree, action: Array
-    ) -> tuple[Timestep, PyTree]:
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         reward = self.pay(key, state, action)
         return outcome(self.observe(state), reward, terminated=True), state
 
@@ -176,9 +174,7 @@ class HiddenSteps(OneStep):
         sign = jnp.where(action == 1, -1.0, 1.0)
         return jnp.where(state, sign * self.garbage, jnp.where(action == 1, 1.0, 0.0))
 
-    def transition(
-        self, key: Key, state: PyTree, action: Array
-    ) -> tuple[Timestep, PyTree]:
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         timestep, after = super().transition(key, state, action)
         return timestep._replace(weight=jnp.where(state, 0.0, 1.0)), after
 

@@ -12,7 +12,7 @@ from ppo_jax.envs.env import (
     ActionSpace,
     Discrete,
     Env,
-    Timestep,
+    Step,
     outcome,
     strong,
 )
@@ -58,9 +58,7 @@ class TimeLimited(Env):
         drawn, time = strong((self.draw(key), 0))
         return strong(self.observe(drawn, time)), (drawn, time)
 
-    def transition(
-        self, key: Key, state: PyTree, action: Array
-    ) -> tuple[Timestep, PyTree]:
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         drawn, time = state
         obs = self.observe(drawn, time + 1)
         over = time + 1 >= self.limit
@@ -175,9 +173,7 @@ class RecallCue(Env):
         state = RecallState(cue, blanks, jnp.zeros((), jnp.int32))
         return self._observe(state), state
 
-    def transition(
-        self, key: Key, state: PyTree, action: Array
-    ) -> tuple[Timestep, PyTree]:
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         asked = state.time == state.blanks + 1
         reward = jnp.where(asked & (action == state.cue), 1.0, 0.0)
         state = state._replace(time=state.time + 1)
