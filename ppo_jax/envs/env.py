@@ -24,6 +24,11 @@ class Discrete(NamedTuple):
 
     n: int
 
+    @property
+    def nvec(self) -> tuple[int, ...]:
+        """As a `MultiDiscrete` of one has it."""
+        return (self.n,)
+
 
 class MultiDiscrete(NamedTuple):
     """Several independent discrete actions, int32 `[len(nvec)]`."""

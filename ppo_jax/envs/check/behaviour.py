@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -69,10 +70,9 @@ def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array
         low, high = (np.nan_to_num(x, posinf=10.0, neginf=-10.0) for x in space)
         action = low + (high - low) * jax.random.uniform(key, low.shape)
         return jnp.asarray(action, jnp.float32), jnp.array(True)
-    nvec = (space.n,) if isinstance(space, Discrete) else space.nvec
-    mask = jnp.ones(sum(nvec), bool) if mask is None else mask
-    parts = jnp.split(mask, np.cumsum(nvec)[:-1])
-    keys = jax.random.split(key, len(nvec))
+    mask = jnp.ones(sum(space.nvec), bool) if mask is None else mask
+    parts = jnp.split(mask, np.cumsum(space.nvec)[:-1])
+    keys = jax.random.split(key, len(space.nvec))
     action = [
         jax.random.categorical(k, jnp.where(part, 0.0, -jnp.inf)).astype(jnp.int32)
         for k, part in zip(keys, parts, strict=True)
@@ -88,14 +88,8 @@ def read(
     steps, num_envs = played.timestep.reward.shape
     rows = steps * num_envs
     final_obs = _table("final_obs", played.timestep.final_obs, rows)
-    after = [
-        _table("obs", played.timestep.obs, rows),
-        _without(carried, _table("state", played.state, rows)),
-    ]
-    begun = [
-        _table("obs", played.begun[0], NUM_RESETS),
-        _without(carried, _table("state", played.begun[1], NUM_RESETS)),
-    ]
+    after = _tables(played.timestep.obs, played.state, rows, carried)
+    begun = _tables(*played.begun, NUM_RESETS, carried)
     ends = np.ravel(played.timestep.terminated | played.timestep.truncated)
     if not ends.any():
         warnings.warn(
@@ -114,54 +108,41 @@ def read(
     ]
 
 
-def _not_repeated(played: Played, again: Played, rows: int) -> list[str]:
+def _not_repeated(played: Played, again: Played, rows: int) -> Iterator[str]:
     """The same keys give the same results."""
     first, second = (_table("", (x.timestep, x.state), rows) for x in (played, again))
-    if np.array_equal(first.values, second.values, equal_nan=True):
-        return []
-    return [
-        "step: got other results from the same keys, expected the same; draw all "
-        "randomness from the key"
-    ]
-
-
-def _not_finite(timestep: Timestep, first_obs: Table, num_envs: int) -> list[str]:
-    """Observations, rewards and weights are finite; costs need not be."""
-    findings = []
-    bad = np.argwhere(~np.isfinite(first_obs.values))
-    if len(bad):
-        row, column = bad[0]
-        findings.append(
-            f"reset: {first_obs.names[column]}: got {first_obs.values[row, column]}, "
-            "expected finite numbers"
+    if not np.array_equal(first.values, second.values, equal_nan=True):
+        yield (
+            "step: got other results from the same keys, expected the same; draw all "
+            "randomness from the key"
         )
+
+
+def _not_finite(timestep: Timestep, first_obs: Table, num_envs: int) -> Iterator[str]:
+    """Observations, rewards and weights are finite; costs need not be."""
+    for row, column in _first(~np.isfinite(first_obs.values)):
+        given = f"{first_obs.names[column]}: got {first_obs.values[row, column]}"
+        yield f"reset: {given}, expected finite numbers"
     for name in ("obs", "final_obs", "reward", "weight"):
         table = _table(name, getattr(timestep, name), timestep.reward.size)
-        bad = np.argwhere(~np.isfinite(table.values))
-        if len(bad):
-            row, column = bad[0]
-            findings.append(
-                f"{table.names[column]}: got {table.values[row, column]} "
-                f"{_where(row, num_envs)}, expected finite numbers"
-            )
+        for row, column in _first(~np.isfinite(table.values)):
+            given = f"{table.names[column]}: got {table.values[row, column]}"
+            yield f"{given} {_where(row, num_envs)}, expected finite numbers"
     weight = np.asarray(timestep.weight)
     if (weight < 0).any():
-        findings.append(f"weight: got {weight.min():g}, expected at least 0")
-    return findings
+        yield f"weight: got {weight.min():g}, expected at least 0"
 
 
-def _not_allowed(allowed: np.ndarray) -> list[str]:
+def _not_allowed(allowed: np.ndarray) -> Iterator[str]:
     """Masks leave something to do."""
-    if allowed.all():
-        return []
-    step, env = np.argwhere(~allowed)[0]
-    return [
-        f"action_mask: got no allowed action before step {step} of environment {env}, "
-        "expected at least one for every component of the action"
-    ]
+    for step, env in _first(~allowed):
+        yield (
+            f"action_mask: got no allowed action before step {step} of environment "
+            f"{env}, expected at least one for every component of the action"
+        )
 
 
-def _lengths(env: Env, timestep: Timestep) -> list[str]:
+def _lengths(env: Env, timestep: Timestep) -> Iterator[str]:
     """Episodes keep what `min_steps_to_truncation` and `max_episode_steps` promise."""
     shortest, longest = np.inf, 0
     length = np.zeros(timestep.reward.shape[1], int)
@@ -172,78 +153,78 @@ def _lengths(env: Env, timestep: Timestep) -> list[str]:
         shortest = min([shortest, *length[truncated]])
         longest = max(longest, length.max())
         length[terminated | truncated] = 0
-    findings = []
     least, most = env.min_steps_to_truncation, env.max_episode_steps
     if shortest < least:
-        findings.append(
+        yield (
             f"min_steps_to_truncation: got a truncation after {shortest} steps, "
             f"expected at least {least}; lower it, or see whether resets restart the "
             "clock"
         )
     if most is not None and longest > most:
-        findings.append(
+        yield (
             f"max_episode_steps: got an episode of {longest} steps or more, expected "
             f"at most {most}; raise it, or end episodes then"
         )
-    return findings
 
 
 def _final_observations(
     final_obs: Table, obs: Table, ends: np.ndarray, num_envs: int
-) -> list[str]:
+) -> Iterator[str]:
     """`final_obs` is `obs` within an episode, and older than it at an end."""
     differ = _differ(final_obs.values, obs.values)
-    within = np.argwhere(differ & ~ends[:, None])
-    if len(within):
-        row, column = within[0]
-        return [
+    for row, column in _first(differ & ~ends[:, None]):
+        yield (
             f"{final_obs.names[column]}: got {final_obs.values[row, column]:g} "
             f"{_where(row, num_envs)}, expected {obs.values[row, column]:g} as in obs, "
             "since no episode ended there"
-        ]
+        )
     various = len(np.unique(obs.values[ends], axis=0)) >= 4
-    if various and not differ[ends].any():
-        return [
+    if various and not differ.any():
+        yield (
             f"final_obs: got the next episode's first observation at all {ends.sum()} "
             "ends of episodes, expected what the step led to, before the reset"
-        ]
-    return []
+        )
 
 
-def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> list[str]:
+def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> Iterator[str]:
     """What follows an end lies where resets lie, or not ten times as far out."""
-    if not ends.any():
-        return []
     low, high = begun.values.min(axis=0), begun.values.max(axis=0)
     slack = 10 * (high - low) + 1e-5 * np.maximum(np.abs(low), np.abs(high)) + 1e-6
     values = after.values[ends]
-    outside = np.argwhere((values < low - slack) | (values > high + slack))
-    if not len(outside):
-        return []
-    row, column = outside[0]
-    leaves = [after.leaves[i] for i in np.unique(outside[:, 1])]
-    more = f" (and {len(leaves) - 1} more like it)" if len(leaves) > 1 else ""
-    names = tuple(dict.fromkeys(leaves))
-    return [
-        f"{after.names[column]}: got {values[row, column]:g} after an end{more}, "
-        f"expected {low[column]:g} to {high[column]:g} as after resets; return what a "
-        f"reset returns, or, if it is kept on purpose, check(env, carried={names})"
-    ]
+    outside = (values < low - slack) | (values > high + slack)
+    for row, column in _first(outside):
+        leaves = [after.leaves[i] for i in np.flatnonzero(outside.any(axis=0))]
+        more = f" (and {len(leaves) - 1} more like it)" if len(leaves) > 1 else ""
+        names = tuple(dict.fromkeys(leaves))
+        yield (
+            f"{after.names[column]}: got {values[row, column]:g} after an end{more}, "
+            f"expected {low[column]:g} to {high[column]:g} as after resets; return "
+            "what a reset returns, or, if it is kept on purpose, "
+            f"check(env, carried={names})"
+        )
 
 
-def _same_start(after: list[Table], begun: list[Table], ends: np.ndarray) -> list[str]:
+def _same_start(
+    after: list[Table], begun: list[Table], ends: np.ndarray
+) -> Iterator[str]:
     """New episodes differ if resets do."""
     starts = np.concatenate([table.values[ends] for table in after], axis=1)
     resets = np.concatenate([table.values for table in begun], axis=1)
     if len(starts) < 16 or _differ(starts, starts[:1]).any():
-        return []
+        return
     share = 1 - _differ(resets, starts[:1]).any(axis=1).mean()
-    if share > 0.5:
-        return []
-    return [
-        f"step: got {len(starts)} new episodes that begin alike, expected as many "
-        "kinds as resets show; reset with a part of the step's key"
-    ]
+    if share <= 0.5:
+        yield (
+            f"step: got {len(starts)} new episodes that begin alike, expected as many "
+            "kinds as resets show; reset with a part of the step's key"
+        )
+
+
+def _tables(
+    obs: PyTree, state: PyTree, rows: int, carried: tuple[str, ...]
+) -> list[Table]:
+    """Observations, and states without what is carried on purpose."""
+    return [_table("obs", obs, rows), _without(carried, _table("state", state, rows))]
 
 
 def _table(name: str, tree: PyTree, rows: int) -> Table:
@@ -273,6 +254,11 @@ def plain(x: Array) -> Array:
 def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Beyond what two programs for the same formula may differ by."""
     return ~np.isclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def _first(bad: np.ndarray) -> np.ndarray:
+    """Where the first of what is bad is, a row of indices; no row if all is well."""
+    return np.argwhere(bad)[:1]
 
 
 def _where(row: int, num_envs: int) -> str:

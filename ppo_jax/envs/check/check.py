@@ -7,6 +7,7 @@ towards something else.
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -105,7 +106,7 @@ def check_types(env: Env) -> None:
     >>> from ppo_jax.envs.probes import RiskyBandit
     >>> check_types(RiskyBandit())
     """
-    _refuse(env, _settings(env) or misfits(env) + _not_static(env))
+    _refuse(env, _settings(env) or [*misfits(env), *_not_static(env)])
 
 
 def _refuse(env: Env, findings: list[str]) -> None:
@@ -117,35 +118,32 @@ def _refuse(env: Env, findings: list[str]) -> None:
 
 def _settings(env: Env) -> list[str]:
     """Facts about episodes and actions are there and in range."""
-    findings = []
+    return list(_unanswered(env)) or list(_out_of_range(*_facts(env)))
+
+
+def _unanswered(env: Env) -> Iterator[str]:
     for name in FACTS:
         try:
             attempted(name, functools.partial(getattr, env, name))
         except Untraceable as error:
-            findings.append(str(error))
-    if findings:
-        return findings
-    space, least, most = _facts(env)
-    limits = {
-        "min_steps_to_truncation": least,
-        "max_episode_steps": 1 if most is None else most,
-    }
-    findings += [
-        f"{name}: got {value!r}, expected an int from 1 up"
-        for name, value in limits.items()
-        if not isinstance(value, int) or value < 1
-    ]
+            yield str(error)
+
+
+def _out_of_range(space: ActionSpace, least: int, most: int | None) -> Iterator[str]:
+    _, *limits = FACTS
+    for name, value in zip(limits, (least, 1 if most is None else most), strict=True):
+        if not isinstance(value, int) or value < 1:
+            yield f"{name}: got {value!r}, expected an int from 1 up"
     if not _valid(space):
-        findings.append(
+        yield (
             f"action_space: got {space!r}, expected Discrete(n) with n ≥ 1, "
             "MultiDiscrete of such, or Box with low < high"
         )
-    return findings
 
 
-def _not_static(env: Env) -> list[str]:
+def _not_static(env: Env) -> Iterator[str]:
     """What a program is compiled for: hashable, and the same for all numbers."""
-    findings = _unhashable(env, type(env).__name__)
+    yield from _unhashable(env, type(env).__name__)
     facts, (numbers, rebuild) = _facts(env), opened(env)
 
     def compare(numbers):
@@ -155,11 +153,10 @@ def _not_static(env: Env) -> list[str]:
     try:
         jax.eval_shape(compare, numbers)
     except Exception:  # Among them JAX's own, for a comparison of traced numbers.
-        findings.append(
+        yield (
             f"{', '.join(FACTS)}: got some that depend on a number, expected static "
             "ones; compute them from static fields (int, tuple)"
         )
-    return findings
 
 
 def _played(
@@ -181,34 +178,30 @@ def _facts(env: Env) -> tuple[ActionSpace, int, int | None]:
 
 def _valid(space: ActionSpace) -> bool:
     match space:
-        case Discrete(n):
-            return n >= 1
-        case MultiDiscrete(nvec):
-            return len(nvec) > 0 and all(n >= 1 for n in nvec)
+        case Discrete() | MultiDiscrete():
+            return len(space.nvec) > 0 and all(n >= 1 for n in space.nvec)
         case Box(low, high):
             paired = len(low) == len(high) > 0
             return paired and all(a < b for a, b in zip(low, high, strict=True))
     return False
 
 
-def _unhashable(node: Any, path: str) -> list[str]:
+def _unhashable(node: Any, path: str) -> Iterator[str]:
     """Static fields that cannot be part of a signature of jit, at any depth."""
     children, _ = jax.tree_util.tree_flatten_with_path(
         node, is_leaf=lambda x: x is not node
     )
     data = {path[0].name: value for path, value in children}
-    findings = []
     for name in (field.name for field in dataclasses.fields(node)):
         if name in data:
             if is_component(data[name]):
-                findings += _unhashable(data[name], f"{path}.{name}")
+                yield from _unhashable(data[name], f"{path}.{name}")
             continue
         value = getattr(node, name)
         try:
             hash(value)
         except TypeError:
-            findings.append(
+            yield (
                 f"{path}.{name}: got an unhashable {type(value).__name__}, expected "
                 "what can be a key of a dict; use a tuple, or an object of your own"
             )
-    return findings

@@ -47,10 +47,10 @@ def trace_methods(env: Env) -> tuple[list[Trace], list[str]]:
         traces.append(_trace(env, name, *args))
         return traces[-1].out
 
-    return traces, _listed(env, trace)
+    return traces, list(_listed(env, trace))
 
 
-def misfits(env: Env) -> list[str]:
+def misfits(env: Env) -> Iterator[str]:
     """What the methods return that does not fit together; the quickest way to know."""
     numbers, rebuild = opened(env)
 
@@ -101,15 +101,12 @@ def _uses_first(jaxpr: Any) -> bool:
     return used[0]
 
 
-def _listed(env: Env, trace: Callable[..., PyTree]) -> list[str]:
+def _listed(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
     """All mismatches, up to the first method that cannot be traced."""
-    findings = []
     try:
-        for finding in _mismatches(env, trace):
-            findings.append(finding)
+        yield from _mismatches(env, trace)
     except Untraceable as error:
-        findings.append(str(error))
-    return findings
+        yield str(error)
 
 
 def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
@@ -129,17 +126,11 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
         if wrong:
             return
     mask = trace("action_mask", state)
-    if mask is None:
-        return
-    match env.action_space:
-        case Box():
-            yield "action_mask: got a mask, expected None for the actions of a Box"
-            return
-        case Discrete(size):
-            pass
-        case MultiDiscrete(nvec):
-            size = sum(nvec)
-    yield from _unlike("action_mask", mask, jax.ShapeDtypeStruct((size,), bool))
+    if mask is not None and isinstance(env.action_space, Box):
+        yield "action_mask: got a mask, expected None for the actions of a Box"
+    elif mask is not None:
+        expected = jax.ShapeDtypeStruct((sum(env.action_space.nvec),), bool)
+        yield from _unlike("action_mask", mask, expected)
 
 
 def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:
@@ -189,13 +180,12 @@ def weak_types(trace: Trace) -> Iterator[str]:
                 )
 
 
-def habits(trace: Trace) -> list[str]:
+def habits(trace: Trace) -> Iterator[str]:
     """What a method may not do: call the host, or be different each time."""
-    findings = []
     first, second = trace.programs
     calls = sorted(set(_host_calls(first.jaxpr)))
     if calls:
-        findings.append(
+        yield (
             f"{trace.name}: got {', '.join(calls)}, expected no calls to the host: "
             "each stops the device; compute it in JAX, or before training"
         )
@@ -203,11 +193,10 @@ def habits(trace: Trace) -> list[str]:
         _alike(a, b) for a, b in zip(first.consts, second.consts, strict=True)
     )
     if not same:
-        findings.append(
+        yield (
             f"{trace.name}: got another program from tracing again, expected the same; "
             "draw randomness from the key, not from numpy.random"
         )
-    return findings
 
 
 def _trace(env: Env, name: str, *args: PyTree) -> Trace:
