@@ -9,16 +9,8 @@ from ppo_jax.component import component, concrete
 from ppo_jax.component.bounds import Positive
 from ppo_jax.errors import missing
 from ppo_jax.optimizers.optimizer import Adam, Decayed, Optimizer, find_state
+from ppo_jax.transforms import upgd
 from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
-from ppo_jax.transforms.upgd import (
-    Combine,
-    GateByUtilityState,
-    Normalize,
-    gate_by_utility,
-    min_max,
-    protecting,
-    upgd_metrics,
-)
 from ppo_jax.types import Metrics, PyTree
 
 LOUD_SIGMA = 1e-4
@@ -58,8 +50,8 @@ class Gated(Optimizer):
     min_noise_std: float = 1e-6
     temperature: float = 1.0
     step_multiplier: Positive[float] = 1.0
-    normalize: Normalize = min_max
-    combine: Combine = protecting
+    normalize: upgd.Normalize = upgd.min_max
+    combine: upgd.Combine = upgd.protecting
     sampler: Sampler = jax.random.normal
 
     def validate(self) -> None:
@@ -83,7 +75,7 @@ class Gated(Optimizer):
         raise missing(self, "utility_decay")
 
     def direction(self) -> optax.GradientTransformation:
-        gate = gate_by_utility(
+        gate = upgd.gate_by_utility(
             super().direction(),
             beta=self.utility_decay(),
             sigma=self.sigma,
@@ -98,8 +90,8 @@ class Gated(Optimizer):
         return optax.chain(gate, optax.scale(self.step_multiplier))
 
     def metrics(self, opt_state: PyTree) -> Metrics:
-        gate = upgd_metrics(
-            find_state(opt_state, GateByUtilityState),
+        gate = upgd.upgd_metrics(
+            find_state(opt_state, upgd.GateByUtilityState),
             beta=self.utility_decay(),
             temperature=self.temperature,
             normalize=self.normalize,

@@ -4,15 +4,8 @@ import optax
 
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Share
+from ppo_jax.transforms import vgs
 from ppo_jax.transforms.variance import Statistic
-from ppo_jax.transforms.vgs import (
-    ScaleByVarianceState,
-    layer_mean,
-    percentile,
-    pooled,
-    scale_by_variance,
-    vgs_metrics,
-)
 from ppo_jax.types import Array, Metrics
 
 
@@ -45,7 +38,7 @@ class VGS:
     floor: float = 0.1
     quantile: Share[float | None] = 0.9
     warmup_steps: int = 100
-    statistic: Statistic = layer_mean
+    statistic: Statistic = vgs.layer_mean
 
     def validate(self) -> None:
         """Raises a `ValueError` for a number out of its range."""
@@ -53,13 +46,13 @@ class VGS:
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
         """The link of a chain."""
-        return scale_by_variance(
+        return vgs.scale_by_variance(
             beta=self.beta, statistic=self.statistic, **self._numbers()
         )
 
-    def metrics(self, state: ScaleByVarianceState) -> Metrics:
+    def metrics(self, state: vgs.ScaleByVarianceState) -> Metrics:
         """What the statistics say, and the factor of the next step."""
-        return vgs_metrics(state, **self._numbers())
+        return vgs.vgs_metrics(state, **self._numbers())
 
     def _numbers(self) -> dict:
         return {
@@ -73,5 +66,5 @@ class VGS:
 
     def _aggregate(self, variance: Array, signal: Array) -> Array:
         if self.quantile is None:
-            return pooled(variance, signal)
-        return percentile(variance, signal, self.quantile)
+            return vgs.pooled(variance, signal)
+        return vgs.percentile(variance, signal, self.quantile)

@@ -154,9 +154,12 @@ def scale_by_variance(
     >>> print(f"{state.factor:.4f}")  # M = 2.005, V = 1: 1 / (1 + 0.1 · 0.2487)
     0.9757
     """
-    numbers = {"alpha": alpha, "eps": eps, "cap": cap, "floor": floor}
-    numbers |= {"warmup_steps": warmup_steps}
-    _require_ranges(beta=beta, **numbers)
+    require_number("alpha", alpha, "a number ≥ 0", lambda x: x >= 0)
+    require_number("beta", beta, "a number in (0, 1)", lambda x: 0 < x < 1)
+    require_number("eps", eps, "a number > 0", lambda x: x > 0)
+    require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
+    require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)
+    require_number("warmup_steps", warmup_steps, "a number ≥ 0", lambda x: x >= 0)
 
     def init_fn(params):
         return ScaleByVarianceState(
@@ -167,7 +170,8 @@ def scale_by_variance(
         )
 
     def update_fn(updates, state, params=None, **extra_args):
-        factor = _summary(state, aggregate=aggregate, **numbers).factor
+        summary = _summary(state, alpha, eps, cap, floor, warmup_steps, aggregate)
+        factor = summary.factor
         scaled = jax.tree.map(
             lambda g: (g.astype(jnp.float32) * factor).astype(g.dtype), updates
         )
@@ -254,19 +258,3 @@ def _summary(
         capped=total >= limit,
         warming_up=warming_up,
     )
-
-
-def _require_ranges(
-    alpha: ArrayLike,
-    beta: ArrayLike,
-    eps: ArrayLike,
-    cap: ArrayLike | None,
-    floor: ArrayLike,
-    warmup_steps: ArrayLike,
-) -> None:
-    require_number("alpha", alpha, "a number ≥ 0", lambda x: x >= 0)
-    require_number("beta", beta, "a number in (0, 1)", lambda x: 0 < x < 1)
-    require_number("eps", eps, "a number > 0", lambda x: x > 0)
-    require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
-    require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)
-    require_number("warmup_steps", warmup_steps, "a number ≥ 0", lambda x: x >= 0)
