@@ -7,20 +7,12 @@ import jax.numpy as jnp
 from ppo_jax import losses
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, NonNegative, Positive
-from ppo_jax.controllers import (
-    K3,
-    ClosedForm,
-    Divergence,
-    EntropySchedule,
-    EntropyState,
-    KlPid,
-    KlPidState,
-)
+from ppo_jax.controllers import K3, ClosedForm, Divergence, EntropySchedule, KlPid
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
-from ppo_jax.types import Metrics
+from ppo_jax.types import Metrics, PyTree
 
 
 @component
@@ -78,10 +70,10 @@ class AdaptiveEntropy(Term):
     schedule: EntropySchedule = EntropySchedule()
     guides = False
 
-    def init(self) -> EntropyState:
+    def init(self) -> PyTree:
         return self.schedule.init()
 
-    def prepare(self, memory: EntropyState, rollout: RolloutTargets) -> Prepared:
+    def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         return (), self.schedule.metrics(memory)
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
@@ -89,7 +81,7 @@ class AdaptiveEntropy(Term):
         coef = self.schedule.coefficient(context.memory)
         return -coef * entropy, {"train/policy_entropy": entropy}
 
-    def update(self, memory: EntropyState, metrics: Metrics) -> EntropyState:
+    def update(self, memory: PyTree, metrics: Metrics) -> PyTree:
         return self.schedule.update(
             memory, metrics["train/policy_entropy"], metrics["train/explained_variance"]
         )
@@ -137,17 +129,17 @@ class KlPenalty(Term):
     def reads_old_policy(self) -> bool:
         return self.divergence.reads_old_policy
 
-    def init(self) -> KlPidState:
+    def init(self) -> PyTree:
         return self.controller.init()
 
-    def prepare(self, memory: KlPidState, rollout: RolloutTargets) -> Prepared:
+    def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         return (), self.controller.metrics(memory)
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         kl = self.divergence(out.log_ratio, batch.old_policy, out.policy)
         return self.controller.coefficient(context.memory) * kl, {}
 
-    def update(self, memory: KlPidState, metrics: Metrics) -> KlPidState:
+    def update(self, memory: PyTree, metrics: Metrics) -> PyTree:
         return self.controller.update(memory, metrics[self.divergence.metric])
 
 
