@@ -13,16 +13,8 @@ from typing import Any
 import jax
 
 from ppo_jax.component import is_component, require
+from ppo_jax.envs.check import traces
 from ppo_jax.envs.check.behaviour import NUM_RESETS, play, read
-from ppo_jax.envs.check.traces import (
-    Untraceable,
-    attempted,
-    habits,
-    misfits,
-    opened,
-    trace_methods,
-    weak_types,
-)
 from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, MultiDiscrete
 from ppo_jax.envs.gymnax import make
 from ppo_jax.errors import Misfit, brief, own_lines
@@ -85,12 +77,14 @@ def check(
     require(1 <= num_envs <= NUM_RESETS, "num_envs", num_envs, f"1 to {NUM_RESETS}")
     findings = _settings(env)
     if not findings:
-        traces, findings = trace_methods(env)
+        methods, findings = traces.trace_methods(env)
         fits = not findings
         findings += _not_static(env)
-        findings += [text for trace in traces for text in habits(trace)]
+        for method in methods:
+            findings += traces.habits(method)
         if fits:
-            findings += [text for trace in traces for text in weak_types(trace)]
+            for method in methods:
+                findings += traces.weak_types(method)
             findings += _played(env, steps, num_envs, seed, carried)
     _refuse(env, findings)
 
@@ -106,7 +100,7 @@ def check_types(env: Env) -> None:
     >>> from ppo_jax.envs.probes import RiskyBandit
     >>> check_types(RiskyBandit())
     """
-    _refuse(env, _settings(env) or [*misfits(env), *_not_static(env)])
+    _refuse(env, _settings(env) or [*traces.misfits(env), *_not_static(env)])
 
 
 def _refuse(env: Env, findings: list[str]) -> None:
@@ -124,8 +118,8 @@ def _settings(env: Env) -> list[str]:
 def _unanswered(env: Env) -> Iterator[str]:
     for name in FACTS:
         try:
-            attempted(name, functools.partial(getattr, env, name))
-        except Untraceable as error:
+            traces.attempted(name, functools.partial(getattr, env, name))
+        except traces.Untraceable as error:
             yield str(error)
 
 
@@ -144,7 +138,7 @@ def _out_of_range(space: ActionSpace, least: int, most: int | None) -> Iterator[
 def _not_static(env: Env) -> Iterator[str]:
     """What a program is compiled for: hashable, and the same for all numbers."""
     yield from _unhashable(env, type(env).__name__)
-    facts, (numbers, rebuild) = _facts(env), opened(env)
+    facts, (numbers, rebuild) = _facts(env), traces.opened(env)
 
     def compare(numbers):
         if _facts(rebuild(numbers)) != facts:
