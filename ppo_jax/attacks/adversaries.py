@@ -9,20 +9,15 @@ share of it.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, tree
 from ppo_jax.attacks.perturbations import Attack, Pgd, first_share
-from ppo_jax.component import (
-    component,
-    require,
-    require_field,
-    require_number,
-    require_range,
-)
+from ppo_jax.component import component, require, require_number, require_range
+from ppo_jax.component.bounds import Bound
 from ppo_jax.critics import pessimistic
 from ppo_jax.errors import missing
 from ppo_jax.ppo import counting
@@ -30,6 +25,7 @@ from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
+Percent = Annotated[int, Bound("1 to 100", lambda x: 1 <= x <= 100)]
 Replay = Callable[[Batch], Forward]
 """What the network says of rows."""
 
@@ -114,13 +110,12 @@ class Adversary:
 
     attack: Attack = Pgd()
     ratio: float = 0.5
-    max_percent: int = 50
+    max_percent: Percent = 50
     target: Target = PolicyLoss()
 
     def validate(self) -> None:
         """Raises a `ValueError` for a ratio that is not possible."""
         percent = self.max_percent
-        require_field(self, "max_percent", 1 <= percent <= 100, "1 to 100")
         expected = f"a number in [0, {percent / 100}], because max_percent = {percent}"
         require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
 
@@ -209,7 +204,7 @@ class Regularizer(Adversary):
     """
 
     ratio: float = 1.0
-    max_percent: int = 100
+    max_percent: Percent = 100
     target: Target = Divergence()
 
     def check(self, config: Any) -> None:
@@ -249,28 +244,21 @@ def _told(
         metrics={},
     )
     harm = adversary.target(seen, clean, rows) - adversary.target(clean, clean, rows)
-    said = _sizes(adversary.attack, rows.obs, perturbed) | {
-        "sa_ppo/attack_success": harm
-    }
+    said = _sizes(adversary.attack, rows.obs, perturbed)
+    said["sa_ppo/attack_success"] = harm
     metrics = {
         name: attacked.alone(_front(x, nowhere), batch.weight)
         for name, x in said.items()
-    } | {
-        "sa_ppo/adversarial_ratio": attacked.mask.astype(jnp.float32),
-        "sa_ppo/current_epsilon": jnp.full_like(nowhere, perturbed.eps),
     }
+    metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
+    metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)
     return out._replace(attacked=attacked._replace(metrics=metrics))
 
 
 def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
     """How far the attack went, `[L, k]`."""
-    delta = [
-        new - old
-        for new, old in zip(
-            jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True
-        )
-        if jnp.issubdtype(old.dtype, jnp.floating)
-    ]
+    pairs = zip(jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True)
+    delta = [new - old for new, old in pairs if jnp.issubdtype(old.dtype, jnp.floating)]
     parts = jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in delta], axis=-1)
     # Adding to an observation rounds.
     at_border = jnp.abs(parts) > 0.999 * perturbed.eps
