@@ -55,8 +55,9 @@ class Demonstrations:
     def draw(self, index: Array) -> tuple[PyTree, Array, Array]:
         """Observations, actions and weights of mean 1 for indices `[L, b]`."""
         weight = self.weight / self.weight.mean()
+        rows = index if self.axes == 1 else (slice(None), index[0])
         return jax.tree.map(
-            lambda x: jnp.asarray(x)[index], (self.obs, self.action, weight)
+            lambda x: jnp.asarray(x)[rows], (self.obs, self.action, weight)
         )
 
     def require_fit(self, obs_spec: PyTree, space: ActionSpace, memory: bool) -> None:
@@ -121,12 +122,6 @@ class Sequences(Demonstrations):
     """
 
     axes = 2
-
-    def draw(self, index: Array) -> tuple[PyTree, Array, Array]:
-        weight = self.weight / self.weight.mean()
-        return jax.tree.map(
-            lambda x: jnp.asarray(x)[:, index[0]], (self.obs, self.action, weight)
-        )
 
 
 @component
