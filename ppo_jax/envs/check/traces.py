@@ -125,11 +125,13 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
         yield from wrong
         if wrong:
             return
-    mask = trace("action_mask", state)
-    if mask is not None and isinstance(env.action_space, Box):
+    mask, space = trace("action_mask", state), env.action_space
+    if mask is None:
+        return
+    if isinstance(space, Box):
         yield "action_mask: got a mask, expected None for the actions of a Box"
-    elif mask is not None:
-        expected = jax.ShapeDtypeStruct((sum(env.action_space.nvec),), bool)
+    else:
+        expected = jax.ShapeDtypeStruct((sum(space.nvec),), bool)
         yield from _unlike("action_mask", mask, expected)
 
 

@@ -1,6 +1,6 @@
 """Probes whose episodes are one step long."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,17 +29,9 @@ class OneStep(Env):
     A subclass says what is hidden (`draw`), seen (`observe`) and paid (`pay`).
     """
 
-    @property
-    def action_space(self) -> ActionSpace:
-        return Discrete(2)
-
-    @property
-    def min_steps_to_truncation(self) -> int:
-        return NEVER
-
-    @property
-    def max_episode_steps(self) -> int | None:
-        return 1
+    action_space: ClassVar[ActionSpace] = Discrete(2)
+    min_steps_to_truncation: ClassVar[int] = NEVER
+    max_episode_steps: ClassVar[int | None] = 1
 
     def draw(self, key: Key) -> PyTree:
         """The state of a new episode."""
@@ -256,9 +248,7 @@ class GridCue(OneStep):
 
     size: int = 6
 
-    @property
-    def action_space(self) -> ActionSpace:
-        return Discrete(4)
+    action_space: ClassVar[ActionSpace] = Discrete(4)
 
     def draw(self, key: Key) -> PyTree:
         return jax.random.randint(key, (2,), 0, self.size)

@@ -1,21 +1,13 @@
 """Probes whose episodes take several steps."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Count, Natural, Several
-from ppo_jax.envs.env import (
-    NEVER,
-    ActionSpace,
-    Discrete,
-    Env,
-    Step,
-    outcome,
-    strong,
-)
+from ppo_jax.envs.env import NEVER, ActionSpace, Discrete, Env, Step, outcome, strong
 from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
@@ -30,9 +22,7 @@ class TimeLimited(Env):
 
     limit: Count = 8
 
-    @property
-    def action_space(self) -> ActionSpace:
-        return Discrete(2)
+    action_space: ClassVar[ActionSpace] = Discrete(2)
 
     @property
     def min_steps_to_truncation(self) -> int:
@@ -154,13 +144,11 @@ class RecallCue(Env):
     delay: Natural = 3
     num_cues: Several = 2
 
+    min_steps_to_truncation: ClassVar[int] = NEVER
+
     @property
     def action_space(self) -> ActionSpace:
         return Discrete(self.num_cues)
-
-    @property
-    def min_steps_to_truncation(self) -> int:
-        return NEVER
 
     @property
     def max_episode_steps(self) -> int | None:
