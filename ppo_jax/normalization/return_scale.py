@@ -6,6 +6,8 @@ it moves a little towards the returns of that rollout, and the heads are rescale
 that no prediction changes (PopArt). It forgets: returns drift while a policy improves.
 """
 
+import dataclasses
+
 import jax.numpy as jnp
 from flax import struct
 
@@ -138,9 +140,8 @@ class ReturnNormalization:
         share = jnp.where(scale.seen > 0, self.rate, 1.0)
         delta = mean - scale.moving_mean
         spread = (1 - share) * scale.moving_var + share * var
-        return ReturnScale(
-            mean=scale.mean,
-            std=scale.std,
+        return dataclasses.replace(
+            scale,
             moving_mean=scale.moving_mean + share * delta,
             moving_var=spread + share * (1 - share) * delta**2,
             seen=scale.seen + total,
@@ -152,16 +153,8 @@ class ReturnNormalization:
         growth = 1 + self.max_step
         std = jnp.clip(wanted, old.std / growth, old.std * growth)
         reach = jnp.maximum(jnp.abs(old.mean), jnp.maximum(wanted, old.std))
-        step = jnp.clip(
-            moments.moving_mean - old.mean,
-            -self.max_step * reach,
-            self.max_step * reach,
-        )
-        moved = ReturnScale(
-            mean=old.mean + step,
-            std=jnp.maximum(std, self.min_std),
-            moving_mean=moments.moving_mean,
-            moving_var=moments.moving_var,
-            seen=moments.seen,
-        )
+        bound = self.max_step * reach
+        step = jnp.clip(moments.moving_mean - old.mean, -bound, bound)
+        std = jnp.maximum(std, self.min_std)
+        moved = dataclasses.replace(moments, mean=old.mean + step, std=std)
         return tree.where(moments.seen >= self.min_returns, moved, moments)
