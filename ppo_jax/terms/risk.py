@@ -149,13 +149,10 @@ class CVaRConstraint(_Tail):
         predicts = config.critic.distributional or not self.estimate.reads_critic
         expected = f"a Quantile or Categorical critic, for the CVaR of {self.estimate}"
         require(predicts, "Config.critic", config.critic, expected)
-        alike = [
-            term
-            for term in config.terms
-            if isinstance(term, CVaRConstraint) and term.estimate.reads_critic
-        ]
+        alike = [term for term in config.terms if isinstance(term, CVaRConstraint)]
+        predicted = [term for term in alike if term.estimate.reads_critic]
         expected = "at most one CVaRConstraint whose estimate is Predicted()"
-        require(len(alike) <= 1, "Config.terms", config.terms, expected)
+        require(len(predicted) <= 1, "Config.terms", config.terms, expected)
 
     def init(self) -> Array:
         return jnp.zeros(())

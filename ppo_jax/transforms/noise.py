@@ -181,9 +181,8 @@ def _keys(key: Key, count: Array, like: PyTree) -> PyTree:
     """A key for every leaf, another one at every step."""
     step = jax.random.fold_in(key, count)
     leaves, structure = jax.tree.flatten(like)
-    return structure.unflatten(
-        [jax.random.fold_in(step, i) for i in range(len(leaves))]
-    )
+    keys = [jax.random.fold_in(step, i) for i in range(len(leaves))]
+    return structure.unflatten(keys)
 
 
 def _to_signal(std: PyTree, directions: PyTree) -> Array:
