@@ -28,6 +28,9 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 Percent = Annotated[int, Bound("1 to 100", lambda x: 1 <= x <= 100)]
 Replay = Callable[[Batch], Forward]
 """What the network says of rows."""
+Passes = tuple[Forward, Forward, Forward]
+"""What the network says of the rows that all terms see; and, of the first chunks, of
+true and of perturbed observations."""
 
 
 @component
@@ -176,7 +179,29 @@ class Adversary:
             batch: The minibatch.
             perturbed: What `perturb` made of its first chunks.
         """
-        raise missing(self, "forward")
+        out, clean, seen = self.passes(replay, batch, perturbed)
+        rows = first(batch, perturbed.mask.shape[1])
+        nowhere = jnp.zeros_like(batch.weight)
+        attacked = Attacked(
+            clean=_front(clean.policy, out.policy),
+            perturbed=_front(seen.policy, out.policy),
+            mask=_front(perturbed.mask, nowhere > 0),
+            metrics={},
+        )
+        harm = self.target(seen, clean, rows) - self.target(clean, clean, rows)
+        said = _sizes(self.attack, rows.obs, perturbed)
+        said["sa_ppo/attack_success"] = harm
+        metrics = {
+            name: attacked.alone(_front(x, nowhere), batch.weight)
+            for name, x in said.items()
+        }
+        metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
+        metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)
+        return out._replace(attacked=attacked._replace(metrics=metrics))
+
+    def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
+        """Passes of the network over a minibatch, given what `forward` is given."""
+        raise missing(self, "passes")
 
 
 @component
@@ -187,11 +212,10 @@ class Mixed(Adversary):
     needs a target that allows for it.
     """
 
-    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+    def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
         out = replay(batch._replace(obs=_front(perturbed.obs, batch.obs)))
         size = perturbed.mask.shape[1]
-        clean, seen = replay(first(batch, size)), _first_of(out, size)
-        return _told(self, out, clean, seen, batch, perturbed)
+        return out, replay(first(batch, size)), _first_of(out, size)
 
 
 @component
@@ -213,46 +237,16 @@ class Regularizer(Adversary):
         require(compares, "Config.terms", config.terms, expected)
         super().check(config)
 
-    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+    def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
         out, size = replay(batch), perturbed.mask.shape[1]
-        clean = _first_of(out, size)
         seen = replay(first(batch, size)._replace(obs=perturbed.obs))
-        return _told(self, out, clean, seen, batch, perturbed)
+        return out, _first_of(out, size), seen
 
 
 def first(batch: Batch, count: int) -> Batch:
     """The first chunks of a minibatch."""
     rows = jax.tree.map(lambda x: x[:, :count], batch._replace(carry=()))
     return rows._replace(carry=jax.tree.map(lambda x: x[:count], batch.carry))
-
-
-def _told(
-    adversary: Adversary,
-    out: Forward,
-    clean: Forward,
-    seen: Forward,
-    batch: Batch,
-    perturbed: Perturbed,
-) -> Forward:
-    """With both policies over all rows, and what became of the attack."""
-    rows = first(batch, perturbed.mask.shape[1])
-    nowhere = jnp.zeros_like(batch.weight)
-    attacked = Attacked(
-        clean=_front(clean.policy, out.policy),
-        perturbed=_front(seen.policy, out.policy),
-        mask=_front(perturbed.mask, nowhere > 0),
-        metrics={},
-    )
-    harm = adversary.target(seen, clean, rows) - adversary.target(clean, clean, rows)
-    said = _sizes(adversary.attack, rows.obs, perturbed)
-    said["sa_ppo/attack_success"] = harm
-    metrics = {
-        name: attacked.alone(_front(x, nowhere), batch.weight)
-        for name, x in said.items()
-    }
-    metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
-    metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)
-    return out._replace(attacked=attacked._replace(metrics=metrics))
 
 
 def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
