@@ -201,13 +201,14 @@ def empirical_cvar(
     require_finite(samples=samples)
     count = valid.sum().astype(jnp.float32)
     ordered = jnp.sort(jnp.where(valid, samples, jnp.inf), axis=None)
-    ordered = jnp.where(jnp.arange(ordered.size) < count, ordered, 0.0)
+    rank = jnp.arange(ordered.size, dtype=jnp.float32)
+    ordered = jnp.where(rank < count, ordered, 0.0)
     last = jnp.maximum(count - 1, 0.0)
-    low, high = (_interpolate(ordered, q * last) for q in (winsor, 1.0 - winsor))
+    low, high = (jnp.interp(q * last, rank, ordered) for q in (winsor, 1.0 - winsor))
     ordered = jnp.clip(ordered, low, high)
     exact = alpha * count * (1 - 1e-6)  # α = 0.1 of 30 is 3, whatever float32 says.
     size = jnp.minimum(jnp.maximum(jnp.ceil(exact), 1.0), count)
-    tail = jnp.arange(ordered.size) < size
+    tail = rank < size
     mean = jnp.sum(jnp.where(tail, ordered, 0.0)) / jnp.maximum(size, 1.0)
     var = ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)]
     return EmpiricalTail(mean, var, size, low, high)
@@ -248,11 +249,6 @@ def _mass(num_quantiles: int, alpha: ArrayLike) -> Array:
     require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
     _require_share(alpha)
     return jnp.asarray(alpha, jnp.float32) * num_quantiles
-
-
-def _interpolate(ordered: Array, position: ArrayLike) -> Array:
-    """The value between two neighbours of an ordered array."""
-    return jnp.interp(position, jnp.arange(ordered.size, dtype=jnp.float32), ordered)
 
 
 def _require_share(alpha: ArrayLike) -> None:
