@@ -200,6 +200,7 @@ def gate_by_utility(
     noise = normal_noise(sigma, noise_beta, min_noise_std, noise_scale, sampler)
 
     def init_fn(params):
+        params = optax.tree.cast(params, jnp.float32)
         return GateByUtilityState(
             count=jnp.zeros((), jnp.int32),
             utility=optax.tree.zeros_like(params),
@@ -208,16 +209,21 @@ def gate_by_utility(
             inner=inner.init(params),
         )
 
-    def update_fn(gradients, state, params, *, key: Key | None = None, **extra):
+    def update_fn(updates, state, params=None, *, key: Key | None = None, **extra):
+        if params is None:
+            raise ValueError("update: expected `params`, whose utility it is")
+        gradients = optax.tree.cast(updates, jnp.float32)
+        params = optax.tree.cast(params, jnp.float32)
         count = counting.add(state.count)
         utility = _moved(state.utility, gradients, params, beta)
         direction, kept = inner.update(gradients, state.inner, params, key=key, **extra)
         drawn, heard = noise.draw(direction, gradients, state.noise, count, key)
         gate = _gates(utility, temperature, normalize)
         gated = jax.tree.map(combine, direction, drawn, gate)
-        return gated, GateByUtilityState(count, utility, heard, norm(gated), kept)
+        state = GateByUtilityState(count, utility, heard, norm(gated), kept)
+        return jax.tree.map(lambda x, g: jnp.asarray(x, g.dtype), gated, updates), state
 
-    return _in_float32(init_fn, update_fn)
+    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
 
 
 def upgd_metrics(
@@ -253,25 +259,6 @@ def upgd_metrics(
         "upgd/noise_to_signal": state.noise.to_signal,
         "upgd/update_norm": state.update_norm,
     }
-
-
-def _in_float32(
-    init: Callable[[PyTree], PyTree], update: Callable[..., tuple[PyTree, PyTree]]
-) -> optax.GradientTransformationExtraArgs:
-    """Lets both work in float32; updates have the dtypes of the gradients."""
-
-    def init_fn(params):
-        return init(optax.tree.cast(params, jnp.float32))
-
-    def update_fn(updates, state, params=None, **extra):
-        if params is None:
-            raise ValueError("update: expected `params`, whose utility it is")
-        gradients = optax.tree.cast(updates, jnp.float32)
-        params = optax.tree.cast(params, jnp.float32)
-        moved, state = update(gradients, state, params, **extra)
-        return jax.tree.map(lambda x, g: jnp.asarray(x, g.dtype), moved, updates), state
-
-    return optax.GradientTransformationExtraArgs(init_fn, update_fn)
 
 
 def _moved(utility: PyTree, g: PyTree, w: PyTree, beta: ArrayLike) -> PyTree:
