@@ -85,11 +85,10 @@ class EntropySchedule:
 
     def init(self) -> EntropyState:
         """The state before the first update."""
-        waits = self.plateau is not None
         return EntropyState(
             window=jnp.zeros(self.plateau.window) if self.plateau else (),
             updates=jnp.zeros((), jnp.int32),
-            started_at=jnp.array(-1 if waits else 0, jnp.int32),
+            started_at=jnp.array(-1 if self.plateau else 0, jnp.int32),
             bad_streak=jnp.zeros((), jnp.int32),
         )
 
@@ -134,12 +133,11 @@ class EntropySchedule:
         if self.plateau is None:
             return said
         began, full = state.started_at >= 0, state.updates >= self.plateau.window
+        start = state.started_at.astype(jnp.float32)
         return said | {
             "train/policy_entropy_slope": jnp.where(full, slope(state.window), jnp.nan),
             "train/entropy_plateau": began.astype(jnp.float32),
-            "train/entropy_decay_start_update": jnp.where(
-                began, state.started_at.astype(jnp.float32), jnp.nan
-            ),
+            "train/entropy_decay_start_update": jnp.where(began, start, jnp.nan),
         }
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax.typing import ArrayLike
 
+from ppo_jax.transforms.leaves import flat
 from ppo_jax.tree import require_finite
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -155,10 +156,6 @@ def drift(old: Moments, new: Moments) -> Metrics:
     >>> {name: round(float(value), 3) for name, value in moved.items()}
     {'debug/vecnormalize_mean_drift': 1.0, 'debug/vecnormalize_std_drift': 0.633}
     """
-
-    def flat(tree):
-        return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(tree)])
-
     old_std, new_std = (jnp.sqrt(flat(moments.var) + EPS) for moments in (old, new))
     mean_drift = jnp.abs(flat(new.mean) - flat(old.mean)) / old_std
     std_drift = jnp.abs(new_std - old_std) / old_std
