@@ -22,6 +22,11 @@ def where(mask: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     def select(a, b):
         a, b = jnp.asarray(a), jnp.asarray(b)
         spread = mask.reshape(mask.shape + (1,) * (max(a.ndim, b.ndim) - mask.ndim))
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            data = jnp.where(
+                spread[..., None], jax.random.key_data(a), jax.random.key_data(b)
+            )
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(a))
         return jnp.where(spread, a, b)
 
     return jax.tree.map(select, on_true, on_false)
