@@ -5,17 +5,20 @@ The module needs nothing but JAX, so that it runs in each peer's own environment
 
 import argparse
 import json
+import math
+import platform
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 ROLLOUT_LENGTH = 128
+LAST = 5
+"""Updates at the end of a run whose mean return is told."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,32 @@ class Timing:
     seconds: float
 
 
-def argument_parser(description: str) -> argparse.ArgumentParser:
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
     """Returns the command line which all the scripts share."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--num-envs", type=int, default=64)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--num-envs", type=int, default=64, help="of each member")
+    parser.add_argument("--num-steps", type=int, default=ROLLOUT_LENGTH)
     parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument("--members", type=int, default=1, help="trained together")
     parser.add_argument("--recurrent", action="store_true")
+    parser.add_argument(
+        "--learning",
+        action="store_true",
+        help="keep all returns; constant learning rate, unbounded gradients",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--source", help="folder with a checkout of the library")
+    return parser
+
+
+def generation_parser(description: str | None) -> argparse.ArgumentParser:
+    """The same for populations that evolve every `--updates`."""
+    parser = argument_parser(description)
+    parser.set_defaults(members=8, num_envs=16, updates=10)
+    parser.add_argument("--generations", type=int, default=3)
+    parser.add_argument("--episodes", type=int, default=16, help="of an evaluation")
     return parser
 
 
@@ -57,57 +78,64 @@ def measure(program: Callable[..., Any], *arguments: Any) -> Timing:
     )
 
 
-def last_line(
-    command: list[str], timeout: float, environment: Mapping[str, str] | None = None
-) -> str | None:
-    """Runs a script; returns the last line it printed, or None if it failed or hung.
+def of_members(
+    train: Callable[[jax.Array], Any], arguments: argparse.Namespace
+) -> Timing:
+    """Trains one agent, or several with a key each as a single program."""
+    keys = jax.random.split(jax.random.PRNGKey(arguments.seed), arguments.members)
+    if arguments.members == 1:
+        return measure(train, keys[0])
+    return measure(jax.vmap(train), keys)
 
-    Args:
-        command: The interpreter, the script and its options.
-        timeout: Seconds after which it counts as hanging.
-        environment: Its variables; None: those of this process.
-    """
-    try:
-        done = subprocess.run(
-            command,
-            timeout=timeout,
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        print(f"{' '.join(command)}: timed out", file=sys.stderr)
-        return None
-    except subprocess.CalledProcessError as error:
-        print(f"{' '.join(command)}: failed\n{error.stderr}", file=sys.stderr)
-        return None
-    return done.stdout.splitlines()[-1]
+
+def mean_returns(total: Any, count: Any) -> np.ndarray:
+    """Mean return of the episodes that ended in an update; NaN without any."""
+    total, count = np.asarray(total, np.float64), np.asarray(count)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def report(
-    peer: str, arguments: argparse.Namespace, timing: Timing, mean_return: float
+    arguments: argparse.Namespace, timing: Timing, returns: np.ndarray, **more: Any
 ) -> None:
-    """Prints one line of JSON, which `compare.py` reads.
+    """Prints one line of JSON, which the suite keeps.
 
     Args:
-        peer: Name of the library.
         arguments: The parsed command line.
-        timing: What `measure` returned.
-        mean_return: Mean return of the trained agent: evidence that it learned.
+        timing: What it took.
+        returns: Mean returns after each update, `[N, P]`; NaN where none is known.
+        more: Anything else that was measured.
     """
-    steps = arguments.updates * ROLLOUT_LENGTH * arguments.num_envs
-    peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    steps = arguments.num_steps * arguments.num_envs * arguments.members
+    steps *= arguments.updates
     line = {
-        "peer": peer,
-        "num_envs": arguments.num_envs,
-        "recurrent": arguments.recurrent,
-        "steps": steps,
         "seconds": round(timing.seconds, 3),
         "steps_per_second": round(steps / timing.seconds),
         "compile_seconds": round(timing.compile_seconds, 3),
-        "peak_rss_mib": round(peak_rss_kib / 1024),
-        "mean_return": round(float(mean_return), 1),
-        "jax": jax.__version__,
+        "mean_return": average(returns[-LAST:].ravel()),
     }
-    print(json.dumps(line), flush=True)
+    if arguments.learning:
+        line["curves"] = [[rounded(x) for x in member] for member in returns.T]
+    say(line | more)
+
+
+def say(line: dict[str, Any]) -> None:
+    """Prints what was measured, with what every process says of itself."""
+    peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    versions = {"python": platform.python_version(), "jax": jax.__version__}
+    line = line | {"peak_rss_mib": round(peak_rss_kib / 1024), "versions": versions}
+    print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def average(numbers: Sequence[float]) -> float | None:
+    """The mean of those that are numbers; None without any.
+
+    >>> average([1.0, float("nan"), 2.0]), average([float("nan")])
+    (1.5, None)
+    """
+    known = [x for x in numbers if not math.isnan(x)]
+    return rounded(sum(known) / len(known)) if known else None
+
+
+def rounded(number: float) -> float | None:
+    """As it is kept: to a tenth; None if it is no number."""
+    return None if math.isnan(number) else round(float(number), 1)

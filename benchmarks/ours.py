@@ -1,52 +1,94 @@
 """Trains our PPO on CartPole at the size that the peers are measured at."""
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from measure import ROLLOUT_LENGTH, Timing, argument_parser, measure, report
+import time
 
-from ppo_jax import Config, networks
-from ppo_jax.component import program
+import jax
+import numpy as np
+from measure import Timing, argument_parser, mean_returns, report
+
+from ppo_jax import Config, critics, networks, optimizers, schedules, terms
+from ppo_jax.host import distributed, mesh, streams
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 
-def main() -> None:
-    """Trains once, as a population of one, and prints the figures."""
-    arguments = argument_parser(__doc__).parse_args()
-    network = networks.ActorCritic()
-    if arguments.recurrent:  # As many products of 128 by 128 as purejaxrl's.
-        network = networks.ActorCritic(
-            torso=networks.Mlp(hidden=(128, 128)),
-            memory=networks.Gru(size=128),
-            critic_hidden=(128,),
-            shared=True,
-        )
-    config = Config(
+def parse_arguments():
+    """Returns the command line: that of the peers, and what only we vary."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--width", type=int, help="of all layers, and of the memory")
+    parser.add_argument("--quantiles", type=int, help="of a critic that has some")
+    return parser.parse_args()
+
+
+def experiment(arguments):
+    """CartPole as the peers have it; they clip values too."""
+    if arguments.quantiles is None:
+        critic = critics.Scalar(clip=critics.MeanOnly())
+    else:
+        critic = critics.Quantile(arguments.quantiles, clip=critics.PerQuantile())
+    learning = {"max_grad_norm": None, "schedule": schedules.Constant()}
+    return Config(
         env="CartPole-v1",
         num_envs=arguments.num_envs,
-        num_steps=ROLLOUT_LENGTH,
-        total_timesteps=arguments.updates * ROLLOUT_LENGTH * arguments.num_envs,
-        network=network,
+        num_steps=arguments.num_steps,
+        total_timesteps=arguments.updates * arguments.num_steps * arguments.num_envs,
+        network=recurrent(arguments.width or 128)
+        if arguments.recurrent
+        else feed_forward(arguments.width or 64),
+        critic=critic,
+        terms=(terms.Surrogate(), terms.Value(clip_eps=0.2), terms.Entropy()),
+        optimizer=optimizers.Adam(**learning if arguments.learning else {}),
+        seed=arguments.seed,
     )
-    keys = jax.random.split(jax.random.key(arguments.seed), 1)
-    progress = Progress.of(np.arange(arguments.updates), arguments.updates)
 
-    begun = measure(lambda keys: population.init(program(config), keys), keys)
-    trained = measure(
-        lambda members: population.advance(
-            members, progress, jnp.int32(arguments.updates)
-        )[1],
-        begun.output,
+
+def feed_forward(width):
+    """Two hidden layers of actor and critic each."""
+    return networks.ActorCritic(torso=networks.Mlp(hidden=(width, width)))
+
+
+def recurrent(width):
+    """A GRU that actor and critic share: as many products as purejaxrl has."""
+    return networks.ActorCritic(
+        torso=networks.Mlp(hidden=(width, width)),
+        memory=networks.Gru(size=width),
+        critic_hidden=(width,),
+        shared=True,
     )
-    timing = Timing(
-        output=trained.output,
-        compile_seconds=begun.compile_seconds + trained.compile_seconds,
-        seconds=begun.seconds + trained.seconds,
-    )
-    ended = {k: v[-5:].sum() for k, v in timing.output.items() if "episodes" in k}
-    mean_return = ended["episodes/return_sum"] / jnp.maximum(ended["episodes/count"], 1)
-    report("ours", arguments, timing, mean_return)
+
+
+def trained(config, members=1):
+    """Members of one experiment with a key each, trained as `ppo_jax.train` trains.
+
+    Returns:
+        What it took, and mean returns `[N, P]`.
+    """
+    keys = streams.members(config.seed, members)
+    updates = config.num_updates
+    progress = Progress.of(np.arange(updates), updates)
+
+    def begin():
+        return population.init(config, keys)
+
+    def advance(members, count):
+        return jax.block_until_ready(layout.advance(members, progress, np.int32(count)))
+
+    start = time.perf_counter()
+    layout, begun = mesh.spread(begin)
+    advance(begun, 0)
+    compiled_at = time.perf_counter()
+    _, history = advance(layout.make(begin), updates)
+    ended_at = time.perf_counter()
+    sums = (history[f"episodes/{name}"] for name in ("return_sum", "count"))
+    timing = Timing(history, compiled_at - start, ended_at - compiled_at)
+    return timing, mean_returns(*sums)
+
+
+def main():
+    """Trains once and prints the figures."""
+    arguments = parse_arguments()
+    distributed.prepare()
+    report(arguments, *trained(experiment(arguments), arguments.members))
 
 
 if __name__ == "__main__":

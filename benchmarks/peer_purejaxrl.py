@@ -1,6 +1,8 @@
 """Times purejaxrl's PPO on CartPole: run it in purejaxrl's own environment."""
 
+import argparse
 import importlib
+import math
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +12,8 @@ from unittest.mock import MagicMock
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from measure import ROLLOUT_LENGTH, argument_parser, measure, report
+import numpy as np
+from measure import argument_parser, mean_returns, of_members, report
 
 UNUSED_MODULES = ("brax", "brax.envs", "brax.envs.wrappers.training", "navix")
 
@@ -42,36 +45,44 @@ def load(source: str, recurrent: bool) -> ModuleType:
     return importlib.import_module("ppo_rnn" if recurrent else "ppo")
 
 
-def config(num_envs: int, updates: int) -> dict[str, Any]:
+def config(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns purejaxrl's own CartPole settings, at the given size."""
+    num_envs, num_steps = arguments.num_envs, arguments.num_steps
     return {
         "ENV_NAME": "CartPole-v1",
         "NUM_ENVS": num_envs,
-        "NUM_STEPS": ROLLOUT_LENGTH,
-        "TOTAL_TIMESTEPS": updates * ROLLOUT_LENGTH * num_envs,
+        "NUM_STEPS": num_steps,
+        "TOTAL_TIMESTEPS": arguments.updates * num_steps * num_envs,
         "UPDATE_EPOCHS": 4,
         "NUM_MINIBATCHES": 4,
         "LR": 2.5e-4,
-        "ANNEAL_LR": True,
+        "ANNEAL_LR": not arguments.learning,
         "GAMMA": 0.99,
         "GAE_LAMBDA": 0.95,
         "CLIP_EPS": 0.2,
         "ENT_COEF": 0.01,
         "VF_COEF": 0.5,
-        "MAX_GRAD_NORM": 0.5,
+        "MAX_GRAD_NORM": math.inf if arguments.learning else 0.5,
         "ACTIVATION": "tanh",
         "DEBUG": False,
     }
+
+
+def returns(info: dict[str, jax.Array]) -> np.ndarray:
+    """Mean returns `[N, P]` of what is known of every step, `[..., N, T, B]`."""
+    ended = np.asarray(info["returned_episode"])
+    total = np.asarray(info["returned_episode_returns"] * ended)
+    means = mean_returns(total.sum(axis=(-2, -1)), ended.sum(axis=(-2, -1)))
+    return np.atleast_2d(means).T
 
 
 def main() -> None:
     """Trains once and prints the figures."""
     arguments = argument_parser(__doc__).parse_args()
     peer = load(arguments.source, arguments.recurrent)
-    train = peer.make_train(config(arguments.num_envs, arguments.updates))
-    timing = measure(train, jax.random.PRNGKey(arguments.seed))
+    timing = of_members(peer.make_train(config(arguments)), arguments)
     info = timing.output["metric" if arguments.recurrent else "metrics"]
-    report("purejaxrl", arguments, timing, info["returned_episode_returns"][-1].mean())
+    report(arguments, timing, returns(info))
 
 
 if __name__ == "__main__":

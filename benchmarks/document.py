@@ -1,0 +1,278 @@
+"""The document of a suite, from what was kept of it alone."""
+
+import functools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.suites import OURS, Job, Suite
+from ppo_jax.sweeps.aggregate import interquartile_mean, interval
+
+Line = dict[str, Any]
+TEMPLATE = Path(__file__).with_name("performance.template.md")
+LAST = 5
+"""Updates at the end of a learning curve that its final return is the mean of."""
+UNKNOWN = "–"
+
+
+def text(suite: Suite, lines: list[Line]) -> str:
+    """The template with all tables in their places."""
+    compared = [job for job in suite.jobs if job.goal is not None]
+    tables = {
+        "circumstances": circumstances(lines),
+        "goals": goals(compared, lines),
+        "speeds": speeds(compared, lines),
+        "growth": growth(suite.jobs, lines),
+        "learning": learning(suite.jobs, lines),
+        "breakdown": breakdown(suite.jobs, lines),
+        "limits": limits(suite.jobs, lines),
+    }
+    found = TEMPLATE.read_text()
+    for name, rows in tables.items():
+        found = found.replace(f"{{{name}}}", "\n".join(rows))
+    return found
+
+
+def figures(line: Line) -> str:
+    """What a run found, in short."""
+    known = {
+        "steps/s": line.get("steps_per_second"),
+        "s to compile": line.get("compile_seconds"),
+        "GFLOP/s": line.get("gflops"),
+        "MiB": line.get("peak_rss_mib"),
+    }
+    return ", ".join(f"{x:,} {unit}" for unit, x in known.items() if x is not None)
+
+
+def circumstances(lines: list[Line]) -> Iterator[str]:
+    """What all results depend on."""
+    if not lines:
+        yield "Nothing was measured yet."
+        return
+    versions = {f"{k} {v}" for line in lines for k, v in line["versions"].items()}
+    loads = [line["load"] for line in lines]
+    yield f"* {len(lines)} runs on {listed(line['machine'] for line in lines)}"
+    yield f"* {listed(versions)}"
+    yield f"* load before a run: {spread(loads, '.2f')}"
+    yield f"* commits {listed(line['commit'] for line in lines)}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Each of them once."""
+    return ", ".join(sorted(set(words)))
+
+
+def of(job: Job, lines: list[Line]) -> dict[str, dict[int, Line]]:
+    """What was kept of a job, by library and round."""
+    found: dict[str, dict[int, Line]] = {each.name: {} for each in job.contestants}
+    for line in lines:
+        if line["job"] == job.title and line["library"] in found:
+            found[line["library"]][line["round"]] = line
+    return found
+
+
+def column(rounds: dict[int, Line], name: str) -> list[float]:
+    """What was measured, where it was."""
+    values = (line.get(name) for line in rounds.values())
+    return [value for value in values if value is not None]
+
+
+def spread(values: list[float], form: str = ",.0f") -> str:
+    """Median, least and most.
+
+    >>> spread([3000.0, 1000.0, 2500.0])
+    '2,500 (1,000 to 3,000)'
+    >>> spread([])
+    '–'
+    """
+    if not values:
+        return UNKNOWN
+    return (
+        f"{median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+        if len(values) > 1
+        else f"{values[0]:{form}}"
+    )
+
+
+def ratios(job: Job, lines: list[Line]) -> list[float]:
+    """Speed of ours over the fastest of the others in the same round."""
+    ours, *others = of(job, lines).values()
+    found = []
+    for number, line in sorted(ours.items()):
+        theirs = [x[number]["steps_per_second"] for x in others if number in x]
+        if theirs:
+            found.append(line["steps_per_second"] / max(theirs))
+    return found
+
+
+def goals(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """How much faster ours is, and how much it should be."""
+    yield "| job | ours, × the fastest other | goal | met | rounds |"
+    yield "|---|--:|--:|---|--:|"
+    for job in jobs:
+        assert job.goal is not None
+        found = ratios(job, lines)
+        met = UNKNOWN
+        if found:
+            met = "yes" if median(found) >= job.goal else "**no**"
+        yield (
+            f"| {job.title} | {spread(found, '.2f')} | {job.goal:g} | {met} "
+            f"| {len(found)} |"
+        )
+
+
+def speeds(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """What every library did in every job."""
+    yield "| job | library | steps/s (min to max) | compile, s | RSS, MiB | return |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for job in jobs:
+        for library, rounds in of(job, lines).items():
+            yield (
+                f"| {job.title} | {library} "
+                f"| {spread(column(rounds, 'steps_per_second'))} "
+                f"| {middle(rounds, 'compile_seconds', '.1f')} "
+                f"| {middle(rounds, 'peak_rss_mib')} "
+                f"| {middle(rounds, 'mean_return')} |"
+            )
+    yield ""
+    yield "| generations | exploit and explore | MiB of a member | in a phase |"
+    yield "|---|--:|--:|--:|"
+    for job in jobs:
+        ours = of(job, lines)["ours"]
+        if column(ours, "evolving_share"):
+            yield (
+                f"| {job.name} | {middle(ours, 'evolving_share', '.2%')} "
+                f"| {middle(ours, 'state_mib_per_member', '.2f')} "
+                f"| {middle(ours, 'phase_mib_per_member', '.2f')} |"
+            )
+
+
+def middle(rounds: dict[int, Line], name: str, form: str = ",.0f") -> str:
+    """The median of what was measured."""
+    values = column(rounds, name)
+    return f"{median(values):{form}}" if values else UNKNOWN
+
+
+def growth(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """How ours grows: a table for each section that has nothing else."""
+    sections: dict[str, list[Job]] = {}
+    for job in jobs:
+        if job.goal is None and job.contestants == (OURS,):
+            sections.setdefault(job.section, []).append(job)
+    for section, points in sections.items():
+        yield f"| {section} | steps/s | × before | RSS, MiB | × before |"
+        yield "|--:|--:|--:|--:|--:|"
+        before: dict[str, float] = {}
+        for job in points:
+            rounds, cells = of(job, lines)["ours"], []
+            for name in ("steps_per_second", "peak_rss_mib"):
+                values = column(rounds, name)
+                cells.append(spread(values))
+                kink = UNKNOWN
+                if values and name in before:
+                    kink = f"{median(values) / before[name]:.2f}"
+                before.pop(name, None)
+                if values:
+                    before[name] = median(values)
+                cells.append(kink)
+            yield f"| {job.name} | {' | '.join(cells)} |"
+        yield ""
+
+
+def learning(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """How well libraries learn, with intervals over seeds."""
+    yield "| job | library | seeds | mean over training, 95 % | IQM at the end, 95 % |"
+    yield "|---|---|--:|--:|--:|"
+    for job in jobs:
+        for library, rounds in of(job, lines).items():
+            curves = [x for line in rounds.values() for x in line.get("curves", ())]
+            if curves:
+                known = filled(curves)
+                area = known.mean(axis=1, keepdims=True)
+                end = known[:, -LAST:].mean(axis=1, keepdims=True)
+                yield (
+                    f"| {job.name} | {library} | {len(curves)} "
+                    f"| {estimate(mean, area)} "
+                    f"| {estimate(interquartile_mean, end)} |"
+                )
+
+
+def filled(curves: list[list[float | None]]) -> np.ndarray:
+    """Curves `[P, N]`; an update in which no episode ended has the return before.
+
+    >>> filled([[None, 1.0, None], [2.0, None, 3.0]]).tolist()
+    [[0.0, 1.0, 1.0], [2.0, 2.0, 3.0]]
+    """
+    rows = []
+    for curve in curves:
+        row = [0.0]
+        for value in curve:
+            row.append(row[-1] if value is None else value)
+        rows.append(row[1:])
+    return np.array(rows)
+
+
+def mean(scores: np.ndarray) -> np.ndarray:
+    """Over runs and tasks, `[...]`."""
+    return scores.mean(axis=(-2, -1))
+
+
+def estimate(statistic: Any, scores: np.ndarray) -> str:
+    """A statistic with its bootstrapped interval."""
+    low, high = interval(statistic, scores)
+    return f"{float(statistic(scores)):.1f} ({low:.1f} to {high:.1f})"
+
+
+def breakdown(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """Shares of an update, a column for each job."""
+    shares = {}
+    for job in jobs:
+        rounds = [x for x in of(job, lines).get("ours", {}).values() if "parts" in x]
+        if rounds:
+            shares[job.name] = {
+                part: median(share(line["parts"], part) for line in rounds)
+                for part in rounds[0]["parts"]
+            }
+    if not shares:
+        return
+    largest = functools.partial(max, default=0.0)
+    names = {part for found in shares.values() for part in found}
+    yield f"| part | {' | '.join(shares)} |"
+    yield f"|---|{'--:|' * len(shares)}"
+    for part in sorted(
+        names, key=lambda x: -largest(found.get(x, 0.0) for found in shares.values())
+    ):
+        cells = (f"{found.get(part, 0.0):.1%}" for found in shares.values())
+        yield f"| {part} | {' | '.join(cells)} |"
+
+
+def share(parts: dict[str, float], part: str) -> float:
+    """Of the time of all parts."""
+    return parts.get(part, 0.0) / sum(parts.values())
+
+
+def limits(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """GFLOP/s of products, and of the network's in whole updates."""
+    jobs = list(jobs)
+    best = {
+        job.name: max(values)
+        for job in jobs
+        if job.section == "products"
+        and (values := column(of(job, lines)["ours"], "gflops"))
+    }
+    yield "| products | GFLOP/s | of the best on all cores |"
+    yield "|---|--:|--:|"
+    for job in jobs:
+        values = column(of(job, lines).get("ours", {}), "gflops")
+        if values:
+            alone = job.section == "products"
+            name = f"alone, {job.name}" if alone else f"in an update, {job.name}"
+            found = max(values) if alone else median(values)
+            limit = best.get("all cores")
+            yield (
+                f"| {name} | {found:,.1f} "
+                f"| {f'{found / limit:.1%}' if limit else UNKNOWN} |"
+            )

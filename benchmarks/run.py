@@ -1,0 +1,236 @@
+"""Runs a suite of benchmarks, or makes the document of what was kept.
+
+    python -m benchmarks.run --suite cpu \
+        --python purejaxrl=PATH rejax=PATH --source purejaxrl=DIR
+    python -m benchmarks.run --table
+
+Every contestant of a job runs as a process of its own, all of them round by round, in
+turns, and the other way about in odd rounds: whatever else the machine does hits all
+alike. A run that has ended is kept at once, as a line of JSON; one that is kept is not
+run again, so that a suite which was stopped goes on. Libraries whose interpreter is not
+given are left out.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import document
+from benchmarks.suites import SUITES, Contestant, Job
+from ppo_jax.host import distributed, files
+
+HERE = Path(__file__).parent
+LIBRARIES = ("ours", "purejaxrl", "rejax", "evorl")
+OF_CACHES = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE", "JAX_ENABLE_COMPILATION")
+"""How variables begin that would have programs read instead of compiled."""
+
+
+class Turn(NamedTuple):
+    """One run of one contestant."""
+
+    round: int
+    job: Job
+    contestant: Contestant
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a line says of it, and by what a kept one is known."""
+        return {
+            "job": self.job.title,
+            "library": self.contestant.name,
+            "round": self.round,
+            "command": self.command,
+        }
+
+    @property
+    def command(self) -> str:
+        """The script and its options."""
+        parts = (self.contestant.script, self.job.options, self.contestant.options)
+        return " ".join(part for part in parts if part)
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """Returns the command line, with `NAME=VALUE` pairs as dictionaries."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--suite", choices=SUITES, default="cpu")
+    parser.add_argument("--only", type=pattern, default="", help="jobs by their title")
+    parser.add_argument("--rounds", type=int, help="others than the suite's")
+    parser.add_argument(
+        "--python", nargs="+", default=[], type=pair, help="NAME=interpreter"
+    )
+    parser.add_argument(
+        "--source", nargs="+", default=[], type=pair, help="NAME=checkout"
+    )
+    parser.add_argument("--timeout", type=float, default=900.0, help="seconds a run")
+    parser.add_argument("--fresh", action="store_true", help="forget what was kept")
+    parser.add_argument("--table", action="store_true", help="make the document only")
+    kept = HERE / "results" / "performance.jsonl"
+    parser.add_argument("--results", type=Path, default=kept)
+    shown = HERE.parent / "docs" / "performance.md"
+    parser.add_argument("--document", type=Path, default=shown)
+    arguments = parser.parse_args(argv)
+    arguments.python = {"ours": sys.executable, **dict(arguments.python)}
+    arguments.source = dict(arguments.source)
+    unknown = sorted({*arguments.python, *arguments.source} - {*LIBRARIES})
+    if unknown:
+        parser.error(f"unknown library {unknown}; known are {sorted(LIBRARIES)}")
+    return arguments
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Splits `NAME=VALUE`."""
+    name, separator, value = text.partition("=")
+    if not (name and separator and value):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def pattern(text: str) -> re.Pattern:
+    """A regular expression."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
+
+
+def turns(arguments: argparse.Namespace) -> Iterator[Turn]:
+    """All runs of a suite, in their order."""
+    suite = SUITES[arguments.suite]
+    chosen = [job for job in suite.jobs if re.search(arguments.only, job.title)]
+    for number in range(arguments.rounds or suite.rounds):
+        for job in chosen:
+            if job.rounds is not None and number >= job.rounds:
+                continue
+            there = [x for x in job.contestants if x.library in arguments.python]
+            for contestant in there[:: -1 if number % 2 else 1]:
+                yield Turn(number, job, contestant)
+
+
+def run(arguments: argparse.Namespace) -> bool:
+    """Does what is not kept yet, and keeps it; whether every run came to its end."""
+    lines, wanted = files.rows(arguments.results), list(turns(arguments))
+    if arguments.fresh:
+        again = [(turn.job.title, turn.command) for turn in wanted]
+        lines = [x for x in lines if (x["job"], x["command"]) not in again]
+    keep_only(arguments.results, lines)
+    kept = [identity(line) for line in lines]
+    due = [turn for turn in wanted if turn.identity not in kept]
+    failed = 0
+    for done, turn in enumerate(due, start=1):
+        load = os.getloadavg()[0]
+        print(f"{done}/{len(due)} {turn.job.title}: {turn.contestant.name}", end=" ")
+        sys.stdout.flush()
+        try:
+            measured = measure(turn, arguments)
+        except subprocess.SubprocessError as error:
+            failed += 1
+            print(f"failed: {error}\n{error.stderr or ''}", flush=True)
+            continue
+        keep(arguments.results, turn.identity | circumstances(load) | measured)
+        print(document.figures(measured), flush=True)
+    return not failed
+
+
+def identity(line: dict[str, Any]) -> dict[str, Any]:
+    """The part of a kept line by which its turn is known."""
+    return {name: line[name] for name in ("job", "library", "round", "command")}
+
+
+def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What one script said of itself, in its last line.
+
+    Raises:
+        SubprocessError: If it failed or hung.
+    """
+    library = turn.contestant.library
+    script, *options = turn.command.split()
+    command = [arguments.python[library], str(HERE / script), *options]
+    if library in arguments.source:
+        command += ["--source", arguments.source[library]]
+    if turn.job.pinned:
+        command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
+    done = subprocess.run(
+        command,
+        timeout=arguments.timeout,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(turn),
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def environment(turn: Turn) -> dict[str, str]:
+    """Without caches of programs; ours is imported from this checkout.
+
+    A program of JAX may block a thread of its pool until others are done: with as many
+    threads as cores that can be for ever, as it is for vmapped training of purejaxrl on
+    two cores. Ours sees to that itself; all others are given one thread more.
+    """
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_CACHES)}
+    kept["PYTHONPATH"] = str(HERE.parent)
+    if turn.contestant.library != "ours":
+        kept["NPROC"] = str(1 + (1 if turn.job.pinned else distributed.cores()))
+    return kept
+
+
+def circumstances(load: float) -> dict[str, Any]:
+    """What a result depends on besides its command."""
+    changed = "+" if git("status", "--porcelain", "--", "../ppo_jax") else ""
+    return {
+        "commit": git("rev-parse", "--short", "HEAD") + changed,
+        "machine": f"{distributed.cores()} cores of {processor()}",
+        "load": round(load, 2),
+    }
+
+
+def git(*words: str) -> str:
+    """What git says of this checkout; nothing where there is none."""
+    command = ["git", "-C", str(HERE), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def processor() -> str:
+    """What the system calls it."""
+    told = Path("/proc/cpuinfo")
+    text = told.read_text() if told.exists() else ""
+    names = re.findall(r"model name\s*: (.*)", text)
+    return names[0] if names else platform.machine()
+
+
+def keep(path: Path, line: dict[str, Any]) -> None:
+    """Appends a line."""
+    with path.open("a") as file:
+        file.write(json.dumps(line, allow_nan=False) + "\n")
+
+
+def keep_only(path: Path, lines: list[dict[str, Any]]) -> None:
+    """Drops all other lines, and what is left of one that was cut off."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a suite, or makes the document."""
+    arguments = parse_arguments(argv)
+    if not arguments.table:
+        return 0 if run(arguments) else 1
+    lines = files.rows(arguments.results)
+    files.write(arguments.document, document.text(SUITES[arguments.suite], lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
