@@ -1,0 +1,208 @@
+"""`docs/performance.md` says what the suite kept, and the suite keeps what it ran."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import json, os, sys
+print("Hello")
+if "broken" in sys.argv: sys.exit("It broke.")
+print(json.dumps({
+    "steps_per_second": 100, "versions": {"python": "3"}, "argv": sys.argv[1:],
+    "cores": len(os.sched_getaffinity(0)),
+    "caches": [name for name in os.environ if "CACHE" in name and "JAX" in name],
+}))
+"""
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """The suite's modules, by name."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import document, run, suites
+
+    return {"document": document, "run": run, "suites": suites}
+
+
+@pytest.fixture
+def suite(modules, monkeypatch, tmp_path):
+    """A suite of scripts that run in no time, and how to call it."""
+    run, suites = modules["run"], modules["suites"]
+    for name in ("one.py", "peer_rejax.py"):
+        (tmp_path / name).write_text(SCRIPT)
+    ours = suites.Contestant("ours", "one.py")
+    rejax = suites.Contestant("rejax", "peer_rejax.py", "--slowly")
+    evorl = suites.Contestant("evorl", "peer_evorl.py")
+    jobs = (
+        suites.Job("speed", "4", "--num-envs 4", (ours, rejax, evorl), 2.0),
+        suites.Job("pinned", "4", "--num-envs 4", (ours,), pinned=True, rounds=1),
+    )
+    monkeypatch.setattr(run, "HERE", tmp_path)
+    monkeypatch.setitem(run.SUITES, "quick", suites.Suite(2, jobs))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+    kept = tmp_path / "new" / "kept.jsonl"
+
+    def call(*options):
+        words = ["--suite", "quick", "--results", str(kept), *options]
+        status = run.main([*words, "--python", f"rejax={sys.executable}"])
+        return status, [json.loads(line) for line in kept.read_text().splitlines()]
+
+    call.kept, call.folder = kept, tmp_path
+    return call
+
+
+def order(lines):
+    return [(line["round"], line["job"], line["library"]) for line in lines]
+
+
+EXPECTED = [
+    (0, "speed, 4", "ours"),
+    (0, "speed, 4", "rejax"),
+    (0, "pinned, 4", "ours"),
+    (1, "speed, 4", "rejax"),
+    (1, "speed, 4", "ours"),
+]
+
+
+def test_libraries_take_turns(suite):
+    """Round by round, the other way about in odd ones; who is not given is left out."""
+    status, lines = suite()
+    assert status == 0
+    assert order(lines) == EXPECTED
+    assert [line["argv"] for line in lines[:2]] == [
+        ["--num-envs", "4"],
+        ["--num-envs", "4", "--slowly"],
+    ]
+    assert lines[2]["cores"] == 1
+    assert all(line["caches"] == [] for line in lines)
+    assert all(line["load"] >= 0 and line["machine"] for line in lines)
+
+
+def test_a_suite_that_was_stopped_goes_on(suite, capsys):
+    """What was cut off is run again, and nothing else; `--fresh` runs all again."""
+    _, lines = suite()
+    whole = suite.kept.read_text().splitlines(True)
+    suite.kept.write_text("".join(whole[:4]) + whole[4][:20])
+    capsys.readouterr()
+    _, again = suite()
+    assert order(again) == EXPECTED
+    assert again[:4] == lines[:4]
+    assert capsys.readouterr().out.startswith("1/1 speed, 4: ours")
+    _, fresh = suite("--fresh", "--only", "pinned")
+    assert order(fresh) == [*EXPECTED[:2], *EXPECTED[3:], EXPECTED[2]]
+
+
+def test_a_run_that_fails_is_told_and_not_kept(suite, capsys):
+    (suite.folder / "peer_rejax.py").write_text('raise SystemExit("It broke.")')
+    status, lines = suite("--rounds", "1")
+    assert status == 1
+    assert {line["library"] for line in lines} == {"ours"}
+    assert "It broke." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--python", "jaxppo=x"], "unknown library ['jaxppo']"),
+        (["--python", "rejax"], "expected NAME=VALUE, got 'rejax'"),
+        (["--only", "("], "missing )"),
+        (["--suite", "big"], "'cpu', 'quick'"),
+    ],
+)
+def test_mistakes_are_told(options, said, modules, capsys):
+    with pytest.raises(SystemExit) as ending:
+        modules["run"].parse_arguments(options)
+    assert ending.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def line(job, library, number, **measured):
+    return {
+        "job": job,
+        "library": library,
+        "round": number,
+        "versions": {},
+        "load": 1.0,
+        "machine": "2 cores",
+        "commit": "abc",
+    } | measured
+
+
+def test_tables_by_hand(modules):
+    """Ours against the faster of the others of the same round: 300/150 and 400/100."""
+    suites, document = modules["suites"], modules["document"]
+    growing = [suites.Job("members", str(n), "") for n in (1, 2)]
+    job = suites.Job("speed", "4", "", suites.ALL, 3.0)
+    lines = [
+        line("speed, 4", library, number, steps_per_second=speed)
+        for number, speeds in enumerate([(300, 100, 150), (400, 100, 50)])
+        for library, speed in zip(("ours", "purejaxrl", "rejax"), speeds, strict=True)
+    ]
+    lines += [
+        line(f"members, {n}", "ours", 0, steps_per_second=100 * n**2, peak_rss_mib=50)
+        for n in (1, 2)
+    ]
+    lines.append(line("speed, 4", "ours", 2, steps_per_second=9000))
+    (*_, goal) = document.goals([job], lines)
+    assert goal == "| speed, 4 | 3.00 (2.00 to 4.00) | 3 | yes | 2 |"
+    _, _, first, second, _ = document.growth(growing, lines)
+    assert first == "| 1 | 100 | – | 50 | – |"
+    assert second == "| 2 | 400 | 4.00 | 50 | 1.00 |"
+
+
+def test_curves_by_hand(modules):
+    """Both seeds have a mean of 2 over training; the last five updates end at 2.4."""
+    suites, document = modules["suites"], modules["document"]
+    job = suites.Job("learning", "4", "", suites.ALL)
+    curves = [[0.0, 1.0, 2.0, 3.0, 3.0, 3.0]] * 2
+    row = line("learning, 4", "rejax", 0, curves=curves)
+    (*_, found) = document.learning([job], [row])
+    assert found == "| 4 | rejax | 2 | 2.0 (2.0 to 2.0) | 2.4 (2.4 to 2.4) |"
+
+
+def called(*options, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.run", *map(str, options)],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+
+
+def test_the_document_says_what_was_kept(tmp_path):
+    """Rerun `python -m benchmarks.run --table` after a change."""
+    made = tmp_path / "performance.md"
+    done = called("--table", "--document", made)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert made.read_text() == (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_a_row_of_the_quick_suite(tmp_path):
+    """A real run of ours: its line, and its row in the document."""
+    kept, made = tmp_path / "kept.jsonl", tmp_path / "made.md"
+    options = ("--suite", "quick", "--results", kept, "--document", made)
+    done = called(*options, "--only", "environments, 16")
+    assert (done.returncode, done.stderr) == (0, "")
+    (found,) = map(json.loads, kept.read_text().splitlines())
+    assert found["job"] == "environments, 16"
+    assert (found["library"], found["round"]) == ("ours", 0)
+    assert found["steps_per_second"] > 0
+    steps = 4 * 128 * 16
+    assert found["seconds"] == pytest.approx(
+        steps / found["steps_per_second"], abs=1e-3
+    )
+    assert found["compile_seconds"] > found["seconds"]
+    assert found["peak_rss_mib"] > 100
+    assert 8 <= found["mean_return"] <= 500
+    assert called(*options, "--table").returncode == 0
+    speed, memory = found["steps_per_second"], found["peak_rss_mib"]
+    assert f"\n| 16 | {speed:,} | – | {memory:,} | – |\n" in made.read_text()
