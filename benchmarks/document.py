@@ -66,11 +66,13 @@ def listed(words: Iterable[str]) -> str:
 
 
 def of(job: Job, lines: list[Line]) -> dict[str, dict[int, Line]]:
-    """What was kept of a job, by library and round."""
-    found: dict[str, dict[int, Line]] = {each.name: {} for each in job.contestants}
+    """What was kept of a job as it is now, by library and round."""
+    commands = {each.name: job.command(each) for each in job.contestants}
+    found: dict[str, dict[int, Line]] = {name: {} for name in commands}
     for line in lines:
-        if line["job"] == job.title and line["library"] in found:
-            found[line["library"]][line["round"]] = line
+        name = line["library"]
+        if line["job"] == job.title and line["command"] == commands.get(name):
+            found[name][line["round"]] = line
     return found
 
 

@@ -52,8 +52,7 @@ class Turn(NamedTuple):
     @property
     def command(self) -> str:
         """The script and its options."""
-        parts = (self.contestant.script, self.job.options, self.contestant.options)
-        return " ".join(part for part in parts if part)
+        return self.job.command(self.contestant)
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:

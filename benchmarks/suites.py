@@ -61,6 +61,15 @@ class Job(NamedTuple):
         """What `--only` is held against."""
         return f"{self.section}, {self.name}"
 
+    def command(self, contestant: Contestant) -> str:
+        """The script of a contestant, and its options.
+
+        >>> Job("speed", "4", "--num-envs 4").command(PLAIN)
+        'recipe.py --num-envs 4 --plain'
+        """
+        parts = (contestant.script, self.options, contestant.options)
+        return " ".join(part for part in parts if part)
+
 
 @dataclass(frozen=True)
 class Suite:
