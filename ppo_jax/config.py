@@ -38,8 +38,8 @@ class Config:
         num_steps: T, steps of a rollout in each of them.
         num_epochs: Passes over a rollout.
         num_minibatches: Optimiser steps in a pass.
-        num_microbatches: Parts of a minibatch whose gradients are added up. On a CPU
-            parts of some thousand steps, which fit its caches, are faster.
+        num_microbatches: Parts of a minibatch whose gradients are added up, at least.
+            A CPU has as many as its caches like, without a memory and an adversary.
         chunk_length: L, consecutive steps that stay together when a rollout is
             shuffled; None: T with a memory, else 1.
         gamma: Discount γ in (0, 1].

@@ -37,17 +37,15 @@ class JobError(UserError):
 def prepare() -> None:
     """Gives a CPU a device for every core, before JAX has started.
 
-    What the user has set stays. Every device blocks one thread of XLA's pool while it
-    runs a program, and waits for what the program hands to the same pool. By default
-    the pool has as many threads as there are cores: all of them may wait for ever.
+    What the user has set stays. XLA's pool has as many threads as there are cores, or
+    devices if these are more: a device that waits for another one blocks a thread.
     """
-    available = cores()
     settings: Any = jax.config
     devices = max(_forced_devices(), settings.jax_num_cpu_devices)
     if devices < 1:
-        devices = available
+        devices = cores()
         settings.update("jax_num_cpu_devices", devices)
-    os.environ.setdefault("NPROC", str(available + devices))
+    os.environ.setdefault("NPROC", str(max(cores(), devices)))
 
 
 def join(

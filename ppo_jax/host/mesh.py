@@ -38,6 +38,8 @@ SHARES = Population(
 """Those places once more, with environments over the devices of their member."""
 HISTORY: Any = Axes(None, "population")
 """Of metrics."""
+COMPILER_OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
+"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them."""
 
 
 class Layout:
@@ -68,6 +70,7 @@ class Layout:
             ),
             donate_argnums=0,
             out_shardings=(lies, self._on(HISTORY)),
+            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
         )
         self._everywhere = jax.jit(_same, out_shardings=whole)
 

@@ -28,6 +28,5 @@ class Stopwatch:
         self.running = time.perf_counter() - self._began - self.compiling
 
     def _hear(self, event: str, duration_secs: float, **_: Any) -> None:
-        del duration_secs
         if event == COMPILED:
             self.compiling = time.perf_counter() - self._began

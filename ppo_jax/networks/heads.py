@@ -53,7 +53,6 @@ class Head:
         They are 0 at first; a checkpoint knows them by these names. Their gradients
         are those of `train/grad_norm/other`, but for `log_std`, which has its own.
         """
-        del space
         return {}
 
     def policy(

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import tree
+from ppo_jax.networks.products import kernel_gradient
 from ppo_jax.types import Array
 
 State = tuple[Array, ...]
@@ -78,9 +79,10 @@ def _forward(cell, kernel, carry, inputs, reset):
         inputs, reset = now
         carry = _cleared(carry, reset)
         recurrent = carry[-1] @ kernel
-        new = cell.step(carry, inputs, recurrent)
-        return new, (new[-1], carry, recurrent)
+        new = cell.step(carry, _joined(inputs), recurrent)
+        return new, (new[-1], carry, _apart(cell, recurrent))
 
+    inputs = _apart(cell, inputs)
     last, (outputs, before, recurrent) = jax.lax.scan(step, carry, (inputs, reset))
     return (last, outputs), (kernel, (before, inputs, recurrent), reset)
 
@@ -91,21 +93,31 @@ def _backward(cell, saved, gradients):
     d_last, d_outputs = gradients
 
     def step(d_carry, now):
-        d_output, arguments, reset = now
+        d_output, (carry, inputs, recurrent), reset = now
+        arguments = carry, _joined(inputs), _joined(recurrent)
         _, pull_back = jax.vjp(cell.step, *arguments)
         d_carry, d_inputs, d_recurrent = pull_back(_plus(d_carry, d_output))
         d_carry = _plus(d_carry, d_recurrent @ kernel.T)
-        return _cleared(d_carry, reset), (d_inputs, d_recurrent)
+        return _cleared(d_carry, reset), (_apart(cell, d_inputs), d_recurrent)
 
     d_carry, (d_inputs, d_recurrent) = jax.lax.scan(
         step, d_last, (d_outputs, steps, reset), reverse=True
     )
     (*_, h), _, _ = steps
-    d_kernel = jnp.einsum("tbh,tbg->hg", h, d_recurrent)
-    return d_kernel, d_carry, d_inputs, None
+    d_kernel = kernel_gradient(*map(tree.merge_leading, (h, d_recurrent)))
+    return d_kernel, d_carry, _joined(d_inputs), None
 
 
 over_time.defvjp(_forward, _backward)
+
+
+def _apart(cell: Cell, gates: Array) -> tuple[Array, ...]:
+    """Each gate by itself: XLA's loops over steps do not vectorise parts of arrays."""
+    return tuple(jnp.split(gates, cell.gates, axis=-1))
+
+
+def _joined(gates: tuple[Array, ...]) -> Array:
+    return jnp.concatenate(gates, axis=-1)
 
 
 def _cleared(carry: State, reset: Array) -> State:

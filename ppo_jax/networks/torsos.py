@@ -38,7 +38,6 @@ class Torso:
         Raises:
             ValueError: If it does not, such as for the shapes of `config.obs_spec()`.
         """
-        del config
 
     def __call__(self, obs: PyTree) -> Array:
         """Features `[T, B, n]` of observations `[T, B, ...]`."""

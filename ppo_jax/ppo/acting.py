@@ -65,7 +65,6 @@ def sampled(policy: Distribution, key: Key) -> Array:
 
 def most_likely(policy: Distribution, key: Key) -> Array:
     """Always the same actions."""
-    del key
     return policy.mode()
 
 

@@ -14,6 +14,7 @@ from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
+from ppo_jax.ppo.permutation import permutation
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context
@@ -21,6 +22,9 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 
 ATTACK = 2**32 - 1
 """Sets the keys of attacks apart from those of the optimiser's noise."""
+
+FEWEST_STEPS = 4096
+"""In a part of a minibatch whose gradient is computed at once on a CPU."""
 
 
 class UpdateResult(NamedTuple):
@@ -91,21 +95,6 @@ def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
     )
 
 
-def permutation(key: Key, count: int) -> Array:
-    """A random order of 0 to count − 1, int32 `[count]`.
-
-    An index is what is left of a random number, below its random bits: sorting such
-    numbers takes a CPU a sixth of the time of sorting indices by random keys. Bits that
-    are alike leave indices in order; so all is done twice.
-    """
-    index = jnp.arange(count, dtype=jnp.uint32)
-    order, mask = index, jnp.uint32(2 ** (count - 1).bit_length() - 1)
-    for each in jax.random.split(key):
-        places = jnp.sort(jax.random.bits(each, (count,)) & ~mask | index)
-        order = tree.take(order, places & mask)
-    return order.astype(jnp.int32)
-
-
 def gather(batch: Batch, order: Array) -> Batch:
     """Chunks by index, time-major `[L, b, ...]`."""
     carry, rows = sharding.shared(
@@ -174,10 +163,11 @@ def _gradients(
         )
         return grads, loss, sums, rows.weight.sum()
 
-    if config.num_microbatches == 1:
+    num_parts = _num_microbatches(config, order.size)
+    if num_parts == 1:
         grads, loss, sums, weight = part(order)
     else:
-        parts = jax.lax.map(part, order.reshape(config.num_microbatches, -1))
+        parts = jax.lax.map(part, order.reshape(num_parts, -1))
         grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
         largest = peaks(config, sums)
         sums |= {name: parts[2][name].max(axis=0) for name in largest}
@@ -189,6 +179,20 @@ def _gradients(
         for name, value in sums.items()
     }
     return grads, loss, means, weight
+
+
+def _num_microbatches(config: Config, num_chunks: int) -> int:
+    """Parts of a minibatch; more than a config asks for where that is faster.
+
+    Activations of some thousand steps stay in a CPU's caches. A memory works through
+    all sequences at once, and an adversary picks a share of each part.
+    """
+    least = config.num_microbatches
+    whole = config.network.memory is not None or config.adversary is not None
+    if whole or jax.default_backend() != "cpu":
+        return least
+    most = max(least, num_chunks * config.chunk // FEWEST_STEPS)
+    return max(n for n in range(least, most + 1) if num_chunks % n == 0)
 
 
 def _shown(

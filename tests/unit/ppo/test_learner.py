@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import controllers, critics, networks, terms
+from ppo_jax.component import program
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.optimizers import VGS, AdaptiveUPGD
@@ -125,6 +126,20 @@ def test_microbatches_add_up():
     chex.assert_trees_all_close(
         whole.runs.learner.params, parts.runs.learner.params, rtol=0, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("memory", "rows"), [(None, 4096), (networks.Gru(size=16), 16384)]
+)
+def test_a_cpu_works_through_a_large_minibatch_in_parts(memory, rows):
+    """A minibatch of 16384 steps; a memory works through all of it at once."""
+    network = networks.ActorCritic(torso=networks.Mlp(hidden=(24,)), memory=memory)
+    sizes = {"num_envs": 512, "num_steps": 128, "num_minibatches": 4}
+    config = small(network=network, total_timesteps=2**16, **sizes)
+    run = jax.eval_shape(lambda: learner.init(program(config), jax.random.key(0)))
+    lowered = jax.jit(learner.iteration).lower(run, Progress.at(0.0)).as_text()
+    sizes = (2048, 4096, 8192, 16384)
+    assert [size for size in sizes if f"<{size}x24x" in lowered] == [rows]
 
 
 MOST = 2**31 - 1

@@ -19,7 +19,7 @@ from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.ppo.batch import advantages, chunks
 from ppo_jax.ppo.objective import objective
-from ppo_jax.ppo.update import contexts, gather, permutation
+from ppo_jax.ppo.update import contexts, gather
 from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
 
 SMALL = networks.Mlp(hidden=(8,))
@@ -733,28 +733,3 @@ def test_the_entropy_bonus_makes_the_policy_less_certain():
         run, metrics = update(run)
         entropies.append(float(metrics["train/policy_entropy"]))
     assert entropies[0] < entropies[1] < entropies[2] <= np.log(2)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 1000, 4096])
-def test_an_order_has_every_index_once(count):
-    order = jax.vmap(lambda key: permutation(key, count))(
-        jax.random.split(jax.random.key(count), 5)
-    )
-    chex.assert_type(order, jnp.int32)
-    expected = np.broadcast_to(np.arange(count), (5, count))
-    chex.assert_trees_all_equal(np.sort(order, axis=1), expected)
-
-
-def test_every_order_is_as_likely():
-    """All 24 orders of four, and all pairs of 512 in one of four minibatches."""
-    keys = jax.random.split(jax.random.key(0), 24_000)
-    orders = jax.jit(jax.vmap(lambda key: permutation(key, 4)))(keys)
-    codes = np.asarray(orders) @ 4 ** np.arange(4)
-    counts = np.unique(codes, return_counts=True)[1]
-    assert counts.size == 24
-    assert ((counts - 1000) ** 2 / 1000).sum() < 49.7  # χ² of 23, 0.1 %.
-    orders = jax.jit(jax.vmap(lambda key: permutation(key, 512)))(keys[:2000])
-    part = np.argsort(orders, axis=1) // 128
-    for i, j in ((0, 1), (0, 511), (255, 256), (300, 17)):
-        share = (part[:, i] == part[:, j]).mean()
-        assert abs(share - 127 / 511) < 4 * (0.25 * 0.75 / 2000) ** 0.5

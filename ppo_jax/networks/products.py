@@ -1,0 +1,35 @@
+"""Products of rows with a kernel, whose gradients suit CPUs."""
+
+import jax
+
+from ppo_jax.types import Array
+
+
+@jax.custom_vjp
+def product(rows: Array, kernel: Array) -> Array:
+    """Rows `[R, n]` times a kernel `[n, m]`."""
+    return rows @ kernel
+
+
+def kernel_gradient(rows: Array, gradients: Array) -> Array:
+    """Gradient by a kernel `[n, m]`, of rows `[R, n]` and gradients `[R, m]`.
+
+    XLA's product along the first axes of both takes a CPU 1.5 to 2.5 times as long as
+    one with rows that were transposed before, and 10 times with few outputs.
+    """
+    across = jax.lax.platform_dependent(
+        rows.T, cpu=jax.lax.optimization_barrier, default=lambda x: x
+    )
+    return across @ gradients
+
+
+def _forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+    return rows @ kernel, (rows, kernel)
+
+
+def _backward(saved: tuple[Array, Array], gradients: Array) -> tuple[Array, Array]:
+    rows, kernel = saved
+    return gradients @ kernel.T, kernel_gradient(rows, gradients)
+
+
+product.defvjp(_forward, _backward)

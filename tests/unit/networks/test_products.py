@@ -1,0 +1,34 @@
+"""Products of rows with a kernel."""
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from ppo_jax.networks.products import kernel_gradient, product
+
+
+def drawn(*shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape)
+
+
+@pytest.mark.parametrize(("rows", "features", "outputs"), [(5, 3, 4), (1, 2, 1)])
+def test_gradients_are_those_of_a_product(rows, features, outputs, variant):
+    """∂L/∂X = G Kᵀ and ∂L/∂K = Xᵀ G, in float64 by hand."""
+    x, kernel = drawn(rows, features), drawn(features, outputs)
+    upstream = drawn(rows, outputs)
+
+    def pulled_back(x, kernel, upstream):
+        out, pull_back = jax.vjp(product, x, kernel)
+        return out, *pull_back(upstream)
+
+    got = variant(pulled_back)(*map(np.float32, (x, kernel, upstream)))
+    expected = (x @ kernel, upstream @ kernel.T, x.T @ upstream)
+    chex.assert_trees_all_close(got, tuple(map(np.float32, expected)), rtol=1e-5)
+
+
+def test_members_have_gradients_of_their_own():
+    rows, upstream = drawn(3, 7, 2), drawn(3, 7, 4)
+    got = jax.jit(jax.vmap(kernel_gradient))(np.float32(rows), np.float32(upstream))
+    expected = np.einsum("prn,prm->pnm", rows, upstream)
+    chex.assert_trees_all_close(got, np.float32(expected), rtol=1e-5)
