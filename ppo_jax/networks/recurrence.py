@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import tree
-from ppo_jax.networks.products import kernel_gradient
+from ppo_jax.networks.products import across, kernel_gradient
 from ppo_jax.types import Array
 
 State = tuple[Array, ...]
@@ -91,13 +91,14 @@ def _backward(cell, saved, gradients):
     """From the last step to the first; the gradient of U waits until all are known."""
     kernel, steps, reset = saved
     d_last, d_outputs = gradients
+    kernel = across(kernel)
 
     def step(d_carry, now):
         d_output, (carry, inputs, recurrent), reset = now
         arguments = carry, _joined(inputs), _joined(recurrent)
         _, pull_back = jax.vjp(cell.step, *arguments)
         d_carry, d_inputs, d_recurrent = pull_back(_plus(d_carry, d_output))
-        d_carry = _plus(d_carry, d_recurrent @ kernel.T)
+        d_carry = _plus(d_carry, d_recurrent @ kernel)
         return _cleared(d_carry, reset), (_apart(cell, d_inputs), d_recurrent)
 
     d_carry, (d_inputs, d_recurrent) = jax.lax.scan(
