@@ -30,6 +30,7 @@ HERE = Path(__file__).parent
 LIBRARIES = ("ours", "purejaxrl", "rejax", "evorl")
 OF_CACHES = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE", "JAX_ENABLE_COMPILATION")
 """How variables begin that would have programs read instead of compiled."""
+WIDE = "--xla_cpu_prefer_vector_width=512"
 
 
 class Turn(NamedTuple):
@@ -173,13 +174,14 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
 def environment(turn: Turn) -> dict[str, str]:
     """Without caches of programs; ours is imported from this checkout.
 
-    A program of JAX may block a thread of its pool until others are done: with as many
-    threads as cores that can be for ever, as it is for vmapped training of purejaxrl on
-    two cores. Ours sees to that itself; all others are given one thread more.
+    All have the widest vectors, as ours has by itself. Batched factorisations block the
+    threads of XLA's pool until others are done: with as many threads as cores, vmapped
+    training of purejaxrl waits for ever. Ours has none; others are given a thread more.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_CACHES)}
     kept["PYTHONPATH"] = str(HERE.parent)
-    if turn.contestant.library != "ours":
+    kept["XLA_FLAGS"] = " ".join(filter(None, (kept.get("XLA_FLAGS"), WIDE)))
+    if turn.contestant.library != "ours" and "--members" in turn.job.options:
         kept["NPROC"] = str(1 + (1 if turn.job.pinned else distributed.cores()))
     return kept
 

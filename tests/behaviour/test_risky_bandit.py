@@ -99,15 +99,20 @@ def test_the_constraint_makes_the_policy_safe(trained):
 
 
 def test_a_constraint_on_what_is_predicted_makes_the_policy_safe():
-    """PROP-13.14, PROP-13.15, R-E1: critics foresee the tail, the policy avoids it."""
+    """PROP-13.14, PROP-13.15, R-E1: critics foresee the tail, the policy avoids it.
+
+    Its multiplier swings, and some of the agents are on their way back in the end.
+    """
     foresee = dataclasses.replace(CONSTRAINT, max_dual=1.0, estimate=terms.Predicted())
     config = experiment(foresee, critic=critics.Quantile(20))
-    members = population.init(config, jax.random.split(jax.random.key(0), 1))
+    members = population.init(config, jax.random.split(jax.random.key(0), 2 * COPIES))
     members, metrics = population.advance(
         members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
     )
-    assert risky(members, 0) < 0.2
-    dual, estimate = (metrics[f"train/cvar_{x}"] for x in ("lambda", "estimate"))
+    assert np.median([risky(members, index) for index in range(2 * COPIES)]) < 0.2
+    dual, estimate = (
+        metrics[f"train/cvar_{x}"].mean(axis=1) for x in ("lambda", "estimate")
+    )
     assert estimate.min() < -1 and dual[-1] < dual.max() / 2
     assert estimate[-20:].mean() > 0
 

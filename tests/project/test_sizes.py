@@ -1,0 +1,38 @@
+"""What a reader has to hold in mind at once stays small."""
+
+import ast
+import statistics
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "ppo_jax"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LATER = {"alerts.py", "py.typed", "__pycache__"}
+"""Commands that came after the rooms, and what is no code."""
+
+
+def bodies(tree):
+    """Lines of the body of every function, without its docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            rest = node.body[ast.get_docstring(node) is not None :]
+            yield node.name, rest[-1].end_lineno - rest[0].lineno + 1 if rest else 0
+
+
+def test_the_listing_of_the_package_fits_on_a_screen():
+    assert len({path.name for path in PACKAGE.iterdir()} - LATER) <= 32
+
+
+def test_files_are_short():
+    lengths = {path: len(path.read_text().splitlines()) for path in FILES}
+    assert {path: n for path, n in lengths.items() if n > 300} == {}
+    assert statistics.median(lengths.values()) <= 150
+
+
+def test_functions_fit_on_a_screen():
+    long = {
+        (path, name): lines
+        for path in FILES
+        for name, lines in bodies(ast.parse(path.read_text()))
+        if lines > 50
+    }
+    assert long == {}
