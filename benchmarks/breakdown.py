@@ -37,7 +37,7 @@ PARTS = (
     ("metrics", "ppo_jax/ppo/update.py", "_result"),
     ("optimiser", "ppo_jax/optimizers/", ""),
     ("optimiser", "optax/", "apply_updates"),
-    ("shuffling and gathering", "ppo_jax/ppo/update.py", "permutation"),
+    ("shuffling and gathering", "ppo_jax/ppo/permutation.py", ""),
     ("shuffling and gathering", "ppo_jax/ppo/update.py", "gather"),
     (LEARNING, "ppo_jax/ppo/update.py", "_gradients"),
     ("advantages and batch", "ppo_jax/ppo/batch.py", ""),

@@ -112,7 +112,7 @@ def turns(arguments: argparse.Namespace) -> Iterator[Turn]:
         for job in chosen:
             if job.rounds is not None and number >= job.rounds:
                 continue
-            there = [x for x in job.contestants if x.library in arguments.python]
+            there = [x for x in job.contestants if x.owner in arguments.python]
             for contestant in there[:: -1 if number % 2 else 1]:
                 yield Turn(number, job, contestant)
 
@@ -153,11 +153,11 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         SubprocessError: If it failed or hung.
     """
-    library = turn.contestant.library
+    owner = turn.contestant.owner
     script, *options = turn.command.split()
-    command = [arguments.python[library], str(HERE / script), *options]
-    if library in arguments.source:
-        command += ["--source", arguments.source[library]]
+    command = [arguments.python[owner], str(HERE / script), *options]
+    if owner in arguments.source:
+        command += ["--source", arguments.source[owner]]
     if turn.job.pinned:
         command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
     done = subprocess.run(
@@ -181,7 +181,7 @@ def environment(turn: Turn) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_CACHES)}
     kept["PYTHONPATH"] = str(HERE.parent)
     kept["XLA_FLAGS"] = " ".join(filter(None, (kept.get("XLA_FLAGS"), WIDE)))
-    if turn.contestant.library != "ours" and "--members" in turn.job.options:
+    if turn.contestant.owner != "ours" and "--members" in turn.job.options:
         kept["NPROC"] = str(1 + (1 if turn.job.pinned else distributed.cores()))
     return kept
 

@@ -17,14 +17,14 @@ class Contestant(NamedTuple):
     """Beside those of the job."""
 
     @property
-    def library(self) -> str:
+    def owner(self) -> str:
         """Whose interpreter runs the script.
 
-        >>> [each.library for each in (OURS, REJAX, EVORL_ON_ALL_CORES)]
+        >>> [each.owner for each in (OURS, REJAX, EVORL_ON_ALL_CORES)]
         ['ours', 'rejax', 'evorl']
         """
-        kind, _, library = self.script.removesuffix(".py").partition("_")
-        return library if kind == "peer" else "ours"
+        kind, _, owner = self.script.removesuffix(".py").partition("_")
+        return owner if kind == "peer" else "ours"
 
 
 OURS = Contestant("ours", "ours.py")
