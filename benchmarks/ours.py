@@ -74,7 +74,7 @@ def trained(config, members=1):
         return jax.block_until_ready(layout.advance(members, progress, np.int32(count)))
 
     start = time.perf_counter()
-    layout, begun = mesh.spread(begin)
+    layout, begun = mesh.spread(config, begin)
     advance(begun, 0)
     compiled_at = time.perf_counter()
     _, history = advance(layout.make(begin), updates)

@@ -68,7 +68,7 @@ class Config:
         eval_episodes: Episodes of an evaluation.
         max_failures: Updates in a row without one finite step before a run stops.
         devices_per_member: Devices that share the environments of an agent, and what
-            it learns from; worth it for big ones.
+            it learns from; None: one, but of a CPU as many cores as pay.
         stall_seconds: Seconds without a phase coming back until the run says so, or
             three times the longest that did; it ends after four times that.
 
@@ -111,7 +111,7 @@ class Config:
     eval_phases: Count = host(default=10)
     eval_episodes: Count = host(default=128)
     max_failures: Count = host(default=10)
-    devices_per_member: Count = host(default=1)
+    devices_per_member: int | None = host(default=None)
     stall_seconds: Count = host(default=1800)
 
     def validate(self) -> None:
@@ -156,7 +156,8 @@ class Config:
 
     def _validate_shapes(self) -> None:
         envs, steps, chunk = self.num_envs, self.num_steps, self.chunk
-        shared = envs % self.devices_per_member == 0
+        devices = self.devices_per_member
+        shared = devices is None or (devices >= 1 and envs % devices == 0)
         expected = f"a divisor of num_envs = {envs}"
         require_field(self, "devices_per_member", shared, expected)
         whole = chunk >= 1 and steps % chunk == 0

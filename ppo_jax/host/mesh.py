@@ -3,11 +3,11 @@
 Members are independent between two generations, so every device runs the program of
 its own members and waits for no other: `advance` and evaluations communicate nothing.
 A generation is a gather over all of them, which the compiler turns into communication.
-Where a member has several devices, each acts in a share of its environments and learns
-from a share of every minibatch; the compiler adds up what they find.
+Devices of one member meet at every optimiser step (`ppo.sharding`).
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,29 +15,31 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
-from jax.typing import ArrayLike
 
+from ppo_jax.config import Config
 from ppo_jax.host import distributed
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.sharding import ENVS
-from ppo_jax.schedules import Progress
 from ppo_jax.state import Population, Run
 from ppo_jax.types import Array, Key, PyTree
 
 MEMBERS: Any = Axes("population")
+"""On the devices of their member, whole."""
 TOGETHER: Any = Axes()
-PLACES = Population(runs=MEMBERS, fitness=TOGETHER, waited=TOGETHER)
-"""Of a population's leaves: with their members, or whole on every device."""
+"""On all devices, whole."""
 SHARED: Any = Axes("population", ENVS)
-SHARES = Population(
+"""With their members, of whose environments every device has a share."""
+PLACES = Population(
     runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
     fitness=TOGETHER,
     waited=TOGETHER,
 )
-"""Those places once more, with environments over the devices of their member."""
+"""Of a population's leaves."""
 HISTORY: Any = Axes(None, "population")
 """Of metrics."""
+STEPS = 32
+"""Of a minibatch that a core is to have for every core it meets."""
 COMPILER_OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
 """Of training, by platform. LLVM avoids the widest vectors of CPUs that have them."""
 
@@ -51,23 +53,24 @@ class Layout:
     Args:
         devices: The devices.
         per_member: How many of them, one after the other, share a member.
+
+    Attributes:
+        advance: As `population.advance`; the population is donated.
+        evolve: As `population.evolve`; the population is donated.
     """
 
     def __init__(self, devices: Sequence[Any], per_member: int = 1):
         self.devices = tuple(devices)
         grid = np.array(self.devices).reshape(-1, per_member)
         self._mesh = Mesh(grid, ("population", ENVS))
-        # Left to the compiler, an axis would forbid callbacks to the host.
-        self._apart = {"population"} if per_member > 1 else {"population", ENVS}
-        whole, lies = self._on(TOGETHER), self._on(SHARES)
+        whole, lies = self._on(TOGETHER), self._on(PLACES)
         self._lies = lies
-        self._evolve = jax.jit(
+        self.evolve = jax.jit(
             populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
         )
-        self._advance = jax.jit(
-            self._each(
-                populations.advance, (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
-            ),
+        places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
+        self.advance = jax.jit(
+            self._each(populations.advance, *places),
             donate_argnums=0,
             out_shardings=(lies, self._on(HISTORY)),
             compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
@@ -85,18 +88,6 @@ class Layout:
         if len(self.devices) == 1:
             return self.place(function())
         return jax.jit(function, out_shardings=self._lies)()
-
-    def advance(
-        self, population: Population, progress: Progress, count: ArrayLike
-    ) -> tuple[Population, PyTree]:
-        """As `population.advance`; the population is donated."""
-        return self._advance(population, progress, count)
-
-    def evolve(
-        self, pbt: Any, population: Population, keys: Key
-    ) -> tuple[Population, populations.Generation]:
-        """As `population.evolve`; the population is donated."""
-        return self._evolve(pbt, population, keys)
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
@@ -128,7 +119,6 @@ class Layout:
             mesh=self._mesh,
             in_specs=in_specs,
             out_specs=out_specs,
-            axis_names=self._apart,
             check_vma=False,
         )
 
@@ -146,16 +136,38 @@ def _same(tree: PyTree) -> PyTree:
     return tree
 
 
-def spread(
-    make: Callable[[], Population], per_member: int = 1
-) -> tuple[Layout, Population]:
-    """What a function makes, over all devices that take equal shares of it.
+def spread(config: Config, make: Callable[[], Population]) -> tuple[Layout, Population]:
+    """The members that a function makes, over all devices that take equal shares.
 
     Raises:
         JobError: If devices and processes cannot take equal shares.
     """
-    layout = over_all_devices(jax.eval_shape(make).fitness.size, per_member)
+    members = jax.eval_shape(make).fitness.size
+    per_member = config.devices_per_member or worthwhile(config, members)
+    layout = over_all_devices(members, per_member)
     return layout, layout.make(make)
+
+
+def worthwhile(config: Config, num_members: int) -> int:
+    """How many devices a member has, unless the experiment says.
+
+    Of a CPU they are the cores that would be left over. To meet takes the longer the
+    more they are, so for each of them a core is to have `STEPS` of a minibatch. What is
+    random about attacks depends on who shares a member: where there are any, nobody.
+    """
+    attacked = config.opponent is not None or config.adversary is not None
+    if attacked or jax.default_backend() != "cpu":
+        return 1
+    cores = jax.local_device_count()
+    most = cores // math.gcd(cores, num_members)
+    steps = config.steps_per_update // config.num_minibatches
+    chunks = steps // config.chunk
+
+    def pays(devices: int) -> bool:
+        equal = config.num_envs % devices == 0 and chunks % devices == 0
+        return equal and steps >= STEPS * devices**2
+
+    return max([n for n in range(2, most + 1) if pays(n)], default=1)
 
 
 @functools.cache

@@ -95,7 +95,7 @@ def train(
         distributed.together(hint),
         distributed.folder(run_dir) as folder,
     ):
-        layout, population = spread(lambda: begin(config), config.devices_per_member)
+        layout, population = spread(config, lambda: begin(config))
         console.note(f"training on {layout}, in {run_dir}")
         begun = _beginning(config, layout, population)
         if resume:

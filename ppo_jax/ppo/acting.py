@@ -28,14 +28,22 @@ ATTACK = 1
 """Sets the keys of attacks apart from those of actions."""
 
 
+class Opposition(NamedTuple):
+    """Who changes what an agent sees."""
+
+    opponent: Opponent
+    plays: Array
+    """In which environments, bool `[B]`."""
+
+
 class Agent(NamedTuple):
     """Who acts, and how."""
 
     learner: Learner
     network: Network
-    opponent: Opponent | None
-    """Who changes what it sees; None: nobody."""
     choice: Choice
+    opposition: Opposition | None = None
+    """Who changes what it sees; None: nobody."""
 
 
 class Deed(NamedTuple):
@@ -68,9 +76,10 @@ def most_likely(policy: Distribution, key: Key) -> Array:
     return policy.mode()
 
 
-def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
-    """Environments at the start of their first episodes."""
-    obs, env_state = jax.vmap(env.reset)(jax.random.split(key, num_envs))
+def start(env: Env, network: Network, keys: Key) -> Actor:
+    """Environments at the start of their first episodes, one per key."""
+    num_envs = keys.shape[0]
+    obs, env_state = jax.vmap(env.reset)(keys)
     return Actor(
         env_state=strong(env_state),
         obs=strong(obs),
@@ -81,7 +90,7 @@ def start(env: Env, network: Network, num_envs: int, key: Key) -> Actor:
     )
 
 
-def act(agent: Agent, actor: Actor, truth: Carry, key: Key, keys: Key) -> Deed:
+def act(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Deed:
     """One step of all environments.
 
     Args:
@@ -89,22 +98,22 @@ def act(agent: Agent, actor: Actor, truth: Carry, key: Key, keys: Key) -> Deed:
         actor: Where; what it remembers is before the step.
         truth: What it would remember, had it always seen the truth. Harm is measured
             against what it would do then.
-        key: For the actions and what is random about attacks.
-        keys: One per environment, `[B]`.
+        keys: Two per environment, for its action and for itself, `[B, 2]`. What is
+            random about attacks follows from the first one.
     """
     env, params = agent.learner.config.env, agent.learner.params
     mask, reset = _action_masks(env, actor), actor.reset
     obs, finite = view(agent.learner, actor.obs, reset)
     says = functools.partial(evaluate, agent.network, params, reset=reset, mask=mask)
     answers = functools.partial(says, actor.carry)
-    if agent.opponent is not None:
+    if agent.opposition is not None:
         honest = says(truth, obs)
-        obs = shown(agent.opponent, answers, honest, obs, finite.size, key)
+        obs = shown(agent.opposition, answers, honest, obs, keys[0, 0])
         truth = honest.carry
     policy, value, carry = answers(obs)
-    action = agent.choice(policy, key)
+    action = jax.vmap(agent.choice)(policy, keys[:, 0])
     timestep, env_state = jax.vmap(env.step)(
-        keys, actor.env_state, policy.to_action(action)
+        keys[:, 1], actor.env_state, policy.to_action(action)
     )
     env_state = fused(env_state)  # An environment may have made keys itself.
     _require_one_each(timestep, reset)
@@ -142,18 +151,13 @@ def evaluate(
 
 
 def shown(
-    opponent: Opponent,
-    answers: Answers,
-    honest: Output,
-    obs: PyTree,
-    num_envs: int,
-    key: Key,
+    opposition: Opposition, answers: Answers, honest: Output, obs: PyTree, key: Key
 ) -> PyTree:
     """What is seen in place of observations, one or several per environment."""
     key_attack = jax.random.fold_in(key, ATTACK)
-    attacked = opponent.show(answers, honest, obs, key_attack)
-    times = jax.tree.leaves(obs)[0].shape[0] // num_envs
-    return tree.where(jnp.tile(opponent.plays(num_envs), times), attacked, obs)
+    attacked = opposition.opponent.show(answers, honest, obs, key_attack)
+    times = jax.tree.leaves(obs)[0].shape[0] // opposition.plays.size
+    return tree.where(jnp.tile(opposition.plays, times), attacked, obs)
 
 
 def _action_masks(env: Env, actor: Actor) -> Array | None:

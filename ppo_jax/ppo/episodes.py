@@ -9,8 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.attacks.opponents import Opponent
-from ppo_jax.ppo import acting
-from ppo_jax.ppo.acting import Agent, Deed
+from ppo_jax.ppo import acting, sharding
+from ppo_jax.ppo.acting import Agent, Deed, Opposition
 from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key
@@ -49,12 +49,14 @@ def run_episodes(
     """
     env, network = learner.config.env, learner.config.build()
     longest = limit(env)
-    if opponent is not None:
-        opponent = dataclasses.replace(opponent, share=1.0)
     choice = acting.most_likely if deterministic else acting.sampled
-    agent = Agent(learner, network, opponent, choice)
+    crew = sharding.crew(num_episodes)
+    nothing = crew.own(jnp.zeros(num_episodes))
+    opposition = None if opponent is None else Opposition(opponent, nothing == 0)
+    agent = Agent(learner, network, choice, opposition)
     key, key_start = jax.random.split(fused(key))
-    actor = fused(acting.start(env, network, num_episodes, key_start))
+    starts = crew.own(jax.random.split(key_start, num_episodes))
+    actor = fused(acting.start(env, network, starts))
 
     def going(loop):
         *_, time, _, ended = loop
@@ -62,14 +64,14 @@ def run_episodes(
 
     def step(loop):
         actor, truth, time, total, ended = loop
-        actor, deed = _step(agent, actor, truth, jax.random.fold_in(key, time))
+        keys = jax.random.split(jax.random.fold_in(key, time), (num_episodes, 2))
+        actor, deed = _step(agent, actor, truth, crew.own(keys))
         total += jnp.where(ended, 0.0, deed.timestep.reward)
         return actor, deed.truth, time + 1, total, ended | actor.reset
 
-    nothing = jnp.zeros(num_episodes)
     loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
     *_, total, ended = jax.lax.while_loop(going, step, loop)
-    return total, ended
+    return crew.whole((total, ended))
 
 
 def returns_against(
@@ -115,11 +117,9 @@ def summarize(returns: Any) -> dict[str, float]:
     }
 
 
-def _step(agent: Agent, actor: Actor, truth: Carry, key: Key) -> tuple[Actor, Deed]:
+def _step(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> tuple[Actor, Deed]:
     """One step of all environments, and what the actor is after it."""
-    key_action, key_envs = jax.random.split(key)
-    keys = jax.random.split(key_envs, actor.reset.size)
-    deed = acting.act(agent, actor, truth, key_action, keys)
+    deed = acting.act(agent, actor, truth, keys)
     timestep = deed.timestep
     actor = dataclasses.replace(
         actor,

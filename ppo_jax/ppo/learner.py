@@ -14,7 +14,7 @@ from ppo_jax import networks, tree
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
-from ppo_jax.ppo import acting, counting, diagnostics, rollout
+from ppo_jax.ppo import acting, counting, diagnostics, rollout, sharding
 from ppo_jax.ppo.batch import assemble, held_out
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
@@ -36,7 +36,8 @@ def init(config: Any, key: Key) -> Run:
     key, key_params, key_envs = jax.random.split(key, 3)
     network = config.build()
     params = network.init(key_params)
-    actor = acting.start(config.env, network, config.num_envs, key_envs)
+    keys = jax.random.split(key_envs, config.num_envs)
+    actor = acting.start(config.env, network, keys)
     obs = jax.tree.map(lambda x: x[0], actor.obs)
     learner = Learner(
         params=params,
@@ -61,6 +62,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
+    crew = sharding.crew(run.learner.config.num_envs)
     key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
     actor, steps, carries = rollout.unroll(
         _opposed(run.learner, progress.course), run.actor, key_rollout
@@ -68,7 +70,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     batch, targets, metrics, own_metrics = assemble(run.learner, steps, carries)
     learner, result = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
-    metrics |= diagnostics.carry_metrics(actor.carry)
+    metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))
     metrics |= _explained(learner, steps, carries, targets)
     learner = _adapt(learner, targets, result, metrics, own_metrics)
     learner, drift = _observe_moments(learner, steps, targets.weight)
@@ -96,9 +98,12 @@ def _explained(
     config, scale = learner.config, learner.return_scale
     if config.appraisal is None:
         return {}
-    carry = jax.tree.map(lambda x: x[0], carries)
-    out = config.build().apply(learner.params, carry, steps.obs, steps.reset)
-    before, after = (scale.decode(x) for x in (steps.value, pessimistic(out.value)))
+    crew = sharding.crew(config.num_envs)
+    carry = crew.own(jax.tree.map(lambda x: x[0], carries))
+    rows = crew.own((steps.obs, steps.reset), axis=1)
+    out = config.build().apply(learner.params, carry, *rows)
+    value = crew.whole(pessimistic(out.value), axis=1)
+    before, after = scale.decode(steps.value), scale.decode(value)
     apart = held_out(config, steps, targets.weight)
     return config.appraisal(
         targets.target, before, after, targets.weight, apart, steps.group

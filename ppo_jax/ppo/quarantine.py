@@ -46,10 +46,10 @@ def quarantined(step: Trajectory, valid: Array) -> Trajectory:
     )
 
 
-def reset_broken(env: Env, actor: Actor, key: Key) -> Actor:
+def reset_broken(env: Env, actor: Actor, keys: Key) -> Actor:
     """Starts environments anew that are not finite by themselves any more."""
     ok = finite(actor.obs, actor.reset) & ~has_nan(actor.env_state, actor.reset)
-    obs, env_state = jax.vmap(env.reset)(jax.random.split(key, ok.shape[0]))
+    obs, env_state = jax.vmap(env.reset)(keys)
     return dataclasses.replace(
         actor,
         env_state=tree.where(ok, actor.env_state, strong(env_state)),

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import Env, Timestep
-from ppo_jax.ppo import acting, counting, quarantine
-from ppo_jax.ppo.acting import Agent, Deed
+from ppo_jax.ppo import acting, counting, quarantine, sharding
+from ppo_jax.ppo.acting import Agent, Deed, Opposition
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
@@ -31,17 +31,25 @@ class BootstrapSlots(NamedTuple):
 def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory, Carry]:
     """Acts for `num_steps`; steps that are not finite are quarantined.
 
+    Of devices that share the agent, each acts in its own environments. It returns the
+    actor that is there, and what all of them saw.
+
     Returns:
         The actor afterwards, the rollout `[T, B, ...]`, and the carries before the
         first step of each chunk, `[T / L, B, ...]`.
     """
     config = learner.config
-    agent = Agent(learner, config.build(), config.opponent, acting.sampled)
+    crew = sharding.crew(config.num_envs)
+    opposition = None
+    if config.opponent is not None:
+        plays = crew.own(config.opponent.plays(config.num_envs))
+        opposition = Opposition(config.opponent, plays)
+    agent = Agent(learner, config.build(), acting.sampled, opposition)
     length = config.chunk if config.network.memory is not None else config.num_steps
     actor, key = fused((actor, key))
     key_steps, key_reset = jax.random.split(key)
-    shape = (config.num_steps // length, length, 1 + config.num_envs)
-    keys = jax.random.split(key_steps, shape)
+    shape = (config.num_steps // length, length, config.num_envs, 2)
+    keys = crew.own(jax.random.split(key_steps, shape), axis=2)
 
     def one_step(loop, keys):
         actor, slots = loop
@@ -56,18 +64,16 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
     steps = _bootstrap(agent, actor, slots, steps, slot, key)
-    actor = quarantine.reset_broken(config.env, actor, key_reset)
-    return plain(actor), steps, carries
+    fresh = crew.own(jax.random.split(key_reset, config.num_envs))
+    actor = quarantine.reset_broken(config.env, actor, fresh)
+    return plain(actor), *crew.whole((steps, carries), axis=1)
 
 
 def _step(
     agent: Agent, actor: Actor, slots: BootstrapSlots, keys: Key
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
-    """One step of all environments, and the slot that each of them wrote to.
-
-    Takes a key for the actions and one per environment, `[1 + B]`.
-    """
-    deed = acting.act(agent, actor, actor.carry, keys[0], keys[1:])
+    """One step of all environments, and the slot that each of them wrote to."""
+    deed = acting.act(agent, actor, actor.carry, keys)
     step = _kept(agent.learner.config, actor, deed)
     final_obs, ok = deed.timestep.final_obs, deed.finite
     outcome = (step.reward, final_obs, step.log_prob, step.value, deed.carry)
@@ -161,9 +167,9 @@ def _bootstrap(
     def answers(obs):
         return acting.evaluate(agent.network, agent.learner.params, carry, obs, reset)
 
-    if agent.opponent is not None:
+    if agent.opposition is not None:
         honest = answers(obs)
-        obs = acting.shown(agent.opponent, answers, honest, obs, num_envs, key)
+        obs = acting.shown(agent.opposition, answers, honest, obs, key)
     value = pessimistic(answers(obs).value).reshape(1 + size, num_envs)
     owed = jnp.take_along_axis(value[1:], slot, axis=0)
     following = jnp.concatenate([steps.value[1:], value[:1]])

@@ -1,31 +1,61 @@
-"""How the work of one agent is shared by several devices.
+"""How several devices share the work of one agent.
 
-The layout says where environments lie (`host.mesh`), and the compiler follows. What was
-drawn from all of them in random order lies nowhere in particular until it is said.
+Each acts in its own share of the environments, and learns from its own share of every
+minibatch. What they saw and found is put together, all else each does for itself, and
+so all of them come to the same learner.
 """
 
-import jax
-from jax.sharding import PartitionSpec as Axes
+from typing import NamedTuple
 
-from ppo_jax.types import PyTree
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from ppo_jax.types import Array, PyTree
 
 ENVS = "environments"
 """The axis of devices that share what belongs to one agent."""
 
 
-def shared(tree: PyTree, axis: int = 0) -> PyTree:
-    """The same leaves, of which every device is to hold a share, along an axis.
+class Crew(NamedTuple):
+    """Devices that take equal shares of something; a single one needs none of this."""
 
-    It is a matter of speed alone. Nothing happens without such devices, or if they
-    cannot take equal shares.
-    """
+    size: int
+
+    def own(self, tree: PyTree, axis: int = 0) -> PyTree:
+        """This device's share of what all of them know, along an axis of each leaf."""
+        if self.size == 1:
+            return tree
+
+        def cut(x):
+            length = x.shape[axis] // self.size
+            start = jax.lax.axis_index(ENVS) * length
+            return jax.lax.dynamic_slice_in_dim(x, start, length, axis)
+
+        return jax.tree.map(cut, tree)
+
+    def whole(self, tree: PyTree, axis: int = 0) -> PyTree:
+        """The shares of all, in order, along an axis of each leaf."""
+        if self.size == 1:
+            return tree
+        return jax.lax.all_gather(tree, ENVS, axis=axis, tiled=True)
+
+    def combined(self, sums: PyTree, peaks: dict[str, Array]) -> tuple[PyTree, PyTree]:
+        """Sums and maxima of what each has, whole.
+
+        They meet once, because that takes longer than what there is to say: a maximum
+        is taken of a sum, in which each of them has a place of its own.
+        """
+        if self.size == 1:
+            return sums, peaks
+        here = jnp.arange(self.size) == jax.lax.axis_index(ENVS)
+        placed = {name: jnp.where(here, peak, 0.0) for name, peak in peaks.items()}
+        said, restore = ravel_pytree((sums, placed))
+        sums, placed = restore(jax.lax.psum(said, ENVS))
+        return sums, {name: peak.max() for name, peak in placed.items()}
+
+
+def crew(count: int) -> Crew:
+    """The devices of an agent, if they can take equal shares of so many things."""
     devices = jax.sharding.get_abstract_mesh().shape.get(ENVS, 1)
-
-    def share(x):
-        if devices == 1 or x.shape[axis] % devices:
-            return x
-        places = [Axes.UNCONSTRAINED] * x.ndim
-        places[axis] = ENVS
-        return jax.lax.with_sharding_constraint(x, Axes(*places))
-
-    return jax.tree.map(share, tree)
+    return Crew(devices if count % devices == 0 else 1)

@@ -15,6 +15,7 @@ from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.ppo.permutation import permutation
+from ppo_jax.ppo.sharding import Crew
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context
@@ -97,9 +98,7 @@ def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
 
 def gather(batch: Batch, order: Array) -> Batch:
     """Chunks by index, time-major `[L, b, ...]`."""
-    carry, rows = sharding.shared(
-        tree.take((batch.carry, batch._replace(carry=())), order)
-    )
+    carry, rows = tree.take((batch.carry, batch._replace(carry=())), order)
     return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
 
 
@@ -151,48 +150,59 @@ def _gradients(
     key: Key,
     progress: Progress,
 ) -> tuple[PyTree, Array, Metrics, Array]:
-    """Weighted mean over a minibatch of gradients, loss and metrics; its weight."""
+    """Weighted mean over a minibatch of gradients, loss and metrics; its weight.
+
+    Devices that share the agent take a share of the minibatch each.
+    """
     config = learner.config
     network = config.build()
+    crew = sharding.crew(order.size)
 
     def part(order):
         rows = gather(batch, order)
         look = _shown(learner, network, params, rows, order, key, progress)
-        (loss, sums), grads = jax.value_and_grad(objective, has_aux=True)(
+        (loss, metrics), grads = jax.value_and_grad(objective, has_aux=True)(
             params, network, config, contexts(learner, progress), rows, look
         )
-        return grads, loss, sums, rows.weight.sum()
+        largest = {name: metrics.pop(name) for name in peaks(config, metrics)}
+        return (grads, loss, metrics, rows.weight.sum()), largest
 
-    num_parts = _num_microbatches(config, order.size)
+    order = crew.own(order)
+    num_parts = _num_microbatches(config, crew, order.size)
     if num_parts == 1:
-        grads, loss, sums, weight = part(order)
+        sums, largest = part(order)
     else:
-        parts = jax.lax.map(part, order.reshape(num_parts, -1))
-        grads, loss, sums, weight = jax.tree.map(lambda x: x.sum(axis=0), parts)
-        largest = peaks(config, sums)
-        sums |= {name: parts[2][name].max(axis=0) for name in largest}
+        sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
+        sums = jax.tree.map(lambda x: x.sum(axis=0), sums)
+        largest = jax.tree.map(lambda x: x.max(axis=0), largest)
+    (grads, loss, metrics, weight), largest = crew.combined(sums, largest)
     total = jnp.maximum(weight, observations.TINY)
     grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
-    apart = {*peaks(config, sums), *diagnostics.COUNTS}
-    means = {
-        name: value if name in apart or name.startswith("error/") else value / total
-        for name, value in sums.items()
+    metrics = {
+        name: value if _counts(name) else value / total
+        for name, value in metrics.items()
     }
-    return grads, loss, means, weight
+    return grads, loss, metrics | largest, weight
 
 
-def _num_microbatches(config: Config, num_chunks: int) -> int:
-    """Parts of a minibatch; more than a config asks for where that is faster.
+def _counts(name: str) -> bool:
+    """Whether a metric is a number of examples, and so no mean."""
+    return name in diagnostics.COUNTS or name.startswith("error/")
+
+
+def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> int:
+    """Parts of a device's share of a minibatch; more than asked for where that pays.
 
     Activations of some thousand steps stay in a CPU's caches. A memory works through
     all sequences at once, and an adversary picks a share of each part.
     """
-    least = config.num_microbatches
+    least = -(-config.num_microbatches // crew.size)
+    divisors = [n for n in range(least, num_chunks + 1) if num_chunks % n == 0]
     whole = config.network.memory is not None or config.adversary is not None
     if whole or jax.default_backend() != "cpu":
-        return least
-    most = max(least, num_chunks * config.chunk // FEWEST_STEPS)
-    return max(n for n in range(least, most + 1) if num_chunks % n == 0)
+        return divisors[0]
+    most = num_chunks * config.chunk // FEWEST_STEPS
+    return max([n for n in divisors if n <= most], default=divisors[0])
 
 
 def _shown(

@@ -72,11 +72,11 @@ EVERYTHING = Config(
         terms.PredictedCVaR(0.1, 0.3),
     ),
     early_stop=controllers.KlStop(
-        5e-3,
+        1e-3,
         absolute=50.0,
-        consecutive=2.0,
-        share=0.6,
-        smoothing=controllers.Ema(0.4),
+        consecutive=4.0,
+        share=0.5,
+        smoothing=controllers.Ema(0.6),
         budget=controllers.EpochBudget(0.6, 1.2),
     ),
     optimizer=optimizers.AdaptiveUPGD(

@@ -207,12 +207,12 @@ def test_the_penalty_leaves_its_bound_as_its_rule_says(begun):
             run, f"terms.kl_penalty.controller.{field}", getattr(pid, field)
         )
     kls, memories = [], []
-    for progress in (0.0, 0.0, 0.0, 1.0, 1.0, 1.0):
+    for progress in 3 * (0.0,) + 20 * (1.0,):
         run, metrics, _ = update(run, progress)
         kls.append(float(metrics["train/approx_kl"]))
         memories.append(run.learner.memories[2])
     want = pid_oracle(pid, kls)
-    assert (want[:5, 0] == 0.3001).all() and want[5, 0] < 0.3001  # Held, then off.
+    assert (want[:5, 0] == 0.3001).all() and want[-1, 0] < 0.3001  # Held, then off.
     got = [(state.coefficient, state.integral) for state in memories]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
@@ -328,7 +328,7 @@ def test_a_divergence_by_hand(name):
     divergence, metric, by_hand = DIVERGENCES[name]
     objective = (terms.Surrogate(), terms.KlPenalty(PID, divergence))
     stop = KlStop(1e6, absolute=1.0, share=None, divergence=divergence)
-    begun = first(experiment(terms=objective, num_epochs=4, early_stop=stop))
+    begun = first(experiment(terms=objective, num_epochs=4, early_stop=stop), seed=7)
     run, metrics, steps = update(begun)
     hand = Penalized(begun, steps, by_hand)
     trail = descend(hand.objective, as_float64(begun.learner.params), 0.5, steps=4)

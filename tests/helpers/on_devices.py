@@ -81,13 +81,14 @@ def main(devices, per_member, path):
     def compiled():
         return names.count("/jax/core/compile/backend_compile_duration")
 
-    layout, members = mesh.spread(lambda: training.start(CONFIG), int(per_member))
+    config = dataclasses.replace(CONFIG, devices_per_member=int(per_member))
+    layout, members = mesh.spread(config, lambda: training.start(config))
     assert len(layout.devices) == int(devices)
     progress = Progress.at(np.zeros(3))
     keys = streams.generation(CONFIG.seed, 0, CONFIG.num_members)
     said = {
-        "advance": communicates(layout._advance, members, progress, np.int32(3)),
-        "evolve": communicates(layout._evolve, CONFIG.pbt, members, keys),
+        "advance": communicates(layout.advance, members, progress, np.int32(3)),
+        "evolve": communicates(layout.evolve, CONFIG.pbt, members, keys),
     }
     lives = [members, jax.tree.map(lambda x: x.copy(), members)]
     ends, counts = zip(*(live(layout, one, compiled) for one in lives), strict=True)

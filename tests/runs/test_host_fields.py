@@ -107,9 +107,9 @@ def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices
     """PROP-0: devices_per_member; what they do with it is tested elsewhere."""
     given, spread = [], training.spread
 
-    def recorded(begin, per_member):
-        given.append(per_member)
-        return spread(begin)
+    def recorded(config, begin):
+        given.append(config.devices_per_member)
+        return spread(dataclasses.replace(config, devices_per_member=1), begin)
 
     monkeypatch.setattr(training, "spread", recorded)
     rows(tmp_path, devices_per_member=devices, total_timesteps=32)

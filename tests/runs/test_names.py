@@ -149,7 +149,8 @@ def test_a_former_run_goes_on_with_the_names_of_now(resumed):
     """PROP-18.1: in all that it writes, also of what was written before."""
     run_dir, done = resumed
     assert "resuming with another terms.surrogate.clip_eps: 0.2 -> 0.25" in done.stdout
-    assert done.stdout.count("resuming with another") == 1 and done.stderr == ""
+    assert "resuming with another devices_per_member: 1 -> None" in done.stdout
+    assert done.stdout.count("resuming with another") == 2 and done.stderr == ""
     names = ("lineage.jsonl", "metrics.jsonl", "overrides.json", "config.json")
     for name in names:
         assert not FORMER.search((run_dir / name).read_text()), name

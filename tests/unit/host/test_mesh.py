@@ -22,3 +22,32 @@ def test_as_many_devices_as_take_equal_shares(members, per_member, devices, used
     )
     environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": str(devices)}
     assert python(code, environment) == str(used)
+
+
+@pytest.mark.parametrize(
+    ("changes", "members", "shared"),
+    [
+        ("", 1, 2),  # 128 steps of a minibatch are 32 · 2².
+        ("num_envs=3", 1, 1),  # Which two cannot share.
+        ("num_envs=64", 1, 8),  # 2048 steps are 32 · 8².
+        ("num_envs=2048", 1, 8),  # There are no more.
+        ("num_envs=64", 2, 4),
+        ("num_envs=64", 3, 8),  # One of them after the other.
+        ("num_envs=64", 16, 1),
+        ("num_envs=64, network=memory", 1, 8),
+        ("network=memory", 1, 1),  # A minibatch is a single sequence.
+        ("num_envs=64, opponent=Opponent(), obs_clip=5.0", 1, 1),
+        ("num_envs=64, adversary=Mixed(), obs_clip=5.0", 1, 1),
+    ],
+)
+def test_cores_that_are_left_over_share_a_member(changes, members, shared):
+    code = f"""
+from ppo_jax import Config, networks
+from ppo_jax.attacks.adversaries import Mixed
+from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.host.mesh import worthwhile
+memory = networks.ActorCritic(memory=networks.Lstm(size=4))
+print(worthwhile(Config(env="CartPole-v1", {changes}), {members}))
+"""
+    environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "8"}
+    assert python(code, environment) == str(shared)

@@ -28,11 +28,9 @@ live = jax.jit(rollout.unroll)
 def deed(run, choice):
     """A step of all environments of a run."""
     config, count = run.learner.config, run.actor.reset.size
-    agent = Agent(run.learner, config.build(), None, choice)
-    key, keys = jax.random.key(1), jax.random.split(jax.random.key(2), count)
-    return jax.jit(lambda actor: acting.act(agent, actor, actor.carry, key, keys))(
-        run.actor
-    )
+    agent = Agent(run.learner, config.build(), choice)
+    keys = jax.random.split(jax.random.key(2), (count, 2))
+    return jax.jit(lambda actor: acting.act(agent, actor, actor.carry, keys))(run.actor)
 
 
 def test_actions_are_as_likely_as_they_are():

@@ -108,7 +108,8 @@ def mended():
         episode_return=jnp.arange(1.0, 6.0),
         episode_length=jnp.arange(1, 6),
     )
-    return actor, quarantine.reset_broken(Target(), actor, jax.random.key(7))
+    keys = jax.random.split(jax.random.key(7), 5)
+    return actor, quarantine.reset_broken(Target(), actor, keys)
 
 
 def test_a_broken_environment_begins_anew(mended):

@@ -1,43 +1,65 @@
-"""Shares of devices: a matter of where, never of what."""
+"""Devices that share an agent: a matter of speed, never of what comes out."""
 
-import json
+import subprocess
+import sys
+from pathlib import Path
 
 import chex
-import jax
 import jax.numpy as jnp
-from runs import ENVIRONMENT, python
+import numpy as np
+import pytest
+from crew import CONFIGS
+from runs import ENVIRONMENT
 
-from ppo_jax.ppo.sharding import shared
+from ppo_jax.ppo.sharding import Crew, crew
 
-CODE = """
-import json
-import jax
-import jax.numpy as jnp
-from jax.sharding import AxisType
-from ppo_jax.ppo.sharding import ENVS, shared
-
-x, y = jnp.arange(24.0).reshape(6, 4), jnp.arange(5.0)
-mesh = jax.make_mesh((2,), (ENVS,), axis_types=(AxisType.Auto,))
-with jax.set_mesh(mesh):
-    out = {axis: jax.jit(lambda t: shared(t, axis))((x, y)) for axis in (0,)}
-    x_other = jax.jit(lambda x: shared(x, axis=1))(x)
-shapes = [sorted(s.data.shape for s in a.addressable_shards) for a in out[0]]
-other = sorted(s.data.shape for s in x_other.addressable_shards)
-same = bool((out[0][0] == x).all() & (out[0][1] == y).all() & (x_other == x).all())
-print(json.dumps([shapes, other, same]))
-"""
+SCRIPT = Path(__file__).parents[2] / "helpers" / "crew.py"
 
 
-def test_without_devices_to_share_nothing_happens():
-    tree = {"a": jnp.arange(6.0).reshape(3, 2), "b": jnp.arange(4)}
-    assert shared(tree)["a"] is tree["a"]
-    chex.assert_trees_all_equal(jax.jit(shared)(tree), tree)
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """All arrays that each experiment ended in, by the number of devices."""
+    home, found = tmp_path_factory.mktemp("crew"), {}
+    for devices in (1, 4):
+        file = home / f"{devices}.npz"
+        done = subprocess.run(
+            [sys.executable, SCRIPT, str(devices), file],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env=ENVIRONMENT | {"NPROC": "8"},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        with np.load(file) as arrays:
+            found[devices] = dict(arrays)
+    return found
 
 
-def test_each_device_holds_a_share_if_shares_are_equal():
-    """Six rows of two devices; five of a leaf are whole on both."""
-    said = python(CODE, ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "2"})
-    (rows, odd), columns, same = json.loads(said)
-    assert same
-    assert rows == [[3, 4], [3, 4]] and columns == [[6, 2], [6, 2]]
-    assert odd == [[5], [5]]
+@pytest.mark.parametrize("name", CONFIGS)
+def test_four_devices_come_to_what_one_comes_to(ended, name):
+    """Members, all metrics, and returns of episodes; six of them are no shares of 4."""
+    alone, together = (
+        {place: x for place, x in ended[n].items() if place.startswith(f"{name}:")}
+        for n in (1, 4)
+    )
+    assert len(alone) > 50
+    chex.assert_trees_all_close(alone, together, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_compared_says_something(ended):
+    """Steps were quarantined, minibatches attacked, and agents learned."""
+    alone = ended[1]
+    assert alone["all at once: [1]['error/quarantined_steps']"].sum() > 0
+    assert (alone["an adversary of parts: [1]['sa_ppo/num_adversarial']"] > 0).all()
+    for name in CONFIGS:
+        assert (alone[f"{name}: [1]['train/n_minibatches_done']"] > 0).all()
+    assert np.ptp(alone["continuous actions: [2]"]) > 0
+
+
+def test_a_device_alone_does_nothing():
+    sums, peaks = {"a": jnp.arange(6.0)}, {"b": jnp.float32(-1.0)}
+    alone = crew(6)
+    assert alone == Crew(1)
+    assert alone.own(sums) is sums and alone.whole(sums) is sums
+    assert alone.combined(sums, peaks) == (sums, peaks)
