@@ -1,7 +1,8 @@
 """Environments behind one protocol, and `check` for a test of yours.
 
 `env` has the protocol, `gymnax` those of gymnax, `wrappers` change an environment,
-`probes` are environments with known answers, and `faults` break one on purpose.
+`pool` draws its starts ahead, `probes` are environments with known answers, and
+`faults` break one on purpose.
 """
 
 from ppo_jax.envs.check.check import check, check_types
@@ -17,4 +18,5 @@ from ppo_jax.envs.env import (
 )
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnax import Gymnax, make
+from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from ppo_jax import tree
 from ppo_jax.component import component
 from ppo_jax.errors import missing
-from ppo_jax.types import Array, Key, PyTree
+from ppo_jax.types import Array, Key, Metrics, PyTree
 
 NEVER = 2**31 - 1
 """`min_steps_to_truncation` of an environment that never truncates."""
@@ -146,6 +146,12 @@ class Env:
         """The most steps that an episode can have; None: unknown."""
         return None
 
+    @property
+    def has_transition(self) -> bool:
+        """Whether a step is a `transition`, then a `restart` at an end; no more."""
+        own = type(self).transition is not Env.transition
+        return own and type(self).step is Env.step
+
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         """Starts an episode; returns its first observation and its state."""
         raise missing(self, "reset")
@@ -153,6 +159,21 @@ class Env:
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         """One step without a reset; `obs` is what it led to, whatever happened."""
         raise missing(self, "transition")
+
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        """Starts the episode after one that left off in `state`; as `reset` does."""
+        return self.reset(key)
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        """Called once before every rollout: the state to go on with, of the same types.
+
+        The episode under way goes on; what other episodes need may be drawn anew.
+        """
+        return state
+
+    def metrics(self, state: PyTree) -> Metrics:
+        """What to log of a rollout, from the state after it; it is summed over all."""
+        return {}
 
     def action_mask(self, state: PyTree) -> Array | None:
         """Which actions are allowed in this state; None: all of them.
@@ -170,7 +191,9 @@ class Env:
         key_step, key_reset = jax.random.split(key)
         timestep, state = self.transition(key_step, state, action)
         done = timestep.terminated | timestep.truncated
-        obs, state = tree.where(done, self.reset(key_reset), (timestep.obs, state))
+        obs, state = tree.where(
+            done, self.restart(key_reset, state), (timestep.obs, state)
+        )
         return timestep._replace(obs=obs, final_obs=timestep.obs), state
 
 

@@ -9,7 +9,7 @@ from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Count, Natural
 from ppo_jax.envs.env import NEVER, Step
 from ppo_jax.envs.wrappers import Wrapper
-from ppo_jax.types import Array, Key, PyTree
+from ppo_jax.types import Array, Key, Metrics, PyTree
 
 
 class FaultyState(NamedTuple):
@@ -77,6 +77,12 @@ class Faulty(Wrapper):
         )
         inner = hurt(inner, self.state)
         return timestep, FaultyState(inner, state.clock + 1, state.start)
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        return state._replace(env=self.env.renew(key, state.env))
+
+    def metrics(self, state: PyTree) -> Metrics:
+        return self.env.metrics(state.env)
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state.env)

@@ -21,6 +21,7 @@ from ppo_jax.envs.env import (
     Env,
     MultiDiscrete,
     Step,
+    Timestep,
     outcome,
     strong,
 )
@@ -93,19 +94,26 @@ class Gymnax(Env):
     def max_episode_steps(self) -> int | None:
         return self._load().limit
 
+    @property
+    def has_transition(self) -> bool:
+        return self._load().has_transition
+
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         env, params, *_ = self._load()
         return strong(env.reset(key, params))
 
-    def step(self, key: Key, state: PyTree, action: Array) -> Step:
-        env, params, _, shape, _ = self._load()
-        obs, state, reward, terminated, truncated, info = env.step(
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        env, params, _, shape, *_ = self._load()
+        obs, state, reward, terminated, info = env.step_env(
             key, state, action.reshape(shape), params
         )
-        said = {"reward": reward, "terminated": terminated, "truncated": truncated}
-        said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
-        scalars = {name: jnp.reshape(value, ()) for name, value in said.items()}
-        timestep = outcome(info["final_observation"], **scalars)
+        truncated = env.is_truncated(state, params)
+        return _timestep(obs, reward, terminated, truncated, info), strong(state)
+
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
+        env, params, _, shape, *_ = self._load()
+        obs, state, *said, info = env.step(key, state, action.reshape(shape), params)
+        timestep = _timestep(info["final_observation"], *said, info)
         return timestep._replace(obs=strong(obs)), strong(state)
 
     def action_mask(self, state: PyTree) -> Array | None:
@@ -119,6 +127,15 @@ class Gymnax(Env):
         structure = {name: x for name, x in given.items() if isinstance(x, int)}
         loaded = _load(self.id, tuple(structure.items()))
         return loaded._replace(params=dataclasses.replace(loaded.params, **given))
+
+
+def _timestep(
+    obs: PyTree, reward: Array, terminated: Array, truncated: Array, info: Any
+) -> Timestep:
+    """What a step led to, with what more is said in `info`."""
+    said = {"reward": reward, "terminated": terminated, "truncated": truncated}
+    said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
+    return outcome(obs, **{name: jnp.reshape(x, ()) for name, x in said.items()})
 
 
 def make(env: Env | str) -> Env:
@@ -172,6 +189,7 @@ class _Loaded(NamedTuple):
     action_space: ActionSpace
     action_shape: tuple[int, ...]
     limit: int | None  # Steps to truncation, where gymnax counts them.
+    has_transition: bool  # Whether all that a step adds to it is a reset.
 
 
 @functools.cache
@@ -207,7 +225,9 @@ def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
     counts = getattr(type(env), "is_truncated", None) is base.is_truncated
     limit = math.ceil(params.max_steps_in_episode) if counts else None
     actions = _action_space(env_id, env, params)
-    return _Loaded(env, params, actions, env.action_space(params).shape, limit)
+    shape = env.action_space(params).shape
+    plain = getattr(type(env), "step", None) is base.step
+    return _Loaded(env, params, actions, shape, limit, plain)
 
 
 def _action_space(env_id: str, env: Any, params: Any) -> ActionSpace:

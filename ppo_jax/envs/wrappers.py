@@ -14,14 +14,15 @@ from ppo_jax.component import component, converted, require
 from ppo_jax.component.bounds import Count
 from ppo_jax.envs.env import ActionSpace, Env, Step
 from ppo_jax.envs.gymnax import make
-from ppo_jax.types import Array, Key, PyTree
+from ppo_jax.types import Array, Key, Metrics, PyTree
 
 
 @component
 class Wrapper(Env):
     """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
 
-    A subclass with a state of its own overrides `action_mask` too.
+    A subclass with a state of its own overrides `renew`, `metrics` and `action_mask`
+    too.
     """
 
     env: Env = converted(make)
@@ -43,6 +44,12 @@ class Wrapper(Env):
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
         return self.env.step(key, state, action)
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        return self.env.renew(key, state)
+
+    def metrics(self, state: PyTree) -> Metrics:
+        return self.env.metrics(state)
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state)
@@ -92,10 +99,16 @@ class TimeLimit(Wrapper):
         ended = timestep.terminated | timestep.truncated  # And `env` has started anew.
         over = steps >= self.limit
         obs, inner = tree.where(
-            over & ~ended, self.env.reset(key_reset), (timestep.obs, inner)
+            over & ~ended, self.env.restart(key_reset, inner), (timestep.obs, inner)
         )
         timestep = timestep._replace(obs=obs, truncated=timestep.truncated | over)
         return timestep, TimeLimitState(inner, jnp.where(ended | over, 0, steps))
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        return state._replace(env=self.env.renew(key, state.env))
+
+    def metrics(self, state: PyTree) -> Metrics:
+        return self.env.metrics(state.env)
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state.env)

@@ -19,7 +19,7 @@ from ppo_jax.ppo.batch import assemble, held_out
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
 from ppo_jax.schedules import Progress
-from ppo_jax.state import Counters, Learner, Run, Trajectory
+from ppo_jax.state import Actor, Counters, Learner, Run, Trajectory
 from ppo_jax.terms import RolloutTargets
 from ppo_jax.terms.term import remembered_by
 from ppo_jax.types import Array, Carry, Key, Metrics
@@ -71,6 +71,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     learner, result = update(run.learner, batch, key_update, progress)
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
     metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))
+    metrics |= _said_by_environments(learner, actor)
     metrics |= _explained(learner, steps, carries, targets)
     learner = _adapt(learner, targets, result, metrics, own_metrics)
     learner, drift = _observe_moments(learner, steps, targets.weight)
@@ -89,6 +90,14 @@ def _opposed(learner: Learner, progress: Array) -> Learner:
     eps = opponent.attack.at(progress).eps
     config = replace_at(learner.config, "opponent.attack.eps", eps)
     return dataclasses.replace(learner, config=config)
+
+
+def _said_by_environments(learner: Learner, actor: Actor) -> Metrics:
+    """Sums of what each environment says of the rollout."""
+    config, num_envs = learner.config, actor.reset.shape[0]  # Those of this device.
+    said = jax.vmap(config.env.metrics, axis_size=num_envs)(actor.env_state)
+    said = sharding.crew(config.num_envs).whole(said)
+    return {name: each.sum() for name, each in said.items()}
 
 
 def _explained(

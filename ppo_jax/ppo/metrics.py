@@ -48,6 +48,10 @@ ROLLOUT = (
         SUM,
         "episodes/count",
     ),
+    *counted(
+        "rollout/reused_starts [episodes] with `ResetPool`: Episodes that began where "
+        "another of the rollout had, in the same environment."
+    ),
     *paid(
         "rollout/cost_mean [cost]: Mean of the finite costs of steps.", QUOTIENT, *COSTS
     ),

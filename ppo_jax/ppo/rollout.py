@@ -14,6 +14,9 @@ from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 
+RENEWAL = 2
+"""Sets the keys of environments before a rollout apart from all others of it."""
+
 
 class BootstrapSlots(NamedTuple):
     """Where truncated episodes leave off, `[S, B, ...]`: their value is still owed.
@@ -60,6 +63,9 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
         loop, steps = jax.lax.scan(one_step, loop, keys)
         return loop, (steps, carry)
 
+    key_renewal = jax.random.fold_in(key, RENEWAL)
+    again = crew.own(jax.random.split(key_renewal, config.num_envs))
+    actor = acting.renew(config.env, actor, again)
     loop = (actor, _no_slots(config.env, actor, config.num_steps))
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)

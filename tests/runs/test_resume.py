@@ -35,6 +35,15 @@ adam = optimizers.Adam(schedule=schedules.Constant())
 config = dataclasses.replace(config, optimizer=adam)
 """
 )
+POOLED = (
+    CONSTANT
+    + """
+from ppo_jax import envs
+
+pool = envs.ResetPool(TimeLimitChain(limit=3, negative=0.5), size=2)
+config = dataclasses.replace(config, env=pool)
+"""
+)
 STALLING = (
     EXPERIMENT
     + """
@@ -138,6 +147,23 @@ def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
     again = command("train", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
+
+
+def test_half_a_run_with_pools_of_starts_and_then_the_rest(tmp_path):
+    """PROP-18.1: pools are a part of the environments' state."""
+    path, whole, halves = (tmp_path / name for name in ("pool.py", "whole", "halves"))
+    path.write_text(POOLED.format(memory=""))
+    for run_dir, *options in (
+        (whole, "--total-timesteps", 32 * 8),
+        (halves, "--total-timesteps", 32 * 4),
+        (halves, "--total-timesteps", 32 * 8, "--resume"),
+    ):
+        done = command("train", path, "--run-dir", run_dir, *options)
+        assert done.returncode == 0, done.stderr
+    assert_same(whole, halves)
+    assert any(row["rollout/reused_starts"] > 0 for row in rows(halves))
+    table = (halves / "metrics.md").read_text()
+    assert "| `rollout/reused_starts` | episodes |" in table
 
 
 def test_half_the_budget_and_then_the_rest(path, tmp_path):

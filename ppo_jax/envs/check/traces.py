@@ -116,8 +116,8 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
         yield f"reset: got {kind(first)}, expected (obs, state)"
         return
     obs, state = jax.tree.map(_strong_shape, first)
-    names = ("transition", "step")
-    own = [name for name in names if getattr(type(env), name) is not getattr(Env, name)]
+    own = ["transition"] * env.has_transition
+    own += ["step"] * (type(env).step is not Env.step)
     if not own:
         yield "transition: got none, expected one, or a step that resets by itself"
     for name in own:  # An inherited step is made of a transition and a reset.
@@ -125,6 +125,7 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
         yield from wrong
         if wrong:
             return
+    yield from _unlike("renew: state", trace("renew", key, state), state)
     mask, space = trace("action_mask", state), env.action_space
     if mask is None:
         return
@@ -169,10 +170,7 @@ def _unlike(name: str, given: PyTree, expected: PyTree) -> Iterator[str]:
 
 def weak_types(trace: Trace) -> Iterator[str]:
     """Observations and states, which loops carry, are strong."""
-    if trace.name == "action_mask":
-        return
-    carried = trace.out if trace.name == "reset" else (trace.out[0].obs, trace.out[1])
-    for name, part in zip(("obs", "state"), carried, strict=True):
+    for name, part in _carried(trace).items():
         for path, leaf in jax.tree_util.tree_flatten_with_path(part)[0]:
             if leaf.weak_type:
                 yield (
@@ -180,6 +178,18 @@ def weak_types(trace: Trace) -> Iterator[str]:
                     f"{leaf.dtype}, expected a strong one; make it with "
                     f"jnp.asarray(x, jnp.{leaf.dtype})"
                 )
+
+
+def _carried(trace: Trace) -> dict[str, PyTree]:
+    """What of a method's results goes into the next step."""
+    match trace.name, trace.out:
+        case "reset", (obs, state):
+            return {"obs": obs, "state": state}
+        case "renew", state:
+            return {"state": state}
+        case "transition" | "step", (timestep, state):
+            return {"obs": timestep.obs, "state": state}
+    return {}
 
 
 def habits(trace: Trace) -> Iterator[str]:

@@ -147,3 +147,29 @@ def test_an_end_of_a_search_that_changes_the_actions_is_an_error():
     space = {"env.params.max_torque": Uniform(1.0, 4.0)}
     with pytest.raises(ValueError, match=r"PBT.space: .*leave the actions Box"):
         dataclasses.replace(SEARCH, env=env, pbt=PBT(space))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "action"), [("CartPole-v1", 1), ("Pendulum-v1", [0.5])]
+)
+def test_a_step_of_gymnax_is_a_transition_and_a_reset(key, env_id, action):
+    """The same to the bit, over ends of episodes."""
+    env = envs.Gymnax(env_id, params={"max_steps_in_episode": 5})
+
+    @jax.jit
+    def run(key):
+        def one_step(state, key):
+            step = env.step(key, state, jnp.array(action))
+            return step[1], (step, envs.Env.step(env, key, state, jnp.array(action)))
+
+        _, state = env.reset(key)
+        return jax.lax.scan(one_step, state, jax.random.split(key, 16))[1]
+
+    given, expected = run(key)
+    chex.assert_trees_all_equal(given, expected)
+    assert given[0].truncated.sum() == 3
+
+
+@pytest.mark.parametrize("env_id", ["DeepSea-bsuite", "CartPole-v1"])
+def test_a_step_that_does_more_than_reset_is_no_transition(env_id):
+    assert envs.Gymnax(env_id).has_transition == (env_id == "CartPole-v1")

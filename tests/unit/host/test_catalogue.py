@@ -14,6 +14,7 @@ from brief import experiment
 from ppo_jax import adversaries, networks, optimizers, terms
 from ppo_jax.controllers import ClipGate, ClosedForm, EntropySchedule, KlStop, Plateau
 from ppo_jax.critics import Categorical, PerQuantile, Quantile
+from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.probes import Costs, Target
 from ppo_jax.host import alerts, catalogue, training
 from ppo_jax.host.alerts import ALERTS
@@ -45,7 +46,7 @@ TWINS = experiment(
     optimizer=optimizers.AdaptiveUPGD(1e-3, vgs=optimizers.VGS(warmup_steps=2)),
 )
 ATOMS = experiment(
-    Costs(),
+    ResetPool(Costs(), 2),
     obs_clip=10.0,
     holdout_envs=2,
     appraisal=Appraisal(),

@@ -37,6 +37,10 @@ def test_a_healthy_environment_passes():
         ),
         (having(reset=lambda *_: jnp.ones(1)), "expected (obs, state)"),
         (
+            having(renew=lambda self, key, state: state._replace(time=1.0)),
+            "renew: state.time: got float32[], expected int32[]",
+        ),
+        (
             having(action_mask=lambda self, state: jnp.ones(2, bool)),
             "action_mask: got bool[2], expected bool[3]",
         ),
@@ -61,7 +65,11 @@ def test_weak_types_are_found():
     def reset(self, key):
         return jnp.zeros(1), Place(0.0, 0)
 
+    def renew(self, key, state):
+        return state._replace(time=2)
+
     found = findings(having(reset=reset))
+    assert "renew: state.time: got a weak int32" in findings(having(renew=renew))
     assert "reset: state.at: got a weak float32" in found
     assert "reset: state.time: got a weak int32" in found
     assert "jnp.asarray(x, jnp.int32)" in found

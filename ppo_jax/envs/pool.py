@@ -1,0 +1,97 @@
+"""Starts that are drawn ahead, for environments whose resets are costly."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import component, require
+from ppo_jax.component.bounds import Count
+from ppo_jax.envs.env import Env, Step
+from ppo_jax.envs.wrappers import Wrapper
+from ppo_jax.types import Array, Key, Metrics, PyTree
+
+
+class PoolState(NamedTuple):
+    """State of `ResetPool`."""
+
+    env: PyTree
+    starts: tuple[PyTree, PyTree]
+    """Observations and states after resets, leaves `[size, ...]`."""
+    taken: Array
+    """Episodes that began with one of them, since they were drawn; int32 scalar."""
+
+
+@component
+class ResetPool(Wrapper):
+    """Draws `size` starts before every rollout; episodes begin with them, in order.
+
+    Mapped over environments, a step computes a reset whether or not an episode ends. In
+    the steps of a pool there is none. It costs memory: `size` observations and states.
+
+    Starts are independent draws of `reset`, as without it, as long as no more than
+    `size` episodes of an environment end in a rollout. Those beyond begin with the
+    first start again, then the second, and so on: `rollout/reused_starts` counts them.
+    Then episodes of a rollout resemble each other, gradients and statistics are of
+    fewer starts than they seem to be, and starts of short episodes, which come round
+    more often, count for more.
+
+    A wrapper goes around the pool, and what resets by itself directly: `TimeLimit`
+    takes starts out of `env`, but would fill a pool at every step through another
+    wrapper. `check` is to know that `taken` outlives episodes:
+    `check(ResetPool(env, 4), carried=("state.taken",))`.
+
+    Raises:
+        ValueError: At construction, if `env` has no `transition`, or a `step` of its
+            own as wrappers do, or if `size` is below 1.
+
+    >>> from ppo_jax.envs.probes import RecallCue
+    >>> env = ResetPool(RecallCue(), size=3)
+    >>> obs, state = env.reset(jax.random.key(0))
+    >>> obs.shape, state.starts[0].shape
+    ((3,), (3, 3))
+    """
+
+    size: Count
+    """Starts per environment and rollout."""
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for an environment whose steps always reset."""
+        expected = (
+            "an environment with a `transition`, and no `step` of its own; wrappers go "
+            "around the pool"
+        )
+        require(self.env.has_transition, "ResetPool.env", self.env, expected)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        key_env, key_starts = jax.random.split(key)
+        obs, inner = self.env.reset(key_env)
+        return obs, self._filled(key_starts, inner)
+
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        timestep, inner = self.env.transition(key, state.env, action)
+        return timestep, state._replace(env=inner)
+
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        obs, inner = tree.take(state.starts, state.taken % self.size)
+        return obs, state._replace(env=inner, taken=state.taken + 1)
+
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
+        return Env.step(self, key, state, action)
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        key_env, key_starts = jax.random.split(key)
+        return self._filled(key_starts, self.env.renew(key_env, state.env))
+
+    def metrics(self, state: PyTree) -> Metrics:
+        reused = jnp.maximum(state.taken - self.size, 0)
+        return self.env.metrics(state.env) | {"rollout/reused_starts": reused}
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return self.env.action_mask(state.env)
+
+    def _filled(self, key: Key, inner: PyTree) -> PoolState:
+        """A pool of new starts around the episode that is under way."""
+        starts = jax.vmap(self.env.reset)(jax.random.split(key, self.size))
+        return PoolState(inner, starts, jnp.zeros((), jnp.int32))
