@@ -93,7 +93,7 @@ def start(env: Env, network: Network, keys: Key) -> Actor:
 def renew(env: Env, actor: Actor, keys: Key) -> Actor:
     """The actor before a rollout, one key per environment."""
     env_state = jax.vmap(env.renew)(keys, actor.env_state)
-    return dataclasses.replace(actor, env_state=fused(strong(env_state)))
+    return dataclasses.replace(actor, env_state=fused(env_state))
 
 
 def act(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Deed:

@@ -246,17 +246,20 @@ def test_an_environment_that_breaks_begins_anew_with_a_pool(what):
     assert steps.valid.all()
 
 
-def test_states_with_keys_are_starts_too(key):
-    @component
-    class Keyed(Lottery):
-        def reset(self, key):
-            obs, drawn = super().reset(key)
-            return obs, (drawn, key)
+@component
+class Keyed(Lottery):
+    """Its state has two keys: one of a reset, and one of its own making."""
 
-        def transition(self, key, state, action):
-            timestep, _ = super().transition(key, state[0], action)
-            return timestep, state
+    def reset(self, key):
+        obs, drawn = super().reset(key)
+        return obs, (drawn, key, jax.random.key(5))
 
+    def transition(self, key, state, action):
+        timestep, _ = super().transition(key, state[0], action)
+        return timestep, state
+
+
+def test_states_with_keys_are_starts_too():
     run = begin(ResetPool(Keyed(), 3))
     actor, steps, _ = live(run.learner, run.actor, run.key)
     starts = actor.env_state.starts[0][..., 0]
