@@ -112,8 +112,11 @@ class Gymnax(Env):
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
         env, params, _, shape, *_ = self._load()
-        obs, state, *said, info = env.step(key, state, action.reshape(shape), params)
-        timestep = _timestep(info["final_observation"], *said, info)
+        obs, state, reward, terminated, truncated, info = env.step(
+            key, state, action.reshape(shape), params
+        )
+        final_obs = info["final_observation"]
+        timestep = _timestep(final_obs, reward, terminated, truncated, info)
         return timestep._replace(obs=strong(obs)), strong(state)
 
     def action_mask(self, state: PyTree) -> Array | None:

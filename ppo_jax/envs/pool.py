@@ -37,10 +37,9 @@ class ResetPool(Wrapper):
     fewer starts than they seem to be, and starts of short episodes, which come round
     more often, count for more.
 
-    A wrapper goes around the pool, and what resets by itself directly: `TimeLimit`
-    takes starts out of `env`, but would fill a pool at every step through another
-    wrapper. `check` is to know that `taken` outlives episodes:
-    `check(ResetPool(env, 4), carried=("state.taken",))`.
+    Wrappers go around the pool, `TimeLimit` directly: it takes its starts from there,
+    but with another wrapper between them it would fill a pool at every step. `check` is
+    to know that `taken` outlives episodes: `check(env, carried=("state.taken",))`.
 
     Raises:
         ValueError: At construction, if `env` has no `transition`, or a `step` of its
