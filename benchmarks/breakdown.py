@@ -17,8 +17,7 @@ import numpy as np
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.host import training
-from ppo_jax.ppo import population
+from ppo_jax.host import distributed, mesh, training
 from ppo_jax.schedules import Progress
 
 ACTING = "rollout: policy forward"
@@ -35,6 +34,7 @@ PARTS = (
     ("guards", "ppo_jax/tree.py", "where"),
     ("metrics", "ppo_jax/ppo/diagnostics.py", ""),
     ("metrics", "ppo_jax/ppo/update.py", "_result"),
+    ("devices that meet", "ppo_jax/ppo/sharding.py", ""),
     ("optimiser", "ppo_jax/optimizers/", ""),
     ("optimiser", "optax/", "apply_updates"),
     ("shuffling and gathering", "ppo_jax/ppo/permutation.py", ""),
@@ -45,6 +45,7 @@ PARTS = (
 )
 """Parts of an update by file and function: that of the innermost named here."""
 REST = "rest"
+KERNELS = ("kernel", "recurrent")
 
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\n((?:.*\n)*?)\}", re.M)
 INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?([\w.\-]+) = (.*)$", re.M)
@@ -145,8 +146,8 @@ def traced(config):
     """Seconds of an update without a trace, and with it by part, of all threads."""
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)
-    members = training.start(config)
-    program = population.advance.lower(members, progress, np.int32(1)).compile()
+    layout, members = mesh.spread(config, lambda: training.start(config))
+    program = layout.advance.lower(members, progress, np.int32(1)).compile()
 
     def advance(members):
         return jax.block_until_ready(program(members, progress, np.int32(updates)))[0]
@@ -168,14 +169,17 @@ def traced(config):
 
 def network_flops(config):
     """Of the products of an update: forward in the rollout, 3 × that in each epoch."""
-    params = training.start(config).runs.learner.params
-    weights = sum(x[0].size for x in jax.tree.leaves(params) if x.ndim == 3)
+    params = jax.eval_shape(training.start, config).runs.learner.params
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    weights = sum(x.size for path, x in leaves if path[-1].key in KERNELS)
     return 2 * weights * config.steps_per_update * (1 + 3 * config.num_epochs)
 
 
 def main():
     """Prints a table, and a line of JSON."""
-    config = experiment(parse_arguments())
+    arguments = parse_arguments()
+    distributed.prepare()
+    config = experiment(arguments)
     seconds, shares = traced(config)
     whole = sum(shares.values())
     print("| part | µs of an update | share |\n|---|--:|--:|")

@@ -14,9 +14,6 @@ from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 
-RENEWAL = 2
-"""Sets the keys of environments before a rollout apart from all others of it."""
-
 
 class BootstrapSlots(NamedTuple):
     """Where truncated episodes leave off, `[S, B, ...]`: their value is still owed.
@@ -50,9 +47,13 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     agent = Agent(learner, config.build(), acting.sampled, opposition)
     length = config.chunk if config.network.memory is not None else config.num_steps
     actor, key = fused((actor, key))
-    key_steps, key_reset = jax.random.split(key)
+    key_steps, key_reset, key_renewal, key_owed = jax.random.split(key, 4)
     shape = (config.num_steps // length, length, config.num_envs, 2)
     keys = crew.own(jax.random.split(key_steps, shape), axis=2)
+    renewals, resets = (
+        crew.own(jax.random.split(key, config.num_envs))
+        for key in (key_renewal, key_reset)
+    )
 
     def one_step(loop, keys):
         actor, slots = loop
@@ -63,15 +64,12 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
         loop, steps = jax.lax.scan(one_step, loop, keys)
         return loop, (steps, carry)
 
-    key_renewal = jax.random.fold_in(key, RENEWAL)
-    again = crew.own(jax.random.split(key_renewal, config.num_envs))
-    actor = acting.renew(config.env, actor, again)
+    actor = acting.renew(config.env, actor, renewals)
     loop = (actor, _no_slots(config.env, actor, config.num_steps))
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
     steps, slot = tree.merge_leading(steps)
-    steps = _bootstrap(agent, actor, slots, steps, slot, key)
-    fresh = crew.own(jax.random.split(key_reset, config.num_envs))
-    actor = quarantine.reset_broken(config.env, actor, fresh)
+    steps = _bootstrap(agent, actor, slots, steps, slot, key_owed)
+    actor = quarantine.reset_broken(config.env, actor, resets)
     return plain(actor), *crew.whole((steps, carries), axis=1)
 
 

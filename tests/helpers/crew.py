@@ -13,7 +13,7 @@ import numpy as np
 
 from ppo_jax import Config, controllers, critics, networks, terms
 from ppo_jax.attacks import adversaries, opponents
-from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs import Faulty, ResetPool
 from ppo_jax.envs.probes import RecallCue, Target, TimeLimitChain
 from ppo_jax.host import mesh, streams
 from ppo_jax.metrics.explained import Appraisal
@@ -48,7 +48,7 @@ CONFIGS = {
         appraisal=Appraisal(),
     ),
     "minibatches of two sequences": dataclasses.replace(
-        PLAIN, env=RecallCue(), network=MEMORY, num_minibatches=4
+        PLAIN, env=ResetPool(RecallCue(), size=1), network=MEMORY, num_minibatches=4
     ),
     "continuous actions": dataclasses.replace(PLAIN, env=Target()),
     "an opponent that draws nothing": dataclasses.replace(
