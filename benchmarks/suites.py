@@ -164,6 +164,15 @@ PARTS = tuple(
 LIMITS = (
     Job("products", "one core", "", (LIMIT,), pinned=True, rounds=3),
     Job("products", "all cores", "", (LIMIT,), rounds=3),
+    *(
+        Job(
+            *("products", f"a recurrence of {n} rows, one core"),
+            *(f"--rows {n}", (LIMIT,)),
+            pinned=True,
+            rounds=3,
+        )
+        for n in (1, 8, 16)
+    ),
 )
 
 QUICK = (
