@@ -99,15 +99,25 @@ def spread(values: list[float], form: str = ",.0f") -> str:
     )
 
 
+def fastest(job: Job, lines: list[Line]) -> dict[int, float]:
+    """Speed of the fastest of the others, by round."""
+    _, *others = of(job, lines).values()
+    rounds = {number for found in others for number in found}
+    return {
+        number: max(x[number]["steps_per_second"] for x in others if number in x)
+        for number in rounds
+    }
+
+
 def ratios(job: Job, lines: list[Line]) -> list[float]:
     """Speed of ours over the fastest of the others in the same round."""
-    ours, *others = of(job, lines).values()
-    found = []
-    for number, line in sorted(ours.items()):
-        theirs = [x[number]["steps_per_second"] for x in others if number in x]
-        if theirs:
-            found.append(line["steps_per_second"] / max(theirs))
-    return found
+    ours, *_ = of(job, lines).values()
+    theirs = fastest(job, lines)
+    return [
+        line["steps_per_second"] / theirs[number]
+        for number, line in sorted(ours.items())
+        if number in theirs
+    ]
 
 
 def goals(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
@@ -257,24 +267,38 @@ def share(parts: dict[str, float], part: str) -> float:
 
 
 def limits(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
-    """GFLOP/s of products, and of the network's in whole updates."""
+    """GFLOP/s of products: alone, in updates, and in updates as fast as a goal."""
     jobs = list(jobs)
-    best = {
-        job.name: max(values)
-        for job in jobs
-        if job.section == "products"
-        and (values := column(of(job, lines)["ours"], "gflops"))
-    }
-    yield "| products | GFLOP/s | of the best on all cores |"
-    yield "|---|--:|--:|"
-    for job in jobs:
-        values = column(of(job, lines).get("ours", {}), "gflops")
-        if values:
-            alone = job.section == "products"
-            name = f"alone, {job.name}" if alone else f"in an update, {job.name}"
-            found = max(values) if alone else median(values)
-            limit = best.get("all cores")
-            yield (
-                f"| {name} | {found:,.1f} "
-                f"| {f'{found / limit:.1%}' if limit else UNKNOWN} |"
+    known = {job: of(job, lines).get("ours", {}) for job in jobs}
+    found = {job: column(rounds, "gflops") for job, rounds in known.items()}
+    best = {job.name: max(x) for job, x in found.items() if x and is_limit(job)}
+    yield "| products | GFLOP/s | of the best on all cores | at the goal |"
+    yield "|---|--:|--:|--:|"
+    for job, values in found.items():
+        if not values:
+            continue
+        alone = is_limit(job)
+        cells = [f"{'alone' if alone else 'in an update'}, {job.name}"]
+        cells.append(f"{max(values) if alone else median(values):,.1f}")
+        needed = None if alone else at_the_goal(job, jobs, lines)
+        limit = best.get("all cores")
+        for value in (best[job.name] if alone else median(values), needed):
+            cells.append(f"{value / limit:.0%}" if value and limit else UNKNOWN)
+        yield f"| {' | '.join(cells)} |"
+
+
+def is_limit(job: Job) -> bool:
+    """Whether products alone are measured."""
+    return job.section == "products"
+
+
+def at_the_goal(job: Job, jobs: list[Job], lines: list[Line]) -> float | None:
+    """GFLOP/s of products in updates as fast as the goal of the job of that name."""
+    rounds = of(job, lines)["ours"]
+    for other in jobs:
+        if other.title == job.name and other.goal and (theirs := fastest(other, lines)):
+            of_a_step = median(
+                line["gflops"] / line["steps_per_second"] for line in rounds.values()
             )
+            return other.goal * median(theirs.values()) * of_a_step
+    return None

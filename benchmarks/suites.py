@@ -150,13 +150,13 @@ LEARNING = (
 
 PARTS = tuple(
     Job(
-        *("breakdown", f"{n} environments{kind}"),
+        *("breakdown", f"{kind}, {n} environments"),
         *(f"--num-envs {n} --updates {u}{option}", (BREAKDOWN,)),
         rounds=2,
     )
     for kind, option, sizes in (
-        ("", "", ((4, 20), (64, 10), (2048, 2))),
-        (", recurrent", " --recurrent", ((4, 4), (64, 1))),
+        ("feed-forward", "", ((4, 20), (64, 10), (2048, 2))),
+        ("recurrent", " --recurrent", ((4, 4), (64, 1))),
     )
     for n, u in sizes
 )

@@ -163,6 +163,35 @@ def test_tables_by_hand(modules):
     assert second == "| 2 | 400 | 4.00 | 50 | 1.00 |"
 
 
+def test_limits_by_hand(modules):
+    """Others do 150 and 100 steps/s, and a step is 2 GFLOP: at 3 · 125 they are 750."""
+    suites, document = modules["suites"], modules["document"]
+    jobs = [
+        suites.Job("speed", "4", "", suites.ALL, 3.0),
+        suites.Job("breakdown", "speed, 4", "", (suites.OURS,)),
+        suites.Job("breakdown", "speed, 8", "", (suites.OURS,)),
+        suites.Job("products", "all cores", "", (suites.OURS,)),
+    ]
+    lines = [
+        line("speed, 4", "rejax", number, steps_per_second=speed)
+        for number, speed in enumerate((150, 100))
+    ]
+    lines += [
+        line(f"breakdown, speed, {n}", "ours", 0, steps_per_second=50, gflops=100.0)
+        for n in (4, 8)
+    ]
+    lines += [
+        line("products, all cores", "ours", i, gflops=x)
+        for i, x in ((0, 400.0), (1, 500.0))
+    ]
+    _, _, *rows = document.limits(jobs, lines)
+    assert rows == [
+        "| in an update, speed, 4 | 100.0 | 20% | 150% |",
+        "| in an update, speed, 8 | 100.0 | 20% | – |",
+        "| alone, all cores | 500.0 | 100% | – |",
+    ]
+
+
 def test_the_breakdown_knows_the_places_of_the_package(monkeypatch):
     """Functions that moved would count as the rest of an update."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
