@@ -166,7 +166,7 @@ LIMITS = (
     Job("products", "all cores", "", (LIMIT,), rounds=3),
     *(
         Job(
-            *("products", f"a recurrence of {n} rows, one core"),
+            *("products", f"a recurrence (rows: {n}), one core"),
             *(f"--rows {n}", (LIMIT,)),
             pinned=True,
             rounds=3,

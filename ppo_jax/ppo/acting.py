@@ -46,6 +46,13 @@ class Agent(NamedTuple):
     """Who changes what it sees; None: nobody."""
 
 
+class Keys(NamedTuple):
+    """Keys of a step `[B]`. As one array, XLA would compile some programs for ever."""
+
+    action: Key
+    env: Key
+
+
 class Deed(NamedTuple):
     """What was seen and done in a step, and what it led to; every leaf `[B, ...]`."""
 
@@ -96,7 +103,7 @@ def renew(env: Env, actor: Actor, keys: Key) -> Actor:
     return dataclasses.replace(actor, env_state=fused(env_state))
 
 
-def act(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Deed:
+def act(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> Deed:
     """One step of all environments.
 
     Args:
@@ -104,8 +111,8 @@ def act(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Deed:
         actor: Where; what it remembers is before the step.
         truth: What it would remember, had it always seen the truth. Harm is measured
             against what it would do then.
-        keys: Two per environment, for its action and for itself, `[B, 2]`. What is
-            random about attacks follows from the first one.
+        keys: Two per environment. What is random about attacks follows from the first
+            one for an action.
     """
     env, params = agent.learner.config.env, agent.learner.params
     mask, reset = _action_masks(env, actor), actor.reset
@@ -114,12 +121,12 @@ def act(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Deed:
     answers = functools.partial(says, actor.carry)
     if agent.opposition is not None:
         honest = says(truth, obs)
-        obs = shown(agent.opposition, answers, honest, obs, keys[0, 0])
+        obs = shown(agent.opposition, answers, honest, obs, keys.action[0])
         truth = honest.carry
     policy, value, carry = answers(obs)
-    action = jax.vmap(agent.choice)(policy, keys[:, 0])
+    action = jax.vmap(agent.choice)(policy, keys.action)
     timestep, env_state = jax.vmap(env.step)(
-        keys[:, 1], actor.env_state, policy.to_action(action)
+        keys.env, actor.env_state, policy.to_action(action)
     )
     env_state = fused(env_state)  # An environment may have made keys itself.
     _require_one_each(timestep, reset)

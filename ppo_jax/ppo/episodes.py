@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.ppo import acting, sharding
-from ppo_jax.ppo.acting import Agent, Deed, Opposition
+from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key
@@ -64,8 +64,9 @@ def run_episodes(
 
     def step(loop):
         actor, truth, time, total, ended = loop
-        keys = jax.random.split(jax.random.fold_in(key, time), (num_episodes, 2))
-        actor, deed = _step(agent, actor, truth, crew.own(keys))
+        both = jax.random.split(jax.random.fold_in(key, time))
+        keys = Keys(*(crew.own(jax.random.split(k, num_episodes)) for k in both))
+        actor, deed = _step(agent, actor, truth, keys)
         total += jnp.where(ended, 0.0, deed.timestep.reward)
         return actor, deed.truth, time + 1, total, ended | actor.reset
 
@@ -117,7 +118,7 @@ def summarize(returns: Any) -> dict[str, float]:
     }
 
 
-def _step(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> tuple[Actor, Deed]:
+def _step(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> tuple[Actor, Deed]:
     """One step of all environments, and what the actor is after it."""
     deed = acting.act(agent, actor, truth, keys)
     timestep = deed.timestep

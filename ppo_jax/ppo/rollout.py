@@ -9,7 +9,7 @@ from ppo_jax import tree
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, counting, quarantine, sharding
-from ppo_jax.ppo.acting import Agent, Deed, Opposition
+from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
@@ -49,7 +49,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     actor, key = fused((actor, key))
     key_steps, key_reset, key_renewal, key_owed = jax.random.split(key, 4)
     shape = (config.num_steps // length, length, config.num_envs, 2)
-    keys = crew.own(jax.random.split(key_steps, shape), axis=2)
+    pairs = crew.own(jax.random.split(key_steps, shape), axis=2)
+    keys = Keys(action=pairs[..., 0], env=pairs[..., 1])
     renewals, resets = (
         crew.own(jax.random.split(key, config.num_envs))
         for key in (key_renewal, key_reset)
@@ -74,7 +75,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
 
 
 def _step(
-    agent: Agent, actor: Actor, slots: BootstrapSlots, keys: Key
+    agent: Agent, actor: Actor, slots: BootstrapSlots, keys: Keys
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
     """One step of all environments, and the slot that each of them wrote to."""
     deed = acting.act(agent, actor, actor.carry, keys)

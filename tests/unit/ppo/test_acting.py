@@ -29,7 +29,7 @@ def deed(run, choice):
     """A step of all environments of a run."""
     config, count = run.learner.config, run.actor.reset.size
     agent = Agent(run.learner, config.build(), choice)
-    keys = jax.random.split(jax.random.key(2), (count, 2))
+    keys = acting.Keys(*jax.random.split(jax.random.key(2), (2, count)))
     return jax.jit(lambda actor: acting.act(agent, actor, actor.carry, keys))(run.actor)
 
 
