@@ -46,6 +46,7 @@ PARTS = (
 """Parts of an update by file and function: that of the innermost named here."""
 REST = "rest"
 KERNELS = ("kernel", "recurrent")
+"""Parameters that rows are multiplied by."""
 
 COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\n((?:.*\n)*?)\}", re.M)
 INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?([\w.\-]+) = (.*)$", re.M)

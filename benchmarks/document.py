@@ -269,22 +269,21 @@ def share(parts: dict[str, float], part: str) -> float:
 def limits(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
     """GFLOP/s of products: alone, in updates, and in updates as fast as a goal."""
     jobs = list(jobs)
-    known = {job: of(job, lines).get("ours", {}) for job in jobs}
-    found = {job: column(rounds, "gflops") for job, rounds in known.items()}
-    best = {job.name: max(x) for job, x in found.items() if x and is_limit(job)}
+    found = {}
+    for job in jobs:
+        values = column(of(job, lines).get("ours", {}), "gflops")
+        if values:
+            found[job] = max(values) if is_limit(job) else median(values)
+    limit = next((x for job, x in found.items() if job.name == "all cores"), None)
     yield "| products | GFLOP/s | of the best on all cores | at the goal |"
     yield "|---|--:|--:|--:|"
-    for job, values in found.items():
-        if not values:
-            continue
-        alone = is_limit(job)
-        cells = [f"{'alone' if alone else 'in an update'}, {job.name}"]
-        cells.append(f"{max(values) if alone else median(values):,.1f}")
-        needed = None if alone else at_the_goal(job, jobs, lines)
-        limit = best.get("all cores")
-        for value in (best[job.name] if alone else median(values), needed):
-            cells.append(f"{value / limit:.0%}" if value and limit else UNKNOWN)
-        yield f"| {' | '.join(cells)} |"
+    for job, value in found.items():
+        where = "alone" if is_limit(job) else "in an update"
+        shares = (
+            f"{x / limit:.0%}" if x and limit else UNKNOWN
+            for x in (value, at_the_goal(job, jobs, lines))
+        )
+        yield f"| {where}, {job.name} | {value:,.1f} | {' | '.join(shares)} |"
 
 
 def is_limit(job: Job) -> bool:

@@ -128,8 +128,10 @@ class Adversary:
         Raises:
             ValueError: If it does not; the message names a field of the experiment.
         """
-        parts = config.num_minibatches * config.num_microbatches
-        chunks = config.steps_per_update // config.chunk // parts
+        chunks = config.steps_per_update // config.chunk // config.num_minibatches
+        devices = config.devices_per_member or 1
+        shares = 1 if chunks % devices else devices
+        chunks //= shares * -(-config.num_microbatches // shares)
         expected = f"at least 1 of the {chunks} chunks of a minibatch"
         name = "Config.adversary"
         possible = self.most(chunks) >= 1

@@ -3,7 +3,8 @@
 Members are independent between two generations, so every device runs the program of
 its own members and waits for no other: `advance` and evaluations communicate nothing.
 A generation is a gather over all of them, which the compiler turns into communication.
-Devices of one member meet at every optimiser step (`ppo.sharding`).
+Devices that share a member do meet: after its rollouts and evaluations, and at every
+optimiser step (`ppo.sharding`).
 """
 
 import functools
@@ -159,7 +160,7 @@ def worthwhile(config: Config, num_members: int) -> int:
     if attacked or jax.default_backend() != "cpu":
         return 1
     cores = jax.local_device_count()
-    most = cores // math.gcd(cores, num_members)
+    most = cores // math.gcd(cores, num_members // jax.process_count())
     steps = config.steps_per_update // config.num_minibatches
     chunks = steps // config.chunk
 

@@ -10,8 +10,9 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import on_devices
 
-from ppo_jax import Config, controllers, critics, networks, terms
+from ppo_jax import controllers, critics, networks, terms
 from ppo_jax.attacks import adversaries, opponents
 from ppo_jax.envs import Faulty, ResetPool
 from ppo_jax.envs.probes import RecallCue, Target, TimeLimitChain
@@ -22,14 +23,7 @@ from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 SMALL = networks.Mlp(hidden=(8,))
-PLAIN = Config(
-    env=TimeLimitChain(limit=5, negative=0.5),
-    num_envs=8,
-    num_steps=8,
-    num_epochs=2,
-    num_minibatches=2,
-    network=networks.ActorCritic(torso=SMALL),
-)
+PLAIN = dataclasses.replace(on_devices.CONFIG, num_envs=8, pbt=None)
 MEMORY = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=4))
 CONFIGS = {
     "all at once": dataclasses.replace(
@@ -85,9 +79,7 @@ def main(devices, path):
     for name, config in CONFIGS.items():
         config = dataclasses.replace(config, devices_per_member=int(devices))
         for place, leaf in jax.tree_util.tree_leaves_with_path(live(config)):
-            if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                leaf = jax.random.key_data(leaf)
-            ended[f"{name}: {jax.tree_util.keystr(place)}"] = leaf
+            ended[f"{name}: {jax.tree_util.keystr(place)}"] = on_devices.plain(leaf)
     np.savez(path, **ended)
 
 
