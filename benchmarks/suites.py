@@ -143,7 +143,7 @@ GROWTH = (
 LEARNING = (
     Job(
         *("learning", "64 environments"),
-        *("--learning --members 16 --num-envs 64 --updates 61", ALL),
+        *("--learning --members 64 --num-envs 64 --updates 61", ALL),
         rounds=1,
     ),
 )
