@@ -147,7 +147,8 @@ def traced(config):
     """Seconds of an update without a trace, and with it by part, of all threads."""
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)
-    layout, members = mesh.spread(config, lambda: training.start(config))
+    layout = mesh.layout_of(config, config.num_members)
+    members = layout.make(lambda: training.start(config))
     program = layout.advance.lower(members, progress, np.int32(1)).compile()
 
     def advance(members):

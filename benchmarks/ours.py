@@ -7,7 +7,8 @@ import numpy as np
 from measure import Timing, argument_parser, mean_returns, report
 
 from ppo_jax import Config, critics, networks, optimizers, schedules, terms
-from ppo_jax.host import distributed, mesh, streams
+from ppo_jax.host import distributed, streams
+from ppo_jax.host.readiness import ready
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
@@ -74,7 +75,7 @@ def trained(config, members=1):
         return jax.block_until_ready(layout.advance(members, progress, np.int32(count)))
 
     start = time.perf_counter()
-    layout, begun = mesh.spread(config, begin)
+    layout, begun = ready(config, begin, updates)
     advance(begun, 0)
     compiled_at = time.perf_counter()
     _, history = advance(layout.make(begin), updates)

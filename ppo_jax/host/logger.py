@@ -33,13 +33,19 @@ class Logger:
         first_step: Environment steps done when the run starts or resumes.
         names: How its rows call items of tuples, if a version before wrote them.
         own: What the experiment's own metrics are.
+        began: When the run started or resumed, in seconds since the epoch.
 
     Raises:
         OSError: Here and in every method, if the disk does not take it.
     """
 
     def __init__(
-        self, run_dir: Path, first_step: int, names: former.Names, own: Iterable[Metric]
+        self,
+        run_dir: Path,
+        first_step: int,
+        names: former.Names,
+        own: Iterable[Metric],
+        began: float,
     ):
         self._own, self._told = own, {"step"}
         self._path = run_dir / "metrics.jsonl"
@@ -49,7 +55,7 @@ class Logger:
         for stale in run_dir.glob("events.out.tfevents.*"):
             stale.unlink()
         before = rows[-1]["time/time_elapsed"] if rows else 0.0
-        self._began = time.time() - before
+        self._began = began - before
         self._events = EventsWriter(str(run_dir / "events"))
         for row in rows:
             self._tell(row)

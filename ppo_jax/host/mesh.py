@@ -41,8 +41,21 @@ HISTORY: Any = Axes(None, "population")
 """Of metrics."""
 STEPS = 32
 """Of a minibatch that a core is to have for every core it meets."""
-COMPILER_OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
-"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them."""
+COMPILER_OPTIONS = {
+    "cpu": {
+        "xla_cpu_prefer_vector_width": 512,
+        "xla_disable_hlo_passes": "tree_reduction_rewriter",
+    }
+}
+"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, and
+a sum by a tree would be three kernels in place of one."""
+QUICK = {
+    "cpu": {
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_backend_optimization_level": 0,
+    }
+}
+"""Of what runs once, by platform: compiled in a third of the time."""
 
 
 class Layout:
@@ -56,7 +69,7 @@ class Layout:
         per_member: How many of them, one after the other, share a member.
 
     Attributes:
-        advance: As `population.advance`; the population is donated.
+        advance: As `population.phase`; the population is donated.
         evolve: As `population.evolve`; the population is donated.
     """
 
@@ -71,7 +84,7 @@ class Layout:
         )
         places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
         self.advance = jax.jit(
-            self._each(populations.advance, *places),
+            self._each(populations.phase, *places),
             donate_argnums=0,
             out_shardings=(lies, self._on(HISTORY)),
             compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
@@ -86,15 +99,35 @@ class Layout:
 
     def make(self, function: Callable[[], Population]) -> Population:
         """What a function makes, made where it lies."""
-        if len(self.devices) == 1:
-            return self.place(function())
-        return jax.jit(function, out_shardings=self._lies)()
+        options = QUICK.get(self.devices[0].platform)
+        make = jax.jit(function, out_shardings=self._lies, compiler_options=options)
+        return make()
+
+    def described(self, shapes: Population) -> Population:
+        """Shapes of a population, and how it lies."""
+        lies = jax.tree.broadcast(self._lies, shapes)
+        return jax.tree.map(
+            lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+            shapes,
+            lies,
+        )
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
     ) -> tuple[Array, Array]:
         """As `episodes.run_episodes` for every member, the same episodes for all."""
-        return self._player(num_episodes, deterministic)(learners, key)
+        return self.player(num_episodes, deterministic)(learners, key)
+
+    @functools.cache  # noqa: B019  A layout lives as long as its process.
+    def player(self, num_episodes: int, deterministic: bool) -> Any:
+        """The program of `run_episodes`, given learners and a key."""
+
+        def play(learners, key):
+            return jax.vmap(
+                lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
+            )(learners)
+
+        return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
 
     def place(self, population: Population) -> Population:
         """The same members; those leaves are moved that do not lie as they should."""
@@ -123,30 +156,19 @@ class Layout:
             check_vma=False,
         )
 
-    @functools.cache  # noqa: B019  A layout lives as long as its process.
-    def _player(self, num_episodes: int, deterministic: bool) -> Any:
-        def play(learners, key):
-            return jax.vmap(
-                lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
-            )(learners)
-
-        return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
-
 
 def _same(tree: PyTree) -> PyTree:
     return tree
 
 
-def spread(config: Config, make: Callable[[], Population]) -> tuple[Layout, Population]:
-    """The members that a function makes, over all devices that take equal shares.
+def layout_of(config: Config, num_members: int) -> Layout:
+    """The members of an experiment over all devices that take equal shares.
 
     Raises:
         JobError: If devices and processes cannot take equal shares.
     """
-    members = jax.eval_shape(make).fitness.size
-    per_member = config.devices_per_member or worthwhile(config, members)
-    layout = over_all_devices(members, per_member)
-    return layout, layout.make(make)
+    per_member = config.devices_per_member or worthwhile(config, num_members)
+    return over_all_devices(num_members, per_member)
 
 
 def worthwhile(config: Config, num_members: int) -> int:

@@ -1,6 +1,7 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +23,8 @@ from ppo_jax.host.interrupt import Interrupt
 from ppo_jax.host.lineage import Lineage
 from ppo_jax.host.logger import Logger
 from ppo_jax.host.members import generation_metrics, over_members
-from ppo_jax.host.mesh import Layout, spread
+from ppo_jax.host.mesh import Layout
+from ppo_jax.host.readiness import ready
 from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
 from ppo_jax.metrics.own import rows_of
@@ -95,7 +97,11 @@ def train(
         distributed.together(hint),
         distributed.folder(run_dir) as folder,
     ):
-        layout, population = spread(config, lambda: begin(config))
+        began = time.time()
+        with Stopwatch() as watch:
+            layout, population = ready(
+                config, lambda: begin(config), phase_length(config)
+            )
         console.note(f"training on {layout}, in {run_dir}")
         begun = _beginning(config, layout, population)
         if resume:
@@ -105,7 +111,7 @@ def train(
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         ending = "finished" if done >= config.num_updates else ""
-        logger = Logger(folder, done * steps, begun.names, rows_of(config))
+        logger = Logger(folder, done * steps, begun.names, rows_of(config), began)
         with closing(logger):
             while not ending:
                 watchdog.heard()
@@ -118,6 +124,8 @@ def train(
                 due = ending == "finished" or _is_evaluated(config, done)
                 if due or _evolves(config, done):
                     population = rate(config, layout, population, done, members)
+                speed["time/compiling"] += watch.compiling
+                watch.compiling = 0.0  # It is said once.
                 metrics = over_members(members, fitness_of(population)) | speed
                 if _evolves(config, done):
                     population, said = _evolve(config, layout, population, done, family)
@@ -191,7 +199,7 @@ def _phase(
     with Stopwatch() as watch:
         population, history = layout.advance(population, progress, np.int32(count))
         jax.block_until_ready(history)
-    history = layout.fetch(history)
+    history = layout.fetch(history).unpack()
     steps, size = config.steps_per_update, population.fitness.size
     own = rows_of(config)
     members = [

@@ -49,6 +49,11 @@ class Optimizer:
     schedule: Schedule = Linear()
     vgs: VGS | None = None
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether a step is the same, whichever arrays the parameters are in."""
+        return type(self) in _ELEMENTWISE and self.vgs is None
+
     def direction(self) -> optax.GradientTransformation:
         """From clipped gradients to updates, but for −learning rate: as they are."""
         return optax.identity()
@@ -180,6 +185,10 @@ class Decayed(Optimizer):
 @component
 class AdamW(Decayed, Adam):
     """Adam with decoupled weight decay."""
+
+
+_ELEMENTWISE = (Sgd, Adam, AdamW)
+"""Not what is derived of them, which may look at arrays as wholes."""
 
 
 def find_state(opt_state: PyTree, kind: type) -> PyTree:

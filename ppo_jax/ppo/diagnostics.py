@@ -11,6 +11,7 @@ from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
+from ppo_jax.packing import pack
 from ppo_jax.state import Trajectory
 from ppo_jax.types import Array, Carry, Metrics, PyTree
 
@@ -50,7 +51,7 @@ def gradient_norms(grads: PyTree) -> Metrics:
     for i, square in enumerate(critics, start=1):
         norms[f"train/critic{i}_grad_norm"] = square
     norms["train/grad_norm_pre_clip"] = sum(squares.values())
-    return jax.tree.map(jnp.sqrt, norms)
+    return jax.tree.map(jnp.sqrt, pack(norms)).unpack()
 
 
 def group_of(path: tuple) -> str:
@@ -132,10 +133,11 @@ def explained(
     }
 
 
-def average(x: Array, weight: Array) -> Array:
-    """Weighted mean `[]`; NaN without weight, where `x` may be anything."""
-    total = weight.sum()
-    mean = jnp.sum(jnp.where(weight > 0, weight * x, 0.0)) / jnp.maximum(total, TINY)
+def average(x: Array, weight: Array, axis: tuple[int, ...] | None = None) -> Array:
+    """Weighted mean over axes; NaN without weight, where `x` may be anything."""
+    total = weight.sum(axis)
+    mean = jnp.sum(jnp.where(weight > 0, weight * x, 0.0), axis)
+    mean /= jnp.maximum(total, TINY)
     return jnp.where(total > 0, mean, jnp.nan)
 
 

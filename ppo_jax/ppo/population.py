@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import component, tree
+from ppo_jax.packing import Packed, pack
 from ppo_jax.pbt.config import PBT
 from ppo_jax.pbt.exploit import exploit
 from ppo_jax.pbt.explore import explore
 from ppo_jax.pbt.select import only_if
 from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
-from ppo_jax.state import Population
+from ppo_jax.state import Population, Run
 from ppo_jax.types import Array, Key, Metrics
 
 
@@ -76,7 +77,15 @@ def advance(
     Returns:
         The population afterwards and metrics `[N, P]`, zeros from `count` on.
     """
-    members = jax.vmap(learner.iteration, in_axes=(0, None))
+    population, history = phase(population, progress, count)
+    return population, history.unpack()
+
+
+def phase(
+    population: Population, progress: Progress, count: Array
+) -> tuple[Population, Packed]:
+    """As `advance`, with metrics in few arrays."""
+    members = jax.jit(jax.vmap(_iteration, in_axes=(0, None)))  # Traced once.
     _, spec = jax.eval_shape(members, population.runs, tree.take(progress, 0))
     empty = jax.tree.map(
         lambda x: jnp.zeros((progress.done.shape[0], *x.shape), x.dtype), spec
@@ -89,6 +98,11 @@ def advance(
 
     runs, history = jax.lax.fori_loop(0, count, update, (population.runs, empty))
     return dataclasses.replace(population, runs=runs), history
+
+
+def _iteration(run: Run, progress: Progress) -> tuple[Run, Packed]:
+    run, metrics = learner.iteration(run, progress)
+    return run, pack(metrics)
 
 
 class Generation(NamedTuple):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import Env, Timestep
+from ppo_jax.packing import pack
 from ppo_jax.ppo import acting, counting, quarantine, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
@@ -58,7 +59,8 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
 
     def one_step(loop, keys):
         actor, slots = loop
-        return _step(agent, actor, slots, keys)
+        loop, kept = _step(agent, actor, slots, keys)
+        return loop, pack(kept, leading=1)
 
     def one_chunk(loop, keys):
         carry = loop[0].carry
@@ -68,10 +70,11 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     actor = acting.renew(config.env, actor, renewals)
     loop = (actor, _no_slots(config.env, actor, config.num_steps))
     (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
-    steps, slot = tree.merge_leading(steps)
+    steps, slot = tree.merge_leading(steps).unpack()
     steps = _bootstrap(agent, actor, slots, steps, slot, key_owed)
     actor = quarantine.reset_broken(config.env, actor, resets)
-    return plain(actor), *crew.whole((steps, carries), axis=1)
+    steps, carries = (crew.whole(shares, axis=1) for shares in (steps, carries))
+    return plain(actor), steps, carries
 
 
 def _step(

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from ppo_jax.packing import pack
 from ppo_jax.types import Array, PyTree
 
 ENVS = "environments"
@@ -35,10 +36,14 @@ class Crew(NamedTuple):
         return jax.tree.map(cut, tree)
 
     def whole(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """The shares of all, in order, along an axis of each leaf."""
+        """The shares of all, in order, along an axis of each leaf.
+
+        They meet once for each dtype: up to that axis, leaves have the same axes.
+        """
         if self.size == 1:
             return tree
-        return jax.lax.all_gather(tree, ENVS, axis=axis, tiled=True)
+        said = pack(tree, leading=axis + 1)
+        return jax.lax.all_gather(said, ENVS, axis=axis, tiled=True).unpack()
 
     def combined(self, sums: PyTree, peaks: dict[str, Array]) -> tuple[PyTree, PyTree]:
         """Sums and maxima of what each has, whole.

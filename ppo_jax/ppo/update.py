@@ -12,6 +12,7 @@ from ppo_jax import tree
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
+from ppo_jax.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.ppo.permutation import permutation
@@ -26,6 +27,9 @@ ATTACK = 2**32 - 1
 
 FEWEST_STEPS = 4096
 """In a part of a minibatch whose gradient is computed at once on a CPU."""
+
+STEPS = (0, 1)
+"""Axes of epochs and minibatches."""
 
 
 class UpdateResult(NamedTuple):
@@ -73,7 +77,7 @@ def update(
         return trainee._replace(stop=stop), flags
 
     stop = config.early_stop.begin(learner.stop_memory, config.num_epochs)
-    trainee = _Trainee(learner.params, learner.opt_state, stop)
+    trainee = _Trainee(*_together(learner, (learner.params, learner.opt_state)), stop)
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
@@ -81,9 +85,8 @@ def update(
     result.metrics.update(
         config.early_stop.metrics(learner.stop_memory, trainee.stop, result.metrics)
     )
-    learner = dataclasses.replace(
-        learner, params=trainee.params, opt_state=trainee.opt_state
-    )
+    params, opt_state = unpack((trainee.params, trainee.opt_state))
+    learner = dataclasses.replace(learner, params=params, opt_state=opt_state)
     return learner, result
 
 
@@ -110,13 +113,13 @@ def _minibatch_step(
     key: Key,
     progress: Progress,
     allowed: Array,
-) -> tuple[_Trainee, tuple[Metrics, Metrics]]:
+) -> tuple[_Trainee, tuple[Packed, Packed]]:
     """One optimiser step; a no-op if anything about it is not finite."""
     config = learner.config
     grads, loss, metrics, weight = _gradients(
-        learner, trainee.params, batch, order, key, progress
+        learner, unpack(trainee.params), batch, order, key, progress
     )
-    norms = diagnostics.gradient_norms(grads)
+    norms = diagnostics.gradient_norms(unpack(grads))
     nan = metrics.pop("error/log_ratio_nan_count")
     inf = metrics.pop("error/log_ratio_inf_count")
     finite_loss = jnp.isfinite(loss)
@@ -139,7 +142,14 @@ def _minibatch_step(
         "error/skipped_steps": allowed & ~finite,
     }
     metrics |= norms | {"train/loss": loss}
-    return tree.where(taken, stepped, trainee), (flags, metrics)
+    return tree.where(taken, stepped, trainee), (pack(flags), pack(metrics))
+
+
+def _together(learner: Learner, tree: PyTree) -> PyTree:
+    """A tree whose parts that are like the parameters are packed, if steps allow it."""
+    if not learner.config.optimizer.elementwise:
+        return tree
+    return pack_like(tree, learner.params)
 
 
 def _gradients(
@@ -157,15 +167,18 @@ def _gradients(
     config = learner.config
     network = config.build()
     crew = sharding.crew(order.size)
+    weight = tree.take(batch.weight, order).sum()
 
     def part(order):
         rows = gather(batch, order)
+        share = rows.weight / jnp.maximum(weight, observations.TINY)
+        rows = rows._replace(weight=share)
         look = _shown(learner, network, params, rows, order, key, progress)
         (loss, metrics), grads = jax.value_and_grad(objective, has_aux=True)(
             params, network, config, contexts(learner, progress), rows, look
         )
         largest = {name: metrics.pop(name) for name in peaks(config, metrics)}
-        return (grads, loss, metrics, rows.weight.sum()), largest
+        return (_together(learner, grads), loss, pack(metrics)), largest
 
     order = crew.own(order)
     num_parts = _num_microbatches(config, crew, order.size)
@@ -175,19 +188,8 @@ def _gradients(
         sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
         sums = jax.tree.map(lambda x: x.sum(axis=0), sums)
         largest = jax.tree.map(lambda x: x.max(axis=0), largest)
-    (grads, loss, metrics, weight), largest = crew.combined(sums, largest)
-    total = jnp.maximum(weight, observations.TINY)
-    grads, loss = jax.tree.map(lambda x: x / total, (grads, loss))
-    metrics = {
-        name: value if _counts(name) else value / total
-        for name, value in metrics.items()
-    }
-    return grads, loss, metrics | largest, weight
-
-
-def _counts(name: str) -> bool:
-    """Whether a metric is a number of examples, and so no mean."""
-    return name in diagnostics.COUNTS or name.startswith("error/")
+    (grads, loss, metrics), largest = crew.combined(sums, largest)
+    return grads, loss, metrics.unpack() | largest, weight
 
 
 def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> int:
@@ -226,16 +228,16 @@ def _shown(
 
 
 def _result(
-    config: Config, batch: Batch, flags: Metrics, metrics: Metrics
+    config: Config, batch: Batch, flags: Packed, metrics: Packed
 ) -> UpdateResult:
     """Sums of flags and means of metrics `[epochs, minibatches]`."""
     taken = flags["taken"]
-    sums = jax.tree.map(jnp.sum, flags)
-    weight = taken.astype(jnp.float32)
-    means = {
-        name: diagnostics.average(value, weight) for name, value in metrics.items()
-    }
-    for name in peaks(config, metrics):
+    sums = jax.tree.map(lambda x: x.sum(axis=STEPS), flags).unpack()
+    weight = taken.astype(jnp.float32)[..., None]
+    means = jax.tree.map(
+        lambda x: diagnostics.average(x, weight, axis=STEPS), metrics
+    ).unpack()
+    for name in peaks(config, means):
         largest = jnp.max(metrics[name], initial=-jnp.inf, where=taken)
         means[name] = jnp.where(taken.any(), largest, jnp.nan)
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}

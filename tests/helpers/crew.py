@@ -62,14 +62,15 @@ MEMBERS = 2
 def live(config):
     """Two members after three updates, the metrics of them, and returns of episodes."""
     keys = streams.members(config.seed, MEMBERS)
-    layout, members = mesh.spread(config, lambda: population.init(config, keys))
+    layout = mesh.layout_of(config, len(keys))
+    members = layout.make(lambda: population.init(config, keys))
     progress = Progress.at(np.linspace(0.0, 0.5, 3))
     members, metrics = layout.advance(members, progress, np.int32(3))
     shared, odd = (
         layout.run_episodes(members.runs.learner, jax.random.key(5), count, False)[0]
         for count in (8, 6)
     )
-    return layout.fetch((members, metrics, shared, odd))
+    return layout.fetch((members, metrics.unpack(), shared, odd))
 
 
 def main(devices, path):

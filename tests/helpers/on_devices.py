@@ -82,7 +82,8 @@ def main(devices, per_member, path):
         return names.count("/jax/core/compile/backend_compile_duration")
 
     config = dataclasses.replace(CONFIG, devices_per_member=int(per_member))
-    layout, members = mesh.spread(config, lambda: training.start(config))
+    layout = mesh.layout_of(config, config.num_members)
+    members = layout.make(lambda: training.start(config))
     assert len(layout.devices) == int(devices)
     progress = Progress.at(np.zeros(3))
     keys = streams.generation(CONFIG.seed, 0, CONFIG.num_members)

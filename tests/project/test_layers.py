@@ -44,6 +44,7 @@ LAYERS = {
     "ground": (
         "component",
         "errors",
+        "packing",
         "ppo.counting",
         "ppo.keys",
         "ppo.sharding",

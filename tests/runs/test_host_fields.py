@@ -105,13 +105,13 @@ def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
 @pytest.mark.parametrize("devices", [1, 2])
 def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices):
     """PROP-0: devices_per_member; what they do with it is tested elsewhere."""
-    given, spread = [], training.spread
+    given, ready = [], training.ready
 
-    def recorded(config, begin):
+    def recorded(config, *args):
         given.append(config.devices_per_member)
-        return spread(dataclasses.replace(config, devices_per_member=1), begin)
+        return ready(dataclasses.replace(config, devices_per_member=1), *args)
 
-    monkeypatch.setattr(training, "spread", recorded)
+    monkeypatch.setattr(training, "ready", recorded)
     rows(tmp_path, devices_per_member=devices, total_timesteps=32)
     assert given == [devices]
 

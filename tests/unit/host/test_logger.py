@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from runs import event_steps, rows
@@ -11,7 +12,7 @@ from ppo_jax.host.logger import Logger
 
 
 def log(run_dir, steps, first_step=0, names=None, **metrics):
-    logger = Logger(run_dir, first_step, names or {}, ())
+    logger = Logger(run_dir, first_step, names or {}, (), time.time())
     for step in steps:
         logger.write(step, {"train/loss": float(step)} | metrics)
     logger.close()
@@ -67,4 +68,4 @@ def test_former_names_are_written_as_they_are_now(tmp_path):
 def test_a_log_that_is_none_is_said(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("{x}\n")
     with pytest.raises(UserError, match=r"metrics.jsonl: line 1 is no JSON"):
-        Logger(tmp_path, 0, {}, ())
+        Logger(tmp_path, 0, {}, (), time.time())

@@ -12,7 +12,7 @@ import pytest
 from stepping import KEY, PARAMS, steps
 
 from ppo_jax import networks
-from ppo_jax.component import as_arrays, replace_at
+from ppo_jax.component import as_arrays, component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.catalogue import summarize
@@ -63,6 +63,28 @@ def test_another_learning_rate_keeps_the_moments(kind):
     hundredfold = jax.tree.map(lambda u: 100 * u, short)
     chex.assert_trees_all_close(long, hundredfold, rtol=1e-6)
     assert np.abs(long["w"]).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", [Sgd, Adam, AdamW])
+def test_parameters_may_be_one_array(kind):
+    """What is derived of an optimiser is given each of them; updates are the same."""
+
+    @component
+    class Derived(kind):
+        pass
+
+    rates = {"learning_rate": 0.1, "max_grad_norm": 0.5}
+    ends = []
+    for optimizer in (kind(**rates), Derived(**rates)):
+        config = chain(optimizer, num_steps=8)
+        members = population.init(config, jax.random.split(KEY, 2))
+        progress = Progress.of(np.arange(3), 3)
+        ends.append(population.advance(members, progress, jnp.int32(3))[0].runs.learner)
+    assert kind().elementwise
+    assert not Derived().elementwise
+    assert not kind(vgs=VGS()).elementwise
+    whole, apart = ((end.params, end.opt_state) for end in ends)
+    chex.assert_trees_all_close(whole, apart, rtol=1e-4, atol=1e-6)
 
 
 def chain(optimizer, num_steps, **sizes):

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,7 +43,10 @@ def test_four_devices_come_to_what_one_comes_to(ended, name):
         for n in (1, 4)
     )
     assert len(alone) > 50
-    chex.assert_trees_all_close(alone, together, rtol=1e-5, atol=1e-6)
+    for place, x in alone.items():
+        # Log-ratios are small differences of logarithms of order 1.
+        atol = 1e-5 if "log_ratio" in place else 1e-6
+        np.testing.assert_allclose(together[place], x, 1e-5, atol, err_msg=place)
 
 
 def test_what_is_compared_says_something(ended):

@@ -1,0 +1,55 @@
+"""How a run becomes ready: its members and its programs are made side by side.
+
+Compiling is most of a short run, and a single program keeps little more than one core
+busy.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from ppo_jax.config import Config
+from ppo_jax.host import streams
+from ppo_jax.host.mesh import Layout, layout_of
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Population
+
+
+def ready(
+    config: Config, make: Callable[[], Population], num_updates: int
+) -> tuple[Layout, Population]:
+    """The members that a function makes, where nothing is left to be compiled.
+
+    Args:
+        config: The experiment.
+        make: Makes its members.
+        num_updates: Of a phase, at most.
+
+    Raises:
+        JobError: If devices and processes cannot take equal shares of the members.
+    """
+    shapes = jax.eval_shape(make)
+    layout = layout_of(config, shapes.fitness.size)
+    members = layout.described(shapes)
+
+    def training() -> Any:
+        progress = Progress.of(np.arange(num_updates), num_updates)
+        return layout.advance.lower(members, progress, np.int32(0))
+
+    def evaluation() -> Any:
+        key = streams.evaluation(config.seed, 0)
+        player = layout.player(config.eval_episodes, True)
+        return player.lower(members.runs.learner, key)
+
+    with ThreadPoolExecutor() as pool:
+        programs = [
+            pool.submit(lambda lower: lower().compile(), each)
+            for each in (training, evaluation)
+        ]
+        population = layout.make(make)
+        for program in programs:
+            program.result()
+    return layout, population

@@ -1,0 +1,49 @@
+"""A run that is ready compiles nothing any more."""
+
+import json
+
+import pytest
+from runs import ENVIRONMENT, python
+
+COUNTED = """
+import json, jax, numpy as np
+from jax import monitoring
+from ppo_jax import Config, networks
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.host import streams, training
+from ppo_jax.host.readiness import ready
+from ppo_jax.host.stopwatch import COMPILED
+from ppo_jax.schedules import Progress
+
+config = Config(
+    env=TimeLimitChain(limit=5),
+    num_envs=4,
+    num_steps=4,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    devices_per_member={devices},
+    eval_episodes=4,
+)
+compiled = []
+monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: compiled.append(event) if event == COMPILED else None
+)
+layout, members = ready(config, lambda: training.start(config), 3)
+before = len(compiled)
+progress = Progress.of(np.arange(3), 3)
+key = streams.evaluation(config.seed, 3)
+middle = len(compiled)
+for _ in range(2):
+    members, said = layout.advance(members, progress, np.int32(3))
+    learners = layout.place(members).runs.learner
+    layout.run_episodes(learners, key, config.eval_episodes, True)
+layout.fetch(said)
+print(json.dumps([before, len(compiled) - middle]))
+"""
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_nothing_is_left_to_be_compiled(devices):
+    code = COUNTED.replace("{devices}", str(devices))
+    before, after = json.loads(python(code, ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "2"}))
+    assert before >= 3  # How to begin, to train and to evaluate.
+    assert after == 0
