@@ -4,7 +4,8 @@
 
 A block of Python that begins with `# NAME.py` is written to that file; of a block
 `console` every line after `$ ` is run, in an empty folder that has the experiments, and
-what it prints stands below it. A status other than 0 is shown as `[status 2]`.
+what it prints stands below it. Programs are compiled anew. A status other than 0 is
+shown as `[status 2]`.
 """
 
 import os
@@ -17,6 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```(python|console)\n(.*?)```\n", re.DOTALL)
 SECONDS = 300
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT),
+    "COLUMNS": "88",
+    "JAX_ENABLE_COMPILATION_CACHE": "0",
+}
 
 
 def recorded(text: str, folder: Path) -> str:
@@ -46,7 +52,7 @@ def run(command: str, folder: Path) -> str:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "88"},
+        env=os.environ | ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

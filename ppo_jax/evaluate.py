@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.envs.check import traces
-from ppo_jax.host import command, distributed, evaluation, files, runs
+from ppo_jax.host import command, distributed, evaluation, files, programs, runs
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 def _evaluate(options: Any) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
     distributed.prepare()
+    programs.keep()
     run = runs.restore(
         options.run_dir, "ppo_jax.evaluate", options.best, options.checkpoint
     )

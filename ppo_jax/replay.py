@@ -23,6 +23,7 @@ from ppo_jax.host import (
     experiment,
     files,
     lineage,
+    programs,
     runs,
     script,
     training,
@@ -47,6 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
     distributed.prepare()
+    programs.keep()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
     if not options.resume:

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, curves, experiment, figures, files, runs
+from ppo_jax.host import command, curves, experiment, figures, files, programs, runs
 from ppo_jax.host.curves import Curves
 from ppo_jax.host.runs import Restored
 
@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
+    programs.keep()
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:
         experiment.stored_overrides(path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
-from ppo_jax.host import command, distributed, experiment
+from ppo_jax.host import command, distributed, experiment, programs
 from ppo_jax.host.console import verbosity
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
     distributed.prepare()
+    programs.keep()
     if options.resume:
         overrides = _restore(options, overrides)
     with former.understood() if options.resume else contextlib.nullcontext():

@@ -19,7 +19,14 @@ from typing import Any
 from ppo_jax import envs
 from ppo_jax.component import former
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, distributed, experiment, script, training
+from ppo_jax.host import (
+    command,
+    distributed,
+    experiment,
+    programs,
+    script,
+    training,
+)
 from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import verbosity
 from ppo_jax.host.exits import Exit
@@ -72,7 +79,11 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
 
 
 def _start(options: Any) -> None:
-    """Makes JAX ready: its devices, and the processes of the job."""
+    """Makes JAX ready: its devices, and the processes of the job.
+
+    These wait for each other, so all of them compile: one that had kept its programs
+    would wait too long for one that has not.
+    """
     distributed.prepare()
     place = (options.coordinator, options.num_processes, options.process_id)
     if options.cluster or place != (None, None, None):
@@ -81,6 +92,8 @@ def _start(options: Any) -> None:
                 "--run-dir: expected, and the same for all processes"
             )
         distributed.join(*place)
+    else:
+        programs.keep()
 
 
 def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:

@@ -165,14 +165,14 @@ def session(lines, cwd, timeout=300):
     return json.loads(done.stdout)
 
 
-def begin(name, *options):
+def begin(name, *options, environment=ENVIRONMENT):
     """Starts a command."""
     return subprocess.Popen(
         arguments(name, *options),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=ENVIRONMENT,
+        env=environment,
     )
 
 
