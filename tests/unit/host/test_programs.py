@@ -143,8 +143,10 @@ def test_a_full_disk_costs_a_compilation(home, capsys):
     assert [start(), start()] == [0, 2]
 
 
-def test_a_full_disk_gives_what_was_kept(home, capsys):
+def test_a_disk_that_takes_nothing_gives_what_was_kept(home, monkeypatch, capsys):
+    """One that is full, or may only be read."""
     start()
+    monkeypatch.setattr(os, "utime", Mock(side_effect=PermissionError))
     with full_disk():
         assert start() == 2
 
@@ -180,13 +182,14 @@ def test_a_relative_place_is_none(home, monkeypatch):
 @pytest.mark.parametrize(
     "other",
     [
-        lambda set, path: set.setenv("XLA_FLAGS", UNSEEN),
+        lambda set, path: set.setenv("XLA_FLAGS", UNSEEN, prepend=" "),
         lambda set, path: set.setenv("NPROC", "7"),
+        lambda set, path: set.setenv("JAX_NUM_CPU_DEVICES", "7"),
         lambda set, path: set.setattr(programs.distributed, "cores", lambda: 77),
         lambda set, path: set.setattr(programs.jaxlib, "__version__", "0.0.1"),
         lambda set, path: set.setattr(programs, "CPUINFO", path),
     ],
-    ids=["flags", "threads", "cores", "jaxlib", "cpu"],
+    ids=["flags", "threads", "devices", "cores", "jaxlib", "cpu"],
 )
 def test_programs_of_another_machine_are_not_run(home, monkeypatch, other):
     """Nor are they lost: it finds them again."""
@@ -227,10 +230,11 @@ def test_what_the_user_has_chosen_stays(home, monkeypatch, capsys, setting, valu
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_small_programs_are_not_kept_unless_one_asks_for_them(home, monkeypatch, given):
+def test_what_is_compiled_quickly_is_kept_if_the_user_says_so(home, monkeypatch, given):
+    """Otherwise this package says what is worth it."""
+    monkeypatch.setattr(programs, "SECONDS", 3600.0)
     if not given:
         monkeypatch.delenv(programs.SECONDS_GIVEN)
-        monkeypatch.setattr(programs, "SECONDS", 3600.0)
     start()
     assert bool(files(home)) == given
 
