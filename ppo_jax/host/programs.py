@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
+import jaxlib.version
 from jax._src import compilation_cache
 
 from ppo_jax.host import distributed
@@ -66,7 +66,7 @@ def machine() -> str:
     lines = CPUINFO.read_text().splitlines()
     cpu = sorted({line for line in lines if line.split("\t")[0].strip() in CPU})
     given = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
-    versions = [f"jax {jax.__version__}", f"jaxlib {jaxlib.__version__}"]
+    versions = [f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}"]
     return "\n".join([*versions, *cpu, f"{distributed.cores()} cores", *given])
 
 
