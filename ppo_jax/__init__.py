@@ -19,6 +19,7 @@ from ppo_jax.normalization import ReturnNormalization
 from ppo_jax.normalization import advantages as standardization
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import Choice, LogUniform, NearOne, Uniform
+from ppo_jax.policy import Policy
 from ppo_jax.ppo import snapshot
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "Config",
     "LogUniform",
     "NearOne",
+    "Policy",
     "ReturnNormalization",
     "Uniform",
     "adversaries",

@@ -10,6 +10,6 @@ from ppo_jax.networks.heads import (
 )
 from ppo_jax.networks.layers import Activation
 from ppo_jax.networks.memories import Gru, Lstm, Memory, Recurrent
-from ppo_jax.networks.network import Network, Output, build, map_value_heads
+from ppo_jax.networks.network import Network, Output, act, build, map_value_heads
 from ppo_jax.networks.recurrence import Cell
 from ppo_jax.networks.torsos import Cnn, Mlp, Torso

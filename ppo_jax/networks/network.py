@@ -91,6 +91,36 @@ def build(
     return Network(init, initial_carry, apply)
 
 
+def act(
+    architecture: ActorCritic,
+    action_space: ActionSpace,
+    params: Params,
+    carry: Carry,
+    obs: PyTree,
+    reset: Array,
+    action_mask: Array | None = None,
+) -> tuple[distributions.Distribution, Carry]:
+    """What the actor says by itself in one step, as `Network.apply` of one.
+
+    Args:
+        architecture: The network's.
+        action_space: What the policy chooses from.
+        params: Those of the actor.
+        carry: The actor's, before the step.
+        obs: Observations as the network sees them, leaves `[B, ...]`.
+        reset: Where an episode begins, bool `[B]`.
+        action_mask: Which choices are legal `[B, n]`; None: all.
+
+    Returns:
+        The policy of `[B]`, and the carry after the step.
+    """
+    obs, reset, action_mask = jax.tree.map(lambda x: x[None], (obs, reset, action_mask))
+    actor = modules.Actor(architecture, action_space)
+    carry, _, (outputs, free) = modules.apply(actor, params, carry, obs, reset)
+    policy = architecture.head.policy(outputs, free, action_space, action_mask)
+    return jax.tree.map(lambda x: x[0], policy), carry
+
+
 def map_value_heads(
     params: Params, change: Callable[[Array, Array], tuple[Array, Array]]
 ) -> Params:

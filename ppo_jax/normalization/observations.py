@@ -117,13 +117,13 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
     return Moments(mean=mean, var=var, blocks=blocks, rest=rest - full * BLOCK)
 
 
-def normalize(moments: Moments, x: PyTree, clip: ArrayLike = 10.0) -> PyTree:
+def normalize(moments: PyTree, x: PyTree, clip: ArrayLike | None = 10.0) -> PyTree:
     """Brings observations to mean 0 and variance 1, then into ±`clip`.
 
     Args:
-        moments: Moments of the observations; they are only read.
+        moments: `Moments` of the observations; they are only read.
         x: Observations with any leading axes, of any real dtype.
-        clip: Largest magnitude of the result; may be traced.
+        clip: Largest magnitude of the result; may be traced. None: nothing is done.
 
     Returns:
         Float32 observations of the same shapes.
@@ -132,6 +132,8 @@ def normalize(moments: Moments, x: PyTree, clip: ArrayLike = 10.0) -> PyTree:
     >>> normalize(moments, jnp.array([3, 99])).round(4).tolist()
     [1.0, 10.0]
     """
+    if clip is None:
+        return x
 
     def one(mean, var, x):
         mean, var = (

@@ -143,8 +143,6 @@ def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:
 
 def observe(learner: Learner, obs: PyTree) -> PyTree:
     """Observations in the units of the network."""
-    if learner.config.obs_clip is None:
-        return obs
     return observations.normalize(learner.obs_moments, obs, learner.config.obs_clip)
 
 

@@ -27,7 +27,7 @@ LAYERS = {
         "alerts",
     ),
     "host": ("host", "sweeps"),
-    "agents": ("config", "ppo"),
+    "agents": ("config", "policy", "ppo"),
     "objective": ("attacks", "terms"),
     "parts": (
         "controllers",

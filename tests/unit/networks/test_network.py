@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from built import build
+from built import TWO_ACTIONS, build
 
 from ppo_jax import critics, networks
 
@@ -60,3 +60,23 @@ def test_critics_are_two():
     chex.assert_shape(value.outputs, (1, 1, 2, 5))
     assert not np.allclose(value.mean()[..., 0], value.mean()[..., 1])
     chex.assert_trees_all_equal(critics.pessimistic(value), value.mean().min(axis=-1))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_actor_by_itself_says_what_it_says_with_critics(shared):
+    """Of one step, with what is legal and where episodes begin."""
+    fields = {"memory": networks.Gru(size=4), "shared": shared}
+    network = build(**fields)
+    params = jax.jit(network.init)(jax.random.key(0))
+    rng = np.random.default_rng(0)
+    obs, carry = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
+    obs, carry = (jnp.asarray(x, jnp.float32) for x in (obs, carry))
+    before = network.initial_carry(2) | {"actor": ((carry,),)}
+    reset, mask = jnp.array([True, False]), jnp.array([[True, False], [True, True]])
+    expected = network.apply(params, before, obs[None], reset[None], mask[None])
+    architecture = networks.ActorCritic(networks.Mlp(hidden=(8,)), **fields)
+    policy, after = networks.act(
+        *(architecture, TWO_ACTIONS, params["actor"], ((carry,),), obs, reset, mask)
+    )
+    chex.assert_trees_all_equal(policy.logits, expected.policy.logits[0])
+    chex.assert_trees_all_equal(after, expected.carry["actor"])

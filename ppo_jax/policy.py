@@ -1,0 +1,162 @@
+"""A policy by itself: all that acts outside, where there is no environment to ask."""
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from ppo_jax import networks
+from ppo_jax.envs.env import ActionSpace, Box
+from ppo_jax.errors import Misfit, kind
+from ppo_jax.networks import ActorCritic
+from ppo_jax.normalization import observations
+from ppo_jax.ppo import quarantine
+from ppo_jax.state import Learner
+from ppo_jax.types import Array, Carry, Key, Params, PyTree
+
+
+@struct.dataclass
+class State:
+    """What a policy knows of n episodes under way."""
+
+    carry: Carry
+    """What its memory holds, leaves `[n, ...]`; `()` without one."""
+    reset: Array
+    """Which episodes begin with the next observation, bool `[n]`."""
+
+
+@struct.dataclass(eq=False)
+class Policy:
+    """Acts as evaluations do, on observations as environments give them.
+
+    A pytree: it can be an argument of a compiled function, and of several policies one
+    is made by `jax.tree.map` or `jax.vmap`, as of the members of a population:
+    `jax.vmap(Policy.of)(population.runs.learner)`.
+
+    >>> from ppo_jax import Config
+    >>> from ppo_jax.ppo import learner
+    >>> run = learner.init(Config("CartPole-v1"), jax.random.key(0))
+    >>> policy = Policy.of(run.learner)
+    >>> state, obs = policy.init(2), jnp.zeros((2, 4))
+    >>> action, state = jax.jit(policy.act)(state, obs)
+    >>> ended = jnp.array([True, False])
+    >>> action, state = policy.act(state, obs, jax.random.key(1), reset=ended)
+    >>> action.shape
+    (2,)
+    """
+
+    params: Params
+    """The actor's."""
+    obs_moments: PyTree
+    """`Moments`, or `()` if observations are not normalised."""
+    obs_clip: Array | None
+    """Bound of normalised observations; None: they are as they are."""
+    architecture: ActorCritic
+    action_space: ActionSpace = struct.field(pytree_node=False)
+    obs_leaves: tuple[jax.ShapeDtypeStruct, ...] = struct.field(pytree_node=False)
+    """Shapes and types of the leaves of an observation."""
+    obs_structure: Any = struct.field(pytree_node=False)
+    masked: bool = struct.field(pytree_node=False)
+    """Whether the environment forbids actions."""
+
+    @classmethod
+    def of(cls, learner: Learner) -> Self:
+        """The policy of one member."""
+        config = learner.config
+        obs, state = jax.eval_shape(config.env.reset, jax.random.key(0))
+        leaves, structure = jax.tree.flatten(obs)
+        return cls(
+            params=learner.params["actor"],
+            obs_moments=learner.obs_moments,
+            obs_clip=config.obs_clip,
+            architecture=config.network,
+            action_space=config.env.action_space,
+            obs_leaves=tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves),
+            obs_structure=structure,
+            masked=jax.eval_shape(config.env.action_mask, state) is not None,
+        )
+
+    def init(self, n: int) -> State:
+        """What it knows of n episodes before their first observations."""
+        memory = self.architecture.memory
+        carry = () if memory is None else memory.initial_carry(n)
+        return State(carry, jnp.ones(n, bool))
+
+    def act(
+        self,
+        state: State,
+        obs: PyTree,
+        key: Key | None = None,
+        *,
+        reset: Array | None = None,
+        mask: Array | None = None,
+    ) -> tuple[Array, State]:
+        """One step of n episodes.
+
+        An observation that is not finite is seen as zeros, as in evaluations.
+
+        Args:
+            state: What is known of the episodes so far.
+            obs: As environments give them, leaves `[n, ...]`.
+            key: Of samples; None: the most likely actions are taken.
+            reset: Which observations are the first of an episode, bool `[n]`, beside
+                those after `init`; None: no others.
+            mask: Which choices are legal, bool `[n, choices]`; None: all.
+
+        Returns:
+            Actions as environments take them, `[n, ...]`, and what is known then.
+
+        Raises:
+            Misfit: If something has not the shapes, types or structure that it needs.
+        """
+        n = state.reset.shape[0]
+        self._require_arguments(n, obs, reset, mask)
+        obs = jax.tree.map(jnp.asarray, obs)
+        begins = state.reset if reset is None else state.reset | reset
+        seen = observations.normalize(self.obs_moments, obs, self.obs_clip)
+        seen = quarantine.zero_unless(quarantine.finite(obs, begins), seen)
+        policy, carry = networks.act(
+            self.architecture,
+            self.action_space,
+            self.params,
+            state.carry,
+            *(seen, begins, mask),
+        )
+        if key is None:
+            raw = policy.mode()
+        else:
+            keys = jax.random.split(key, n)
+            raw = jax.vmap(lambda policy, key: policy.sample(key))(policy, keys)
+        return policy.to_action(raw), State(carry, jnp.zeros_like(begins))
+
+    @property
+    def obs_spec(self) -> PyTree:
+        """Shapes and types of an observation."""
+        return jax.tree.unflatten(self.obs_structure, self.obs_leaves)
+
+    @property
+    def mask_spec(self) -> jax.ShapeDtypeStruct | None:
+        """Shape and type of what says which choices are legal; None: real actions."""
+        if isinstance(self.action_space, Box):
+            return None
+        return jax.ShapeDtypeStruct((sum(self.action_space.nvec),), bool)
+
+    def _require_arguments(
+        self, n: int, obs: PyTree, reset: Array | None, mask: Array | None
+    ) -> None:
+        _require_like("obs", obs, self.obs_spec, n)
+        if reset is not None:
+            _require_like("reset", reset, jax.ShapeDtypeStruct((), bool), n)
+        if mask is not None:
+            _require_like("mask", mask, self.mask_spec, n)
+
+
+def _require_like(name: str, given: PyTree, spec: PyTree, n: int) -> None:
+    """Raises a `Misfit` unless something is n times what a specification says."""
+    expected = jax.tree.map(
+        lambda x: kind(jax.ShapeDtypeStruct((n, *x.shape), x.dtype)), spec
+    )
+    got = jax.tree.map(kind, given)
+    if jax.tree.flatten(got) != jax.tree.flatten(expected):
+        raise Misfit(f"{name}: expected {expected}, got {got}")

@@ -1,0 +1,233 @@
+"""What a policy does by itself is what evaluations do with the whole agent."""
+
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agents import LONGEST, Sights, agent
+
+from ppo_jax import Policy, networks
+from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
+from ppo_jax.errors import Misfit
+from ppo_jax.ppo import acting, episodes
+from ppo_jax.ppo.acting import Agent, Keys
+
+COUNT, STEPS = 5, 60
+SMALL = networks.Mlp(hidden=(8,))
+BOX = Box((-1.0, -2.0), (1.5, 2.0))
+
+
+def made(env, memory=None, head=None, shared=False, **fields):
+    head = head or networks.GaussianHead()
+    network = networks.ActorCritic(SMALL, memory, head, shared=shared)
+    return agent(env, network=network, **fields)
+
+
+AGENTS = {
+    "an LSTM in a box": made(
+        Sights(space=BOX, broken=0.2), networks.Lstm(size=6, layers=2), obs_clip=2.0
+    ),
+    "a GRU with masks": made(
+        Sights(space=MultiDiscrete((2, 4)), forbids=True),
+        networks.Gru(size=6),
+        shared=True,
+    ),
+    "no memory, several sights": made(
+        Sights(sights=(("x", (2, 2)), ("count", (3,))), space=BOX),
+        head=networks.TanhHead(),
+        obs_clip=2.0,
+    ),
+}
+RECURRENT = AGENTS["an LSTM in a box"]
+
+
+def lived(learner, choice):
+    """What was seen and done in every step of an evaluation, `[STEPS, COUNT, ...]`."""
+    network = learner.config.build()
+    agent = Agent(learner, network, choice)
+
+    def step(actor, key):
+        keys = Keys(*(jax.random.split(k, COUNT) for k in jax.random.split(key)))
+        deed = acting.act(agent, actor, actor.carry, keys)
+        done = deed.policy.to_action(deed.action)
+        after = dataclasses.replace(
+            actor,
+            env_state=deed.env_state,
+            obs=deed.timestep.obs,
+            reset=deed.timestep.terminated | deed.timestep.truncated,
+            carry=deed.carry,
+        )
+        return after, ((actor.obs, actor.reset, deed.mask), done)
+
+    def live(keys):
+        starts = jax.random.split(jax.random.key(1), COUNT)
+        actor = acting.start(learner.config.env, network, starts)
+        return jax.lax.scan(step, actor, keys)[1]
+
+    return jax.jit(live)(keys_of_steps())
+
+
+def keys_of_steps():
+    return jax.random.split(jax.random.key(2), STEPS)
+
+
+@pytest.mark.parametrize("choice", [acting.most_likely, acting.sampled])
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_policy_does_what_evaluations_do(name, choice):
+    """Over episodes that end and begin, with the same keys: to the bit."""
+    policy = Policy.of(AGENTS[name])
+    (obs, reset, mask), done = lived(AGENTS[name], choice)
+    assert reset[1:].any() and not reset[1:].all()
+    sampled = choice is acting.sampled
+
+    def step(state, now):
+        obs, reset, mask, key = now
+        key = jax.random.split(key)[0] if sampled else None
+        action, state = policy.act(state, obs, key, reset=reset, mask=mask)
+        return state, action
+
+    def act(*now):
+        return jax.lax.scan(step, policy.init(COUNT), now)[1]
+
+    chex.assert_trees_all_equal(jax.jit(act)(obs, reset, mask, keys_of_steps()), done)
+    assert len(np.unique(np.asarray(done))) > 3  # It does one thing and another.
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_returns_are_those_of_an_evaluation(sample):
+    """With its keys, in environments of one's own."""
+    env, policy = RECURRENT.config.env, Policy.of(RECURRENT)
+    evaluate = jax.jit(
+        lambda key: episodes.run_episodes(RECURRENT, key, COUNT, not sample)
+    )
+    returns, ended = evaluate(jax.random.key(3))
+    key, key_start = jax.random.split(jax.random.key(3))
+    act, move = jax.jit(policy.act), jax.jit(jax.vmap(env.step))
+    obs, env_state = jax.vmap(env.reset)(jax.random.split(key_start, COUNT))
+    state, over, total = policy.init(COUNT), np.zeros(COUNT, bool), np.zeros(COUNT)
+    reset = jnp.zeros(COUNT, bool)
+    for time in range(LONGEST):
+        key_action, key_env = jax.random.split(jax.random.fold_in(key, time))
+        action, state = act(state, obs, key_action if sample else None, reset=reset)
+        keys = jax.random.split(key_env, COUNT)
+        timestep, env_state = move(keys, env_state, action)
+        total += np.where(over, 0.0, timestep.reward)
+        obs, reset = timestep.obs, timestep.terminated | timestep.truncated
+        over |= np.asarray(reset)
+    assert ended.all() and over.all() and np.ptp(returns) > 0.1
+    np.testing.assert_allclose(total, returns, rtol=1e-6, atol=1e-6)
+
+
+def test_it_knows_nothing_of_the_environment():
+    policy = Policy.of(RECURRENT)
+    assert "Sights" not in repr(jax.tree.structure(policy))
+    params = jax.tree.leaves(RECURRENT.params["actor"])
+    moments = jax.tree.leaves(RECURRENT.obs_moments)
+    bound, deviation = policy.obs_clip, policy.architecture.head.init_std
+    expected = [*params, *moments, bound, deviation]
+    assert len(jax.tree.leaves(policy)) == len(expected)
+
+
+def test_the_first_observation_after_init_is_the_first_of_an_episode():
+    """Whatever is in the memory then; without `reset` the episode goes on."""
+    policy = Policy.of(RECURRENT)
+    act = jax.jit(policy.act)
+    fresh, obs = policy.init(2), jnp.ones((2, 3))
+    first, after = act(fresh, obs)
+    full = fresh.replace(carry=jax.tree.map(jnp.ones_like, fresh.carry))
+    chex.assert_trees_all_equal(act(full, obs), (first, after))
+    assert not after.reset.any()
+    second, _ = act(after, obs)
+    some, _ = act(after, obs, reset=jnp.array([True, False]))
+    chex.assert_trees_all_equal(some, jnp.stack([first[0], second[1]]))
+    assert (first != second).all()
+
+
+def test_policies_of_members_act_in_one_program():
+    """Stacked, as an argument, with a state that is donated."""
+    others = [
+        made(RECURRENT.config.env, networks.Lstm(size=6), seed=seed, obs_clip=clip)
+        for seed, clip in ((1, 1.0), (2, 3.0))
+    ]
+    learners = jax.tree.map(lambda *x: jnp.stack(x), *others)
+    together = jax.jit(
+        jax.vmap(lambda policy, state, obs: policy.act(state, obs)), donate_argnums=1
+    )
+    policies = jax.vmap(Policy.of)(learners)
+    states, obs = jax.vmap(lambda policy: policy.init(2))(policies), jnp.ones((2, 2, 3))
+    action, after = together(policies, states, obs)
+    again, _ = together(policies, after, obs)
+    assert after.carry[0][0].is_deleted()
+    alone = jax.jit(lambda policy, state, obs: policy.act(state, obs))
+    for member, learner in enumerate(others):
+        policy = Policy.of(learner)
+        expected, state = alone(policy, policy.init(2), obs[member])
+        chex.assert_trees_all_close(action[member], expected, rtol=1e-6)
+        expected, _ = alone(policy, state, obs[member])
+        chex.assert_trees_all_close(again[member], expected, rtol=1e-6)
+    assert jnp.abs(action[0] - action[1]).min() > 1e-3
+
+
+OBS = np.zeros((2, 3), np.float32)
+GIVEN = {
+    "a row too few": (dict(obs=OBS[:1]), "obs: expected float32[2, 3], got float32[1"),
+    "no row": (dict(obs=OBS[0]), "obs: expected float32[2, 3], got float32[3]"),
+    "another size": (dict(obs=OBS[:, :2]), "obs: expected float32[2, 3], got float3"),
+    "another type": (
+        dict(obs=OBS.astype(np.float64)),
+        "obs: expected float32[2, 3], got float64[2, 3]",
+    ),
+    "a structure": (
+        dict(obs={"x": OBS}),
+        "obs: expected float32[2, 3], got {'x': 'float32[2, 3]'}",
+    ),
+    "a number": (dict(obs=3.0), "obs: expected float32[2, 3], got a float"),
+    "one reset": (
+        dict(obs=OBS, reset=True),
+        "reset: expected bool[2], got a bool",
+    ),
+    "whole numbers": (
+        dict(obs=OBS, reset=np.zeros(2, int)),
+        "reset: expected bool[2], got int64[2]",
+    ),
+    "one mask": (
+        dict(obs=OBS, mask=np.ones(6, bool)),
+        "mask: expected bool[2, 6], got bool[6]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_does_not_fit_is_shown_beside_what_would(name):
+    given, said = GIVEN[name]
+    policy = Policy.of(AGENTS["a GRU with masks"])
+    with pytest.raises(Misfit) as error:
+        policy.act(policy.init(2), **given)
+    assert str(error.value).startswith(said)
+
+
+def test_real_actions_have_no_mask_and_trees_are_shown_whole():
+    policy = Policy.of(AGENTS["no memory, several sights"])
+    obs = {"x": np.zeros((2, 2, 2), np.float32), "count": np.zeros((2, 3), np.int32)}
+    expected = r"mask: expected None, got bool\[2, 2\]"
+    with pytest.raises(Misfit, match=expected):
+        policy.act(policy.init(2), obs, mask=np.ones((2, 2), bool))
+    expected = r"'x': 'float32\[2, 2, 2\]'}, got {'x': 'float32\[2, 2, 2\]'}"
+    with pytest.raises(Misfit, match=expected):
+        policy.act(policy.init(2), {"x": obs["x"]})
+
+
+def test_actions_are_as_likely_as_the_policy_says():
+    """Of one state, drawn often: shares of three choices against their logits."""
+    learner = made(Sights(space=Discrete(3)))
+    policy, obs = Policy.of(learner), jnp.ones((20_000, 3))
+    action, _ = jax.jit(policy.act)(policy.init(len(obs)), obs, jax.random.key(5))
+    out = learner.config.build().apply(
+        learner.params, (), obs[None, :1], jnp.ones((1, 1), bool)
+    )
+    shares = np.bincount(np.asarray(action), minlength=3) / len(obs)
+    expected = np.asarray(jax.nn.softmax(out.policy.logits[0, 0]))
+    np.testing.assert_allclose(shares, expected, atol=5 * 0.5 / len(obs) ** 0.5)
