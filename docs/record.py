@@ -3,9 +3,9 @@
     python docs/record.py docs/first_day.md
 
 A block of Python that begins with `# NAME.py` is written to that file; of a block
-`console` every line after `$ ` is run, in an empty folder that has the experiments, and
-what it prints stands below it. Programs are compiled anew. A status other than 0 is
-shown as `[status 2]`.
+`console` every line after `$ ` is run, in an empty folder that has the experiments and
+the documents, and what it prints stands below it. Programs are compiled anew. A status
+other than 0 is shown as `[status 2]`.
 """
 
 import os
@@ -32,7 +32,8 @@ def recorded(text: str, folder: Path) -> str:
         text: The document.
         folder: Where the commands run.
     """
-    (folder / "experiments").symlink_to(ROOT / "experiments")
+    for name in ("experiments", "docs"):
+        (folder / name).symlink_to(ROOT / name)
 
     def record(block: re.Match) -> str:
         kind, lines = block.groups()

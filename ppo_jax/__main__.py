@@ -15,6 +15,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "robustness",
+    "export",
     "sweep",
     "replay",
     "selfcheck",

@@ -138,6 +138,16 @@ def require(ok: bool, option: str, given: Any, expected: str) -> None:
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Which agent of a run plays, and how."""
+    add_member_options(parser)
+    parser.add_argument(
+        "--sample",
+        action="store_true",
+        help="sample actions instead of taking the most likely ones",
+    )
+
+
+def add_member_options(parser: argparse.ArgumentParser) -> None:
+    """Which agent of a run it is."""
     checkpoint = parser.add_mutually_exclusive_group()
     checkpoint.add_argument(
         "--checkpoint",
@@ -151,11 +161,6 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="which member of a population (default: the fittest at its last "
         "evaluation)",
-    )
-    parser.add_argument(
-        "--sample",
-        action="store_true",
-        help="sample actions instead of taking the most likely ones",
     )
 
 

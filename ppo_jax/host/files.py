@@ -18,8 +18,13 @@ def write(path: Path, text: str) -> None:
     >>> path.read_text(), len(list(path.parent.iterdir()))
     ('{}', 1)
     """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces a file's contents in one step."""
     part = _part(path)
-    part.write_text(text)
+    part.write_bytes(data)
     part.replace(path)
 
 

@@ -22,11 +22,12 @@ LAYERS = {
         "sweep",
         "replay",
         "robustness",
+        "export",
         "report",
         "selfcheck",
         "alerts",
     ),
-    "host": ("host", "sweeps"),
+    "host": ("exports", "host", "sweeps"),
     "agents": ("config", "policy", "ppo"),
     "objective": ("attacks", "terms"),
     "parts": (

@@ -26,6 +26,7 @@ WITHOUT = {
     "sweep.py": "a command: tests/runs/test_sweep.py",
     "replay.py": "a command: tests/runs/test_replay.py",
     "robustness.py": "a command: tests/runs/test_robustness.py",
+    "export.py": "a command: tests/runs/test_export.py",
     "report.py": "a command: tests/unit/host/test_figures.py",
     "selfcheck.py": "a command: tests/runs/test_selfcheck.py",
     "alerts.py": "a command: tests/runs/test_console.py",

@@ -372,6 +372,22 @@ LINES = {
     "train right.py --run-dir run": ["error: run: holds a run already; give --resume"],
     "sweep right.py --run-dir run": ["error: run: holds a run already; give --resume"],
     "replay run --to run": ["error: run: holds a run already; give --resume"],
+    # Exports.
+    "export": ["required: RUN_DIR"],
+    "export nowhere": [f"error: nowhere{NO_RUN}"],
+    "export folder": [f"error: folder{NO_RUN}"],
+    "export exported": [f"error: exported{NO_RUN}"],
+    "export run --format onnx": ["--format: invalid choice: 'onnx' (", "stablehlo"],
+    "export run --fromat numpy": ["'--fromat'; the closest is '--format'\n"],
+    "export run --sample": ["error: no option is called '--sample'"],
+    "export run --member 1": ["error: --member: expected 0 to 0, got 1\n"],
+    "export run --checkpoint 7": ["no checkpoint 7; there are: 22, 24\n"],
+    "export run --checkpoint 22 --best": ["not allowed with argument --checkpoint"],
+    "export run --out right.py/below/a.file": [UNWRITABLE.format("made")],
+    "export run --out other": ["error: other: expected a new folder, or one with an e"],
+    "export run --out newer": ["error: newer: an export of a newer version, 2; expec"],
+    "export run --out changed": ["error: changed: policy.npz was changed since it was"],
+    "export begun": ["begun/checkpoints: no checkpoint was saved: the run ended bef"],
     # Going on.
     "train right.py --resume": ["error: --resume: expected --run-dir as well\n"],
     "train right.py --resume --run-dir nowhere": [f"error: nowhere{NO_RUN}"],
@@ -430,7 +446,7 @@ SILLY = {
 
 
 def damage(home):
-    """Copies of the run in which something is wrong."""
+    """Copies of the run, and of its export, in which something is wrong."""
     for name in ("begun", "emptied", "without", "cut", "odd", "torn", "listed"):
         shutil.copytree(home / "run", home / name)
     shutil.rmtree(home / "begun" / "checkpoints")
@@ -444,6 +460,11 @@ def damage(home):
     (home / "odd" / "metrics.jsonl").write_text("{}\nhello\n")
     (home / "torn" / "config.json").write_text("{")
     (home / "listed" / "config.json").write_text("[]")
+    for name in ("newer", "changed"):
+        shutil.copytree(home / "exported", home / name)
+    told = json.loads((home / "newer" / "policy.json").read_text())
+    (home / "newer" / "policy.json").write_text(json.dumps(told | {"version": 2}))
+    (home / "changed" / "policy.npz").write_bytes(b"")
 
 
 @pytest.fixture(scope="module")
@@ -461,7 +482,8 @@ def home(tmp_path_factory):
     (home / "folder").mkdir()
     lines = ("train right.py --run-dir run", "train other.py --run-dir other")
     sweep = "sweep right.py --seeds 2 --run-dir swept"
-    for status, text in session(map(shlex.split, (*lines, sweep)), home):
+    export = "export run --format numpy --out exported"
+    for status, text in session(map(shlex.split, (*lines, sweep, export)), home):
         assert status == 0, text
     damage(home)
     return home

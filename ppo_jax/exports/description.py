@@ -1,0 +1,64 @@
+"""What an exported policy takes and gives, as JSON."""
+
+import math
+from typing import Any
+
+import jax
+
+from ppo_jax.envs.env import ActionSpace, Box, MultiDiscrete
+from ppo_jax.policy import Policy
+
+
+def describe(policy: Policy) -> dict[str, Any]:
+    """Observations, actions, masks, normaliser and carry; n is left out of shapes."""
+    bound, masks = policy.obs_clip, policy.mask_spec
+    return {
+        "observation": leaves(policy.obs_spec),
+        "action": _actions(policy.action_space),
+        "mask": None if masks is None else _array(masks) | {"used": policy.masked},
+        "normaliser": None if bound is None else float(bound),
+        "carry": leaves(_of_one(policy.init(1).carry)),
+    }
+
+
+def leaves(tree: Any) -> list[dict[str, Any]]:
+    """The leaves of a tree of shapes, and where in it they are.
+
+    >>> leaves({"x": (jax.ShapeDtypeStruct((3,), "int32"),)})
+    [{'path': ['x', 0], 'shape': [3], 'dtype': 'int32'}]
+    """
+    return [
+        {"path": [*map(_key, path)]} | _array(leaf)
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    ]
+
+
+def _array(spec: Any) -> dict[str, Any]:
+    return {"shape": [*spec.shape], "dtype": str(spec.dtype)}
+
+
+def _key(entry: Any) -> str | int:
+    """A step of a path: the name of a field, or a key or an index."""
+    names = ("name", "key", "idx")
+    return next(getattr(entry, name) for name in names if hasattr(entry, name))
+
+
+def _actions(space: ActionSpace) -> dict[str, Any]:
+    kind = type(space).__name__
+    if isinstance(space, Box):
+        shape, limits = [len(space.low)], {"low": space.low, "high": space.high}
+        said = {name: [*map(_finite, limit)] for name, limit in limits.items()}
+        return {"kind": kind, "shape": shape, "dtype": "float32"} | said
+    choices = [*space.nvec]
+    shape = [len(choices)] if isinstance(space, MultiDiscrete) else []
+    return {"kind": kind, "shape": shape, "dtype": "int32", "choices": choices}
+
+
+def _finite(number: float) -> float | None:
+    """A bound, or None: JSON has no infinity."""
+    return float(number) if math.isfinite(number) else None
+
+
+def _of_one(carry: Any) -> Any:
+    """Shapes of what is known of one episode."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), carry)

@@ -1,0 +1,97 @@
+"""Folders of exports: what is written there, and when nothing is."""
+
+import io
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ppo_jax.errors import UserError
+from ppo_jax.exports import arrays, program, runner
+from ppo_jax.exports.description import describe
+from ppo_jax.host import files
+from ppo_jax.policy import Policy
+
+FORMATS = ("all", "stablehlo", "numpy")
+PACKAGES = ("ppo_jax", "jax", "flax", "numpy")
+
+
+def read(folder: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """The description of an export, once its files are known to be as exported.
+
+    Args:
+        folder: Where it is.
+        names: Which of its files are needed; None: all.
+
+    Raises:
+        UserError: If it is none, of another version, or one of the files is changed.
+    """
+    try:
+        return runner.read(folder, names)
+    except runner.ExportError as error:
+        raise UserError(str(error)) from None
+
+
+def require_free(folder: Path) -> None:
+    """Makes a folder if need be, and checks that an export may be written there.
+
+    Raises:
+        UserError: If it cannot be written, or holds anything but an export as it was
+            exported.
+    """
+    files.require_folder(folder)
+    there = {path.name for path in folder.iterdir()}
+    if not there:
+        return
+    known = {runner.DESCRIPTION}
+    if runner.DESCRIPTION in there:
+        known |= read(folder)["files"].keys()
+    others = ", ".join(sorted(there - known))
+    if others:
+        raise UserError(
+            f"{folder}: expected a new folder, or one with an export alone; it holds "
+            f"{others:.80}"
+        )
+
+
+def write(folder: Path, policy: Policy, kind: str, trained: dict[str, Any]) -> None:
+    """Writes an export in the place of what was there.
+
+    Args:
+        folder: A folder that is free.
+        policy: What to export.
+        kind: One of `FORMATS`.
+        trained: How it came to be, as JSON.
+
+    Raises:
+        UserError: If the policy cannot be exported so; nothing is written then.
+    """
+    contents = {runner.ARRAYS: packed(arrays.arrays(policy))}
+    network = None if kind == "stablehlo" else arrays.network(policy)
+    if network is not None:
+        contents[runner.RUNNER] = Path(runner.__file__).read_bytes()
+    if kind != "numpy":
+        contents[program.PROGRAM] = program.serialized(policy)
+    said = {
+        "version": runner.VERSION,
+        "trained": trained,
+        **describe(policy),
+        "network": network,
+        "versions": {name: version(name) for name in PACKAGES},
+        "files": {name: runner.checksum(data) for name, data in contents.items()},
+    }
+    for path in folder.iterdir():
+        path.unlink()
+    for name, data in contents.items():
+        files.write_bytes(folder / name, data)
+    text = json.dumps(said, indent=2, allow_nan=False) + "\n"
+    files.write(folder / runner.DESCRIPTION, text)
+
+
+def packed(named: dict[str, np.ndarray]) -> bytes:
+    """Arrays of numbers as a file of NumPy, in which there is no pickle."""
+    file = io.BytesIO()
+    np.savez(file, **named)
+    return file.getvalue()

@@ -1,0 +1,48 @@
+"""How an exported policy came to be."""
+
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.host import description, files
+from ppo_jax.host.figures import SCORE, Rows
+from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.runs import Restored
+
+
+def trained(run_dir: Path, run: Restored, member: int) -> dict[str, Any]:
+    """What was trained for how long, and how the last evaluation went, as JSON."""
+    size, rows = run.population.fitness.size, files.rows(run_dir / "metrics.jsonl")
+    fields = description.describe(run.config)
+    return {
+        "run": run_dir.resolve().name,
+        "environment": repr(run.config.env),
+        "update": run.update,
+        "steps": run.steps,
+        "member": member,
+        "members": size,
+        "evaluation": evaluation(rows, run.update, member if size > 1 else None),
+        "experiment": {path: field["value"] for path, field in fields.items()},
+    }
+
+
+def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | None:
+    """What the last evaluation until an update said; None: there was none.
+
+    Args:
+        rows: Lines of `metrics.jsonl`.
+        update: Updates done.
+        member: Of a population; None: the row is that of a single run.
+
+    >>> rows = [{"time/iterations": 2, "eval/mean_reward": 1.5}, {"time/iterations": 4}]
+    >>> evaluation(rows, 4, None)
+    {'update': 2, 'mean_reward': 1.5}
+    """
+    own = "{}" if member is None else f"each/{{}}/{member}"
+    known = [row for row in rows if row.get(own.format(SCORE)) is not None]
+    past = [row for row in known if row["time/iterations"] <= update]
+    if not past:
+        return None
+    said = {name: past[-1].get(own.format(name)) for name in EVALUATIONS}
+    return {"update": int(past[-1]["time/iterations"])} | {
+        name.removeprefix("eval/"): x for name, x in said.items() if x is not None
+    }

@@ -1,0 +1,296 @@
+"""Acts as an exported policy; of this file nothing is needed but NumPy.
+
+    policy = Policy("exported")
+    state = policy.init(1)
+    action, state = policy.act(state, obs)              # The most likely action.
+    action, state = policy.act(state, obs, rng, reset=ended)
+
+It reads policy.json and policy.npz and executes nothing of them. As a program it says
+what an export is, once its files are those that were exported:
+
+    python policy.py [FOLDER]
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+VERSION = 1
+"""Of the format."""
+DESCRIPTION, ARRAYS, RUNNER = "policy.json", "policy.npz", "policy.py"
+PARTS = {"lstm": 2, "gru": 1}
+"""Of the carry of a layer: (c, h) or (h,)."""
+MASKED_LOGIT = -1e9
+GELU = (2 / np.pi) ** 0.5
+
+
+class ExportError(ValueError):
+    """A folder is no export that this file can use; the message says why."""
+
+
+def read(folder, names=None):
+    """The description of an export, once its files are known to be as exported.
+
+    Args:
+        folder: Where it is.
+        names: Which of its files are needed; None: all.
+
+    Raises:
+        ExportError: If it is none, of a newer version, or one of the files is changed.
+    """
+    folder = Path(folder)
+    try:
+        said = json.loads((folder / DESCRIPTION).read_text())
+        version, known = int(said["version"]), dict(said["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ExportError(
+            f"{folder}: no export: {DESCRIPTION} cannot be read ({error!r:.80})"
+        ) from None
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise ExportError(
+            f"{folder}: an export of {age} version, {version}; expected {VERSION}"
+        )
+    for name in known if names is None else names:
+        if name not in known:
+            there = ", ".join(known)
+            raise ExportError(f"{folder}: {name} was not exported; there are: {there}")
+        if not (folder / name).is_file():
+            raise ExportError(f"{folder}: {name} is missing")
+        if checksum((folder / name).read_bytes()) != known[name]:
+            raise ExportError(f"{folder}: {name} was changed since it was exported")
+    return said
+
+
+def checksum(data):
+    """By which a file is known, as text."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+class State(NamedTuple):
+    """What a policy knows of n episodes under way."""
+
+    carry: tuple
+    """What its memory holds: arrays `[n, ...]`, as `carry` of the description."""
+    reset: Any
+    """Which episodes begin with the next observation, bool `[n]`."""
+
+
+class Policy:
+    """An exported policy.
+
+    Args:
+        folder: Where the export is.
+        xp: NumPy, or what has its functions, such as `jax.numpy`.
+    """
+
+    def __init__(self, folder, xp=np):
+        self._said = read(folder, (ARRAYS,))
+        self._network = self._said["network"]
+        if self._network is None:
+            raise ExportError(f"{folder}: was not exported for NumPy")
+        with np.load(Path(folder) / ARRAYS, allow_pickle=False) as arrays:
+            self.arrays = {name: xp.asarray(arrays[name]) for name in arrays.files}
+        self.xp = xp
+
+    def init(self, n):
+        """What it knows of n episodes before their first observations."""
+        carry = (np.zeros((n, *x["shape"]), x["dtype"]) for x in self._said["carry"])
+        return State(tuple(carry), np.ones(n, bool))
+
+    def act(self, state, obs, rng=None, *, reset=None, mask=None):
+        """One step of n episodes.
+
+        Args:
+            state: What is known of the episodes so far.
+            obs: Observations, `[n, ...]` each, of the structure that was trained with.
+            rng: `numpy.random.Generator`; None: the most likely actions are taken.
+            reset: Which observations are the first of an episode, bool `[n]`, beside
+                those after `init`; None: no others.
+            mask: Which choices are legal, bool `[n, choices]`; None: all.
+
+        Returns:
+            Actions as environments take them, `[n, ...]`, and what is known then.
+        """
+        n = len(state.reset)
+        leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]
+        if mask is not None:
+            _require("mask", mask, n, self._said["mask"])
+        begins = state.reset if reset is None else state.reset | reset
+        action, carry = self.step(state.carry, leaves, begins, mask, rng)
+        return action, State(carry, np.zeros(n, bool))
+
+    def step(self, carry, obs, reset, mask=None, rng=None):
+        """One step as a function of arrays: actions, and the carry after it.
+
+        Args:
+            carry: That of a `State`.
+            obs: The leaves of an observation, in the order of the description.
+            reset: Where the carry is cleared before the step, bool `[n]`.
+            mask: Which choices are legal, bool `[n, choices]`; None: all.
+            rng: As in `act`.
+        """
+        x, after = self._features(self._seen(obs)), []
+        parts = PARTS.get(self._network["memory"], 1)
+        for layer in range(len(carry) // parts):
+            before = [
+                self.xp.where(reset[:, None], self.xp.zeros_like(part), part)
+                for part in carry[layer * parts : (layer + 1) * parts]
+            ]
+            after += self._remembered(f"trunk.memory.layer_{layer}", before, x)
+            x = after[-1]
+        outputs = self._dense("head", x)
+        return self._action(outputs, mask, rng), tuple(after)
+
+    def _leaf(self, obs, n, known):
+        """A leaf of an observation, found by its path."""
+        try:
+            for key in known["path"]:
+                named = isinstance(key, str) and not isinstance(obs, dict)
+                obs = getattr(obs, key) if named else obs[key]
+        except (AttributeError, LookupError, TypeError):
+            raise ValueError(f"obs: expected something at {known['path']}") from None
+        _require(".".join(map(str, ("obs", *known["path"]))), obs, n, known)
+        return obs
+
+    def _seen(self, obs):
+        """Observations as the network sees them, zeros unless finite."""
+        xp, clip = self.xp, self._said["normaliser"]
+        floats = [x for x in obs if x.dtype.kind == "f"]
+        flat = [xp.isfinite(x).reshape(x.shape[0], -1) for x in floats]
+        finite = xp.concatenate(flat, axis=1).all(axis=1) if flat else None
+        seen = []
+        for i, x in enumerate(obs):
+            x = x.astype("float32")
+            if clip is not None:
+                mean, scale = (self.arrays[f"{k}.{i}"] for k in ("mean", "deviation"))
+                x = xp.clip((x - mean[None]) / scale[None], -clip, clip)
+            if finite is not None:
+                ok = finite.reshape(-1, *(1 for _ in x.shape[1:]))
+                x = xp.where(ok, x, xp.zeros_like(x))
+            seen.append(x)
+        return seen
+
+    def _features(self, obs):
+        """What the torso makes of observations, `[n, features]`."""
+        flat, layer = [], 0
+        for x in obs:
+            for _ in range(self._network["convolutions"] if x.ndim == 4 else 0):
+                x = self._activation(self._convolution(f"Conv_{layer}", x))
+                layer += 1
+            flat.append(x.reshape(x.shape[0], -1))
+        x = self.xp.concatenate(flat, axis=1)
+        for layer in range(self._network["dense"]):
+            x = self._activation(self._dense(f"trunk.torso._Layers_0.Dense_{layer}", x))
+        return x
+
+    def _dense(self, name, x):
+        return x @ self._params(name, "kernel") + self._params(name, "bias")[None]
+
+    def _convolution(self, name, x):
+        """3×3 without padding, of grids `[n, H, W, features]`."""
+        kernel = self._params(f"trunk.torso.{name}", "kernel")
+        height, width = x.shape[1] - 2, x.shape[2] - 2
+        each = [
+            x[:, i : i + height, j : j + width] @ kernel[i, j]
+            for i in range(3)
+            for j in range(3)
+        ]
+        return sum(each) + self._params(f"trunk.torso.{name}", "bias")
+
+    def _remembered(self, name, before, x):
+        """The carry of a recurrent layer after a step; its last part is its output."""
+        xp = self.xp
+        inputs = self._dense(f"{name}.inputs", x)
+        recurrent = before[-1] @ self._params(name, "recurrent")
+        if self._network["memory"] == "lstm":
+            i, f, g, o = xp.split(inputs + recurrent, 4, axis=1)
+            c = self._sigmoid(f) * before[0] + self._sigmoid(i) * xp.tanh(g)
+            return c, self._sigmoid(o) * xp.tanh(c)
+        r, z, n = xp.split(inputs, 3, axis=1)
+        r_h, z_h, n_h = xp.split(recurrent, 3, axis=1)
+        new = xp.tanh(n + self._sigmoid(r + r_h) * n_h)
+        kept = self._sigmoid(z + z_h)
+        return ((1 - kept) * new + kept * before[0],)
+
+    def _action(self, outputs, mask, rng):
+        space = self._said["action"]
+        if space["kind"] == "Box":
+            return self._real(outputs, rng)
+        if mask is not None:
+            outputs = self.xp.where(mask, outputs, MASKED_LOGIT)
+        if rng is not None:
+            outputs = outputs + rng.gumbel(size=outputs.shape)
+        ends = np.cumsum(space["choices"])
+        each = [
+            self.xp.argmax(outputs[:, end - n : end], axis=1).astype("int32")
+            for n, end in zip(space["choices"], ends.tolist(), strict=True)
+        ]
+        return each[0] if space["kind"] == "Discrete" else self.xp.stack(each, axis=1)
+
+    def _real(self, raw, rng):
+        """Real actions of what the last layer puts out."""
+        if rng is not None:
+            noise = rng.standard_normal(raw.shape, np.float32)
+            raw = raw + self.arrays["scale"][None] * noise
+        low, high = self.arrays["low"][None], self.arrays["high"][None]
+        steepness = self._network["steepness"]
+        if steepness is not None:
+            raw = low + (high - low) * self._sigmoid(steepness * raw)
+        return self.xp.clip(raw, low, high)
+
+    def _activation(self, x):
+        xp = self.xp
+        return {
+            "tanh": xp.tanh,
+            "relu": lambda x: xp.maximum(x, 0.0),
+            "leaky_relu": lambda x: xp.where(x > 0, x, 0.01 * x),
+            "elu": lambda x: xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0.0))),
+            "gelu": lambda x: 0.5 * x * (1 + xp.tanh(GELU * (x + 0.044715 * x**3))),
+            "silu": lambda x: x * self._sigmoid(x),
+        }[self._network["activation"]](x)
+
+    def _sigmoid(self, x):
+        return 0.5 * (1.0 + self.xp.tanh(0.5 * x))  # Nothing overflows.
+
+    def _params(self, *name):
+        return self.arrays[".".join(("params", *name))]
+
+
+def _require(name, given, n, known):
+    """Raises a `ValueError` unless an array is n times what a description says."""
+    if known is None:
+        raise ValueError(f"{name}: expected None, got one")
+    shape, kind = (n, *known["shape"]), known["dtype"]
+    found = (getattr(given, "shape", None), str(getattr(given, "dtype", None)))
+    if found != (shape, kind):
+        got = f"{found[1]}{[*found[0]]}" if found[0] is not None else repr(given)
+        raise ValueError(f"{name}: expected {kind}{[*shape]}, got {got:.80}")
+
+
+def main(folder):
+    """Says what an export is, and takes a step with it."""
+    said = read(folder)
+    trained = said["trained"]
+    for name in ("environment", "update", "steps", "member", "evaluation"):
+        print(f"{name:>12}  {trained.get(name)}")
+    for leaf in said["observation"]:
+        print(f"{'obs':>12}  {leaf['dtype']}{['n', *leaf['shape']]} {leaf['path']}")
+    print(f"{'action':>12}  {said['action']}")
+    if said["network"] is not None:
+        obs = [np.zeros((1, *x["shape"]), x["dtype"]) for x in said["observation"]]
+        policy = Policy(folder)
+        carry, reset = policy.init(1)
+        print(f"{'of zeros':>12}  {policy.step(carry, obs, reset)[0].tolist()}")
+
+
+if __name__ == "__main__":
+    try:
+        main(*(sys.argv[1:] or [Path(__file__).parent]))
+    except ExportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
