@@ -1,5 +1,6 @@
 """What the runner needs of a policy: arrays by name, and how they go together."""
 
+from types import NoneType
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from ppo_jax.normalization.observations import EPS
 from ppo_jax.policy import Policy
 
 TORSOS = (networks.Mlp, networks.Cnn)
-CELLS = {networks.Lstm: "lstm", networks.Gru: "gru"}
+CELLS = {NoneType: None, networks.Lstm: "lstm", networks.Gru: "gru"}
 HEADS = (
     networks.GaussianHead,
     networks.SquashedHead,
@@ -40,7 +41,8 @@ def arrays(policy: Policy) -> dict[str, np.ndarray]:
             found[f"deviation.{i}"] = jnp.sqrt(var + EPS)
     space, head = policy.action_space, policy.architecture.head
     if isinstance(space, Box):
-        found |= {"low": np.float32(space.low), "high": np.float32(space.high)}
+        limits = {"low": space.low, "high": space.high}
+        found |= {name: np.asarray(x, np.float32) for name, x in limits.items()}
         if isinstance(head, LocationHead):
             found["scale"] = head.deviation(policy.params["log_std"])
     return {name: np.asarray(x) for name, x in found.items()}
@@ -53,25 +55,24 @@ def network(policy: Policy) -> dict[str, Any]:
         UserError: If it does not know a part of the network.
     """
     parts = policy.architecture
-    memory, head = parts.memory, parts.head
-    _require_known("torso", parts.torso, TORSOS)
-    _require_known("head", head, HEADS)
-    if memory is not None:
-        _require_known("memory", memory, tuple(CELLS))
+    torso = _known("torso", parts.torso, TORSOS)
+    memory = _known("memory", parts.memory, tuple(CELLS))
+    head = _known("head", parts.head, HEADS)
     return {
-        "activation": parts.torso.activation,
-        "convolutions": len(getattr(parts.torso, "channels", ())),
-        "dense": len(parts.torso.hidden),
-        "memory": None if memory is None else CELLS[type(memory)],
+        "activation": torso.activation,
+        "convolutions": len(getattr(torso, "channels", ())),
+        "dense": len(torso.hidden),
+        "memory": CELLS[type(memory)],
         "steepness": getattr(head.kind, "steepness", None),
     }
 
 
-def _require_known(name: str, part: Any, known: tuple[type, ...]) -> None:
-    """Raises a `UserError` for a part of one's own."""
+def _known(name: str, part: Any, known: tuple[type, ...]) -> Any:
+    """A part of a network; a `UserError` if it is one of one's own."""
     if type(part) not in known:
-        names = ", ".join(kind.__name__ for kind in known)
+        names = ", ".join(kind.__name__ for kind in known if kind is not NoneType)
         raise UserError(
             f"--format: NumPy knows no {name} {type(part).__name__}, only {names}; "
             "stablehlo takes any"
         )
+    return part

@@ -90,7 +90,7 @@ def write(folder: Path, policy: Policy, kind: str, trained: dict[str, Any]) -> N
     files.write(folder / runner.DESCRIPTION, text)
 
 
-def packed(named: dict[str, np.ndarray]) -> bytes:
+def packed(named: dict[str, Any]) -> bytes:
     """Arrays of numbers as a file of NumPy, in which there is no pickle."""
     file = io.BytesIO()
     np.savez(file, **named)
