@@ -12,6 +12,7 @@ flatbuffers, jax2onnx and onnxruntime, and nothing of ppo_jax.
 import logging
 import runpy
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 STEPS, COUNT = 200, 3
+Step = Callable[[list[Any]], list[Any]]
+"""From all inputs to all outputs."""
 
 
 def main(folder: Path) -> None:
@@ -29,7 +32,8 @@ def main(folder: Path) -> None:
     said = runner["read"](folder)
     model = folder.with_suffix(".onnx")
     convert(runner["Policy"](folder, xp=jnp), said, model)
-    mine, theirs = live(said, folder, model)
+    mine = live(by_onnxruntime(model), said)
+    theirs = live(by_stablehlo(folder, said), said)
     print(f"{model}: {model.stat().st_size:,} bytes, of jax2onnx {version('jax2onnx')}")
     print(
         f"{STEPS} steps of {COUNT} episodes: onnxruntime {version('onnxruntime')} "
@@ -74,26 +78,32 @@ def convert(policy: Any, said: dict[str, Any], path: Path) -> None:
     onnx.save(to_onnx(step, inputs=inputs, model_name="policy"), path)
 
 
-def live(said: dict[str, Any], folder: Path, path: Path) -> tuple[list[Any], list[Any]]:
-    """Outputs of all steps: of onnxruntime, and of StableHLO."""
+def by_onnxruntime(path: Path) -> Step:
+    """A step of the model."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    inputs = [x.name for x in session.get_inputs()]
+    names = [x.name for x in session.get_inputs()]
+    return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
+
+
+def by_stablehlo(folder: Path, said: dict[str, Any]) -> Step:
+    """A step of the export's program."""
     program = jax.export.deserialize((folder / "policy.stablehlo").read_bytes())
     call = jax.jit(program.call)
-    rng, carried = np.random.default_rng(0), len(said["carry"])
-    mine = theirs = [np.zeros((COUNT, *shape), kind) for shape, kind in shapes(said)]
-    mine, theirs = mine[:carried], theirs[:carried]
-    history = [], []
+    return lambda arrays: jax.tree.leaves(call(*parts(said, arrays)))
+
+
+def live(step: Step, said: dict[str, Any]) -> list[np.ndarray]:
+    """Outputs of all steps, each of which is given the carry after the one before."""
+    rng, known, history = np.random.default_rng(0), shapes(said), []
+    carried = len(said["carry"])
+    carry = [np.zeros((COUNT, *shape), kind) for shape, kind in known[:carried]]
     for _ in range(STEPS):
-        now = [drawn(rng, *each) for each in shapes(said)[carried:]]
-        given = dict(zip(inputs, [*mine, *now], strict=True))
-        action, *mine = session.run(None, given)
-        history[0].append([action, *mine])
-        expected, theirs = call(*parts(said, [*theirs, *now]))
-        history[1].append([expected, *theirs])
-    return tuple([np.stack(x) for x in zip(*each, strict=True)] for each in history)
+        now = [drawn(rng, shape, kind) for shape, kind in known[carried:]]
+        action, *carry = step([*carry, *now])
+        history.append([action, *carry])
+    return [np.stack(output) for output in zip(*history, strict=True)]
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray:

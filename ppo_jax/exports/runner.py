@@ -19,11 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-VERSION = 1
-"""Of the format."""
+VERSION = 1  # Of the format.
 DESCRIPTION, ARRAYS, RUNNER = "policy.json", "policy.npz", "policy.py"
-PARTS = {"lstm": 2, "gru": 1}
-"""Of the carry of a layer: (c, h) or (h,)."""
 MASKED_LOGIT = -1e9
 GELU = (2 / np.pi) ** 0.5
 
@@ -57,8 +54,7 @@ def read(folder, names=None):
         )
     for name in known if names is None else names:
         if name not in known:
-            there = ", ".join(known)
-            raise ExportError(f"{folder}: {name} was not exported; there are: {there}")
+            raise ExportError(f"{folder}: {name} was not exported: {', '.join(known)}")
         if not (folder / name).is_file():
             raise ExportError(f"{folder}: {name} is missing")
         if checksum((folder / name).read_bytes()) != known[name]:
@@ -135,16 +131,13 @@ class Policy:
             rng: As in `act`.
         """
         x, after = self._features(self._seen(obs)), []
-        parts = PARTS.get(self._network["memory"], 1)
+        parts = 2 if self._network["memory"] == "lstm" else 1  # (c, h) or (h,).
+        carry = [self.xp.where(reset[:, None], self.xp.zeros_like(x), x) for x in carry]
         for layer in range(len(carry) // parts):
-            before = [
-                self.xp.where(reset[:, None], self.xp.zeros_like(part), part)
-                for part in carry[layer * parts : (layer + 1) * parts]
-            ]
+            before = carry[layer * parts : (layer + 1) * parts]
             after += self._remembered(f"trunk.memory.layer_{layer}", before, x)
             x = after[-1]
-        outputs = self._dense("head", x)
-        return self._action(outputs, mask, rng), tuple(after)
+        return self._action(self._dense("head", x), mask, rng), tuple(after)
 
     def _leaf(self, obs, n, known):
         """A leaf of an observation, found by its path."""
@@ -154,7 +147,7 @@ class Policy:
                 obs = getattr(obs, key) if named else obs[key]
         except (AttributeError, LookupError, TypeError):
             raise ValueError(f"obs: expected something at {known['path']}") from None
-        _require(".".join(map(str, ("obs", *known["path"]))), obs, n, known)
+        _require(_name(known), obs, n, known)
         return obs
 
     def _seen(self, obs):
@@ -265,24 +258,34 @@ def _require(name, given, n, known):
     """Raises a `ValueError` unless an array is n times what a description says."""
     if known is None:
         raise ValueError(f"{name}: expected None, got one")
-    shape, kind = (n, *known["shape"]), known["dtype"]
-    found = (getattr(given, "shape", None), str(getattr(given, "dtype", None)))
-    if found != (shape, kind):
-        got = f"{found[1]}{[*found[0]]}" if found[0] is not None else repr(given)
-        raise ValueError(f"{name}: expected {kind}{[*shape]}, got {got:.80}")
+    expected = _shown(known["dtype"], (n, *known["shape"]))
+    got = _shown(given.dtype, given.shape) if hasattr(given, "dtype") else repr(given)
+    if got != expected:
+        raise ValueError(f"{name}: expected {expected}, got {got:.80}")
+
+
+def _name(known):
+    """What a leaf of an observation is called."""
+    return ".".join(map(str, ("obs", *known["path"])))
+
+
+def _shown(kind, shape):
+    """What an array is, for example `float32[2, 3]`."""
+    return f"{kind}[{', '.join(map(str, shape))}]"
 
 
 def main(folder):
     """Says what an export is, and takes a step with it."""
     said = read(folder)
-    trained = said["trained"]
-    for name in ("environment", "update", "steps", "member", "evaluation"):
-        print(f"{name:>12}  {trained.get(name)}")
-    for leaf in said["observation"]:
-        print(f"{'obs':>12}  {leaf['dtype']}{['n', *leaf['shape']]} {leaf['path']}")
+    leaves = said["observation"]
+    for name in ("environment", "update", "steps", "member"):
+        print(f"{name:>12}  {said['trained'].get(name)}")
+    for leaf in leaves:
+        kind = _shown(leaf["dtype"], ("n", *leaf["shape"]))
+        print(f"{'observation':>12}  {_name(leaf)}: {kind}")
     print(f"{'action':>12}  {said['action']}")
     if said["network"] is not None:
-        obs = [np.zeros((1, *x["shape"]), x["dtype"]) for x in said["observation"]]
+        obs = [np.zeros((1, *x["shape"]), x["dtype"]) for x in leaves]
         policy = Policy(folder)
         carry, reset = policy.init(1)
         print(f"{'of zeros':>12}  {policy.step(carry, obs, reset)[0].tolist()}")
@@ -290,7 +293,7 @@ def main(folder):
 
 if __name__ == "__main__":
     try:
-        main(*(sys.argv[1:] or [Path(__file__).parent]))
+        main(*(sys.argv[1:2] or [Path(__file__).parent]))
     except ExportError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -49,7 +49,7 @@ def test_as_a_program_it_says_what_an_export_is(folder):
     done = alone(folder)
     assert done.returncode == 0, done.stderr
     assert "update  7\n" in done.stdout
-    assert "obs  int32['n', 1] ['count']\n" in done.stdout
+    assert "observation  obs.count: int32[n, 1]\n" in done.stdout
     assert "'kind': 'Discrete'" in done.stdout and "of zeros  [" in done.stdout
 
 
@@ -135,7 +135,7 @@ def outputs(policy, state, leaves):
         (lambda x: {"files": {}}, "no export: policy.json cannot be read (KeyError('v"),
         (lambda x: [], "no export: policy.json cannot be read (TypeError("),
         (lambda x: x | {"version": "one"}, "no export: policy.json cannot be read ("),
-        (lambda x: x | {"files": {}}, "policy.npz was not exported; there are: "),
+        (lambda x: x | {"files": {}}, "policy.npz was not exported: "),
         (lambda x: x | {"network": None}, "was not exported for NumPy"),
     ],
 )
