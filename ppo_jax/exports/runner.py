@@ -188,12 +188,13 @@ class Policy:
         """3×3 without padding, of grids `[n, H, W, features]`."""
         kernel = self._params(f"trunk.torso.{name}", "kernel")
         height, width = x.shape[1] - 2, x.shape[2] - 2
-        each = [
-            x[:, i : i + height, j : j + width] @ kernel[i, j]
-            for i in range(3)
-            for j in range(3)
+        around = [
+            x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)
         ]
-        return sum(each) + self._params(f"trunk.torso.{name}", "bias")
+        rows = self.xp.concatenate(around, axis=3).reshape(-1, 9 * x.shape[3])
+        rows = rows @ kernel.reshape(-1, kernel.shape[3])
+        rows = rows + self._params(f"trunk.torso.{name}", "bias")[None]
+        return rows.reshape(-1, height, width, kernel.shape[3])
 
     def _remembered(self, name, before, x):
         """The carry of a recurrent layer after a step; its last part is its output."""
