@@ -115,7 +115,7 @@ def _rows(component: type) -> list[tuple[str, str, str]]:
     return [
         (f"`{field.name}`", _default(field), meanings.get(field.name, ""))
         for field in dataclasses.fields(component)
-        if _is_number(hints[field.name])
+        if _is_number(hints[field.name]) and not field.metadata.get("host")
     ]
 
 

@@ -14,6 +14,7 @@ from ppo_jax import (
 )
 from ppo_jax.attacks import adversaries, opponents
 from ppo_jax.config import Config
+from ppo_jax.envs import deferred
 from ppo_jax.metrics import explained as appraisal
 from ppo_jax.normalization import ReturnNormalization
 from ppo_jax.normalization import advantages as standardization
@@ -24,6 +25,15 @@ from ppo_jax.ppo import snapshot
 
 __version__ = "0.1.0"
 
+__getattr__ = deferred.names(
+    {
+        "Trained": "ppo_jax.host.trained",
+        "fit": "ppo_jax.host.fitting",
+        "load": "ppo_jax.host.fitting",
+    }
+)
+"""Training is imported by whoever trains."""
+
 __all__ = [
     "PBT",
     "Choice",
@@ -32,6 +42,7 @@ __all__ = [
     "NearOne",
     "Policy",
     "ReturnNormalization",
+    "Trained",
     "Uniform",
     "adversaries",
     "appraisal",
@@ -39,6 +50,8 @@ __all__ = [
     "controllers",
     "critics",
     "envs",
+    "fit",
+    "load",
     "networks",
     "normalization",
     "opponents",

@@ -1,7 +1,9 @@
 """The experiment: one component that says everything."""
 
 import collections
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,11 @@ from ppo_jax.optimizers import Adam, Optimizer
 from ppo_jax.pbt.config import PBT
 from ppo_jax.terms import Entropy, Surrogate, Term, Value
 from ppo_jax.types import PyTree
+
+
+def paired(given: Any) -> Any:
+    """The items of a dictionary; all else as it is."""
+    return tuple(given.items()) if isinstance(given, Mapping) else given
 
 
 @component
@@ -71,6 +78,10 @@ class Config:
             it learns from; None: one, but of a CPU as many cores as pay.
         stall_seconds: Seconds without a phase coming back until the run says so, or
             three times the longest that did; it ends after four times that.
+        stop_at: Metrics by name, and what each of them has to reach for the run to
+            stop: after the first phase in which all of them are at least that.
+        max_seconds: Seconds, of all resumed lives together, after which the run stops
+            at the end of a phase.
 
     Raises:
         ValueError: At construction, for impossible numbers or combinations.
@@ -113,6 +124,8 @@ class Config:
     max_failures: Count = host(default=10)
     devices_per_member: int | None = host(default=None)
     stall_seconds: Count = host(default=1800)
+    stop_at: tuple[tuple[str, float], ...] | None = host(default=None, converter=paired)
+    max_seconds: Positive[float | None] = host(default=None)
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""
@@ -120,6 +133,9 @@ class Config:
             self.pbt.require_names(self)
         require_field(self, "seed", 0 <= self.seed < 2**32, "0 to 2³² − 1")
         require_field(self, "terms", bool(self.terms), "a term to learn from")
+        bounds = [value for _, value in self.stop_at or ()]
+        known = all(map(math.isfinite, bounds))
+        require_field(self, "stop_at", known, "finite numbers by metric")
         self._validate_shapes()
         for part in (self.network.torso, self.network.head):
             part.check(self)

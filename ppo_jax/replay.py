@@ -29,8 +29,9 @@ from ppo_jax.host import (
     training,
 )
 from ppo_jax.host.conclusion import conclude
-from ppo_jax.host.console import verbosity
+from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.overrides import without
+from ppo_jax.host.recording import Folder
 from ppo_jax.ppo import population as populations
 
 EXPERIMENT = """\
@@ -102,8 +103,9 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
         return populations.with_numbers(population, lineage.in_force(schedule, done))
 
     shown = verbosity(options)
-    ending = training.train(config, run_dir, options.resume, hint, shown, steer=steer)
-    return conclude(ending, hint, config, run_dir, shown)
+    record, console = Folder(run_dir, options.resume), Console(shown)
+    ended = training.train(config, record, console, hint, steer=steer)
+    return conclude(ended.ending, hint, config, run_dir, shown)
 
 
 if __name__ == "__main__":

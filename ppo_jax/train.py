@@ -2,10 +2,10 @@
 
 All that a run needs to be resumed, evaluated and moved is kept in its directory.
 
-Exit status: 0, finished. 2, the experiment, an option or the run directory is wrong.
-3, the run failed, for the cause printed. 4, nothing came back for too long. 5, another
-process of the job has ended. 130, interrupted. A run that was saved once can be resumed
-after each of them.
+Exit status: 0, finished, or stopped by --stop-at or --max-seconds. 2, the experiment,
+an option or the run directory is wrong. 3, the run failed, for the cause printed. 4,
+nothing came back for too long. 5, another process of the job has ended. 130,
+interrupted. A run that was saved once can be resumed after each of them.
 
 Example:
     python -m ppo_jax.train experiments/cartpole.py --run-dir runs/cartpole
@@ -16,20 +16,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax import envs
 from ppo_jax.component import former
+from ppo_jax.config import Config
 from ppo_jax.errors import UserError
 from ppo_jax.host import (
     command,
     distributed,
     experiment,
+    fitting,
     programs,
     script,
     training,
 )
 from ppo_jax.host.conclusion import conclude
-from ppo_jax.host.console import verbosity
+from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.exits import Exit
+from ppo_jax.host.recording import Folder
 
 
 @command.entrance
@@ -50,6 +52,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", action="store_true", help="go on with the run in --run-dir"
     )
+    parser.add_argument(
+        "--warm-start",
+        type=Path,
+        metavar="RUN_DIR",
+        help="begin with what the agent of another run has learned; of a population, "
+        "its fittest member",
+    )
+    parser.add_argument(
+        "--warm-optimizer",
+        action="store_true",
+        help="begin with the state of its optimiser too",
+    )
     command.add_verbosity_options(parser)
     job = parser.add_argument_group(
         "one job of several processes",
@@ -68,11 +82,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
     _start(options)
-    prepare = _old_run if options.resume else _new_run
-    run_dir, config = prepare(path, options.run_dir, overrides)
-    hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
     shown = verbosity(options)
-    ending = training.train(config, run_dir, options.resume, hint, shown)
+    console = Console(shown)
+    prepare = _old_run if options.resume else _new_run
+    record, config = prepare(path, options, overrides, console)
+    run_dir = record.run_dir
+    hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
+    ending = training.train(config, record, console, hint).ending
     if not distributed.is_first():
         return Exit[ending.upper()]
     return conclude(ending, hint, config, run_dir, shown)
@@ -96,29 +112,43 @@ def _start(options: Any) -> None:
         programs.keep()
 
 
-def _new_run(path: Path, run_dir: Any, overrides: list[str]) -> tuple[Path, Any]:
+def _new_run(
+    path: Path, options: Any, overrides: list[str], console: Console
+) -> tuple[Folder, Config]:
     config = experiment.load(path, overrides)
-    envs.check_types(config.env)
+    fitting.check(config)
+    first = None
+    if options.warm_start is not None:
+        agent = fitting.load(options.warm_start)
+        first = fitting.begun(config, agent, options.warm_optimizer, console)
     created = distributed.first_only(
-        lambda: experiment.create(run_dir, path, overrides, config)
+        lambda: experiment.create(options.run_dir, path, overrides, config)
     )
-    return created or run_dir, config
+    run_dir = created or options.run_dir
+    if first is not None:
+        first.keep(run_dir)
+    return Folder(run_dir, resumes=first is not None), config
 
 
 def _old_run(
-    path: Path, run_dir: Path | None, overrides: list[str]
-) -> tuple[Path, Any]:
+    path: Path, options: Any, overrides: list[str], console: Console
+) -> tuple[Folder, Config]:
+    run_dir = options.run_dir
     if run_dir is None:
         raise UserError("--resume: expected --run-dir as well")
+    if options.warm_start is not None:
+        raise UserError(
+            "--warm-start: a run that is resumed has begun; give one of both"
+        )
     overrides = experiment.stored_overrides(run_dir) + overrides
     with former.understood():
         config = experiment.load(path, overrides)
-    envs.check_types(config.env)
+    fitting.check(config)
     experiment.require_same_structure(run_dir, config)
     distributed.first_only(
         lambda: experiment.store(run_dir, script.texts(path), overrides, config)
     )
-    return run_dir, config
+    return Folder(run_dir, resumes=True), config
 
 
 if __name__ == "__main__":

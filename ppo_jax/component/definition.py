@@ -29,13 +29,14 @@ from ppo_jax.types import PyTree
 T = TypeVar("T")
 
 
-def host(*, default: Any) -> Any:
+def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given) -> Any:
     """A field that only the host reads: budgets, intervals, paths, search ranges.
 
     It is static, whatever its type, and `program` blanks it, so that it never causes a
-    compilation.
+    compilation. It also accepts what `converter` understands.
     """
-    return dataclasses.field(default=default, metadata={"host": True})
+    metadata = {"host": True, "converter": converter}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def converted(converter: Callable[[Any], Any]) -> Any:

@@ -1,10 +1,11 @@
-"""Modules that others import but a training never uses."""
+"""What is imported by whoever uses it, and by nobody else."""
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -26,6 +27,22 @@ def deferred(*names: str) -> Iterator[None]:
     finally:
         for name in absent:
             del sys.modules[name]
+
+
+def names(homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` of a module: names that are imported when they are asked for.
+
+    >>> get = names({"rgb_to_hsv": "colorsys"})
+    >>> get("rgb_to_hsv")(1.0, 0.0, 0.0)
+    (0.0, 1.0, 1.0)
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"no name {name!r} is offered")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return get
 
 
 class _Deferred(ModuleType):

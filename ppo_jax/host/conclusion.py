@@ -15,7 +15,7 @@ def conclude(
     """Says how a run has ended; returns the exit status.
 
     Args:
-        ending: `finished`, `failed` or `interrupted`.
+        ending: `finished`, `stopped`, `failed` or `interrupted`.
         hint: How to go on with it.
         config: Its experiment.
         run_dir: Its directory.
@@ -24,7 +24,7 @@ def conclude(
     rows = files.rows(run_dir / "metrics.jsonl")
     if verbosity.notes:
         print(summary(ending, rows, run_dir))
-    if ending == "interrupted":
+    if ending in ("interrupted", "stopped"):
         print(hint)
     if ending == "failed":
         command.say(_cause(rows, config.max_failures, run_dir))
@@ -35,7 +35,7 @@ def summary(ending: str, rows: Rows, run_dir: Path) -> str:
     """The end of a run in a few lines.
 
     Args:
-        ending: `finished`, `failed` or `interrupted`.
+        ending: `finished`, `stopped`, `failed` or `interrupted`.
         rows: What it logged.
         run_dir: Its directory.
     """
@@ -49,7 +49,7 @@ def summary(ending: str, rows: Rows, run_dir: Path) -> str:
     ]
     lines += [f"  {line}" for line in (_evaluation(rows), _quarantine(rows)) if line]
     lines += [f"  in {run_dir}"]
-    if ending == "finished":
+    if ending in ("finished", "stopped"):
         lines += [
             f"  python -m ppo_jax.{name} {run_dir}" for name in ("evaluate", "report")
         ]

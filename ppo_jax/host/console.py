@@ -1,5 +1,6 @@
-"""What a run shows: a progress bar on a terminal, a line now and then elsewhere."""
+"""What a run shows: a progress bar in a terminal or a notebook, lines elsewhere."""
 
+import importlib.util
 import math
 import os
 import sys
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 from rich import progress
 from rich.console import Console as Terminal
 
+from ppo_jax.host import distributed
 from ppo_jax.host.command import hush
+from ppo_jax.host.exits import Exit
 
 
 class Verbosity(NamedTuple):
@@ -48,14 +51,15 @@ class _Terminal(Terminal):
 class Console:
     """Lines, and progress over environment steps once it has started.
 
+    Of the processes of a job, the first one talks.
+
     Args:
         verbosity: How much to show.
-        mute: Whether to show nothing at all.
     """
 
-    def __init__(self, verbosity: Verbosity = NORMAL, mute: bool = False):
+    def __init__(self, verbosity: Verbosity = NORMAL):
         self._verbosity = verbosity
-        self._terminal = _Terminal(quiet=mute)
+        self._terminal = _Terminal(quiet=not distributed.is_first())
         self._bar = progress.Progress(
             progress.BarColumn(),
             progress.TaskProgressColumn(),
@@ -63,9 +67,9 @@ class Console:
             progress.TextColumn("{task.description}"),
             progress.TimeRemainingColumn(),
             console=self._terminal,
-            disable=not (verbosity.notes and self._terminal.is_terminal),
+            disable=not (verbosity.notes and _is_live(self._terminal)),
         )
-        with_lines = verbosity == VERBOSE or not self._terminal.is_terminal
+        with_lines = verbosity == VERBOSE or not _is_live(self._terminal)
         self._next = -math.inf if with_lines else math.inf
         self._total = 0
         self._known: dict[str, str] = {}
@@ -106,12 +110,36 @@ class Console:
         """Ends the bar."""
         self._bar.stop()
 
+    def heard(self, *_: Any) -> None:
+        """What Python does of a signal, as soon as a phase has come back."""
+
     def leave(self, status: int) -> None:
         """Ends the process at once, from any thread; what is on disk stays whole."""
         self.close()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+class Guest(Console):
+    """That of a run in a Python which is not its own: an interrupt does not end that.
+
+    Args:
+        verbosity: How much to show.
+    """
+
+    def __init__(self, verbosity: Verbosity = NORMAL):
+        super().__init__(verbosity)
+        self._calls = 0
+
+    def heard(self, *_: Any) -> None:
+        self._calls += 1
+        if self._calls > 1:
+            raise KeyboardInterrupt
+
+    def leave(self, status: int) -> None:
+        if status != Exit.INTERRUPTED:
+            super().leave(status)
 
 
 def figure(value: float) -> str:
@@ -132,6 +160,12 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _is_live(terminal: Terminal) -> bool:
+    """Whether a bar can move there: in a terminal, or in a notebook with widgets."""
+    widgets = importlib.util.find_spec("ipywidgets") is not None
+    return terminal.is_terminal or (terminal.is_jupyter and widgets)
 
 
 def _known(metrics: dict[str, float]) -> dict[str, str]:

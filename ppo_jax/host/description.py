@@ -53,19 +53,26 @@ def former_names(description: Description) -> former.Names:
 
 
 def differences(old: dict, new: dict) -> dict[str, str]:
-    """Fields of two descriptions that differ, and how.
+    """Fields of two descriptions that differ, and how; one that is absent is off.
 
     >>> from ppo_jax import Config
     >>> cartpole = Config("CartPole-v1")
     >>> other = dataclasses.replace(cartpole, gamma=0.9)
     >>> differences(describe(cartpole), describe(other))
     {'gamma': '0.99 -> 0.9'}
+    >>> differences({}, {"limit": {"kind": "host", "value": "None"}})
+    {}
     """
+    both = {name: (_value(old, name), _value(new, name)) for name in old.keys() | new}
     return {
-        name: f"{old.get(name, {}).get('value')} -> {new.get(name, {}).get('value')}"
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
+        name: f"{before} -> {after}"
+        for name, (before, after) in sorted(both.items())
+        if old.get(name) != new.get(name) and {before, after} != {"None"}
     }
+
+
+def _value(description: dict, name: str) -> str:
+    return description.get(name, {}).get("value", "None")
 
 
 def _shown(value: Any) -> str:

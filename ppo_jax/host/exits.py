@@ -7,6 +7,8 @@ class Exit(IntEnum):
     """Exit statuses; 1 is that of a check that failed, or a fault of this package."""
 
     FINISHED = 0
+    STOPPED = 0
+    """A bound that the experiment gives was reached."""
     WRONG = 2
     """The experiment, an option or the run directory is wrong."""
     FAILED = 3

@@ -92,8 +92,8 @@ def require_new(run_dir: Path) -> None:
     saved = (*run_dir.glob("checkpoints/*"), *run_dir.glob("batches/*/checkpoints/*"))
     if any(path.name.isdigit() for path in saved):
         raise ExperimentError(
-            f"{run_dir}: holds a run already; give --resume to go on with it, or "
-            "another --run-dir"
+            f"{run_dir}: holds a run already; give --resume to go on with it, in "
+            "Python resume=True, or another directory"
         )
 
 

@@ -15,7 +15,8 @@ class Interrupt:
     """Hears signals while a run is under way; a context manager.
 
     An exception inside a phase would lose the population, which was donated to it. And
-    Python calls a handler only when the phase has come back, so a thread listens.
+    Python calls a handler only when the phase has come back, so a thread listens. Only
+    the main thread may hear signals at all: a run in another one hears none.
 
     Args:
         console: Where a signal is answered.
@@ -26,17 +27,26 @@ class Interrupt:
         self._console = console
 
     def __enter__(self) -> Self:
-        self._ear, self._mouth = os.pipe()
-        os.set_blocking(self._mouth, False)
-        self._wakeup = signal.set_wakeup_fd(self._mouth)
-        self._handlers = {x: signal.signal(x, lambda *_: None) for x in SIGNALS}
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._hears = threading.current_thread() is threading.main_thread()
+        if self._hears:
+            self._begin()
         return self
 
     def __exit__(self, *_: Any) -> None:
+        if self._hears:
+            self._end()
+
+    def _begin(self) -> None:
+        self._ear, self._mouth = os.pipe()
+        os.set_blocking(self._mouth, False)
+        self._wakeup = signal.set_wakeup_fd(self._mouth)
+        self._handlers = {x: signal.signal(x, self._console.heard) for x in SIGNALS}
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _end(self) -> None:
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler or signal.SIG_DFL)  # None: not Python's.
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._mouth)
         self._listener.join()
@@ -48,5 +58,6 @@ class Interrupt:
                 continue
             if self.asked:
                 self._console.leave(Exit.INTERRUPTED)
+                continue
             self.asked = True
             self._console.say("stopping after this phase; once more to stop at once")

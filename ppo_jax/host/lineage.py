@@ -19,7 +19,26 @@ Schedule = list[tuple[int, dict[str, float]]]
 """Updates, and the numbers by path that are in force from then on."""
 
 
-class Lineage:
+class Family:
+    """Generations in memory.
+
+    Args:
+        lines: The generations so far.
+    """
+
+    def __init__(self, lines: list[dict[str, Any]]):
+        self.lines = list(lines)
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Adds a generation."""
+        self.lines.append(line)
+
+    def count(self, name: str) -> int:
+        """How many members `copied` or `explored` in all generations."""
+        return sum(sum(line[name]) for line in self.lines)
+
+
+class Lineage(Family):
     """The lineage of a run directory.
 
     Args:
@@ -31,22 +50,17 @@ class Lineage:
     """
 
     def __init__(self, run_dir: Path, lines: list[dict[str, Any]]):
+        super().__init__(lines)
         self._path = run_dir / "lineage.jsonl"
-        self.lines = list(lines)
         if self.lines:
             files.write(self._path, "".join(map(_text, self.lines)))
         else:
             self._path.unlink(missing_ok=True)
 
     def append(self, line: dict[str, Any]) -> None:
-        """Adds a generation."""
-        self.lines.append(line)
+        super().append(line)
         with self._path.open("a") as file:
             file.write(_text(line))
-
-    def count(self, name: str) -> int:
-        """How many members `copied` or `explored` in all generations."""
-        return sum(sum(line[name]) for line in self.lines)
 
 
 def beginning(size: int, numbers: Mapping[str, Array]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ What each of them is goes into `metrics.md`, beside them.
 import json
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event  # pyright: ignore
@@ -20,9 +21,48 @@ from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
 
+Row = dict[str, Any]
+"""A step, and metrics by name; what is not finite is None."""
 
-class Logger:
-    """Writes one row per phase, as a line and as an event.
+
+class Rows:
+    """Rows of metrics, one per phase, in memory.
+
+    Args:
+        before: Those of a run that resumes.
+        began: When it started or resumed, in seconds since the epoch.
+
+    Attributes:
+        last: The newest row; empty before the first.
+    """
+
+    def __init__(self, before: Sequence[Row], began: float):
+        self._rows = list(before)
+        self.last: Row = before[-1] if before else {}
+        self._began = began - self.last.get("time/time_elapsed", 0.0)
+
+    def write(self, step: int, metrics: dict[str, float]) -> Row:
+        """Appends a row and returns it."""
+        metrics = metrics | {"time/time_elapsed": time.time() - self._began}
+        numbers = {name: float(metrics[name]) for name in sorted(metrics)}
+        finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
+        self.last = {"step": step} | finite
+        self._keep(self.last)
+        return self.last
+
+    def read(self) -> list[Row]:
+        """All rows so far."""
+        return self._rows
+
+    def close(self) -> None:
+        """Leaves nothing behind that is not whole."""
+
+    def _keep(self, row: Row) -> None:
+        self._rows.append(row)
+
+
+class Logger(Rows):
+    """Writes rows to a run directory, each as a line and as an event.
 
     A run that resumes is cut back to the step it resumes from. Its events, of which
     some may have been lost, are written anew from the rows, so that both hold each
@@ -54,19 +94,19 @@ class Logger:
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         for stale in run_dir.glob("events.out.tfevents.*"):
             stale.unlink()
-        before = rows[-1]["time/time_elapsed"] if rows else 0.0
-        self._began = began - before
+        super().__init__(rows[-1:], began)
         self._events = EventsWriter(str(run_dir / "events"))
         for row in rows:
             self._tell(row)
         self._flushed = 0.0
 
-    def write(self, step: int, metrics: dict[str, float]) -> None:
-        """Appends a row; a value that is not finite is null, and in no event."""
-        metrics = metrics | {"time/time_elapsed": time.time() - self._began}
-        numbers = {name: float(metrics[name]) for name in sorted(metrics)}
-        finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
-        row = {"step": step} | finite
+    def read(self) -> list[Row]:
+        return files.rows(self._path)
+
+    def close(self) -> None:
+        self._events.close()
+
+    def _keep(self, row: Row) -> None:
         with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         self._tell(row)
@@ -74,11 +114,7 @@ class Logger:
             self._events.flush()
             self._flushed = time.time()
 
-    def close(self) -> None:
-        """Flushes the events."""
-        self._events.close()
-
-    def _tell(self, row: dict) -> None:
+    def _tell(self, row: Row) -> None:
         """Writes the event of a row, and what metrics are as soon as they are there."""
         if not row.keys() <= self._told:
             self._told |= row.keys()

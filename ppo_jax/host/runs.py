@@ -24,6 +24,8 @@ class Restored(NamedTuple):
     population: Population
     lineage: list[dict[str, Any]]
     """Generations until then; empty for a single run."""
+    streaks: dict[str, list[int]]
+    """For how long alerts have lasted."""
 
     @property
     def steps(self) -> int:
@@ -32,7 +34,11 @@ class Restored(NamedTuple):
 
 
 def restore(
-    run_dir: Path, command: str, best: bool = False, asked: int | None = None
+    run_dir: Path,
+    command: str,
+    best: bool = False,
+    asked: int | None = None,
+    config: Config | None = None,
 ) -> Restored:
     """The newest checkpoint of a run, or the best one, or the one that is asked for.
 
@@ -41,19 +47,23 @@ def restore(
         command: What errors call the program.
         best: Whether to prefer the fittest checkpoint.
         asked: The update of the checkpoint to restore, and no other.
+        config: Its experiment; None: that of its file.
 
     Raises:
-        ExperimentError: If the directory holds no run.
+        ExperimentError: If the directory holds no run, or one of another experiment.
         CheckpointError: If no checkpoint can be restored.
     """
     overrides = experiment.stored_overrides(run_dir)
-    config = experiment.load(run_dir / script.KEPT, overrides, command)
+    if config is None:
+        config = experiment.load(run_dir / script.KEPT, overrides, command)
+    else:
+        experiment.require_same_structure(run_dir, config)
     with closing(Checkpointer(run_dir)) as checkpoints:
         template = training.start(config)
         update, population, meta = checkpoints.restore(template, best, asked)
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
-    return Restored(config, update, population, lineage)
+    return Restored(config, update, population, lineage, meta.get("streaks", {}))
 
 
 def choose(run: Restored, asked: int | None) -> int:

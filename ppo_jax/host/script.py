@@ -15,6 +15,8 @@ from ppo_jax.errors import UserError, brief, is_ours, is_own, own_lines
 
 KEPT = "experiment.py"
 IMPORTED = "imported"
+MADE = "made_in_python.txt"
+"""Why there is no such file, if there is none."""
 
 
 class ExperimentError(UserError):
@@ -31,7 +33,7 @@ def run(path: Path) -> dict[str, Any]:
         kept = f", such as {path / KEPT}" if (path / KEPT).exists() else ""
         raise ExperimentError(f"{path}: is a folder; expected a Python file{kept}")
     if not path.is_file():
-        raise ExperimentError(f"{path}: no such experiment file")
+        raise ExperimentError(f"{path}: no such experiment file{_instead(path.parent)}")
     _prefer(_places(path))
     try:
         names = runpy.run_path(str(path))
@@ -44,17 +46,33 @@ def run(path: Path) -> dict[str, Any]:
 
 
 def texts(path: Path) -> dict[str, str]:
-    """What a run directory keeps of a file that was run, texts by path.
+    """What a run directory keeps of a file that was run, texts by path."""
+    return {KEPT: path.read_text()} | beside(_places(path))
 
-    A package beside it is kept whole, whatever is in use of it.
+
+def beside(places: list[Path]) -> dict[str, str]:
+    """What a run directory keeps of modules in use that are in some folders.
+
+    A package is kept whole, whatever is in use of it.
     """
-    kept = {KEPT: path.read_text()}
-    for place in _places(path):
+    kept: dict[str, str] = {}
+    for place in places:
         for top in _in_use(place):
             for file in [top] if top.is_file() else top.rglob("*.py"):
                 name = Path(IMPORTED) / file.relative_to(place)
                 kept.setdefault(str(name), file.read_text())
     return kept
+
+
+def _instead(folder: Path) -> str:
+    """What is done with a run that keeps no file, as it was made in Python."""
+    if not (folder / MADE).exists():
+        return ""
+    said = (folder / MADE).read_text().strip()
+    return (
+        f": {said}. Go on in Python, with its config: ppo_jax.fit(config, "
+        f"{str(folder)!r}, resume=True) or ppo_jax.load({str(folder)!r}, config=config)"
+    )
 
 
 def _places(path: Path) -> list[Path]:

@@ -1,10 +1,8 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -15,16 +13,16 @@ from ppo_jax.config import Config
 from ppo_jax.host import distributed, lineage, streams
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.catalogue import summarize
-from ppo_jax.host.checkpoint import Checkpointer
-from ppo_jax.host.console import NORMAL, Console, Verbosity
+from ppo_jax.host.console import Console
 from ppo_jax.host.description import as_now, describe, differences, former_names
 from ppo_jax.host.evaluation import best, fitness_of, rate
 from ppo_jax.host.interrupt import Interrupt
-from ppo_jax.host.lineage import Lineage
-from ppo_jax.host.logger import Logger
+from ppo_jax.host.lineage import Family
 from ppo_jax.host.members import generation_metrics, over_members
 from ppo_jax.host.mesh import Layout
 from ppo_jax.host.readiness import ready
+from ppo_jax.host.recording import Memory
+from ppo_jax.host.stopping import Callback, Stop, deaf
 from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
 from ppo_jax.metrics.own import rows_of
@@ -46,6 +44,19 @@ class StartState(NamedTuple):
     """How the log calls items of tuples, if a version before began it."""
 
 
+class Ended(NamedTuple):
+    """What a run has come to."""
+
+    ending: str
+    """`finished`, `stopped`, `interrupted` or `failed`; after all but `failed`, a
+    larger budget or bound goes on."""
+    update: int
+    population: Population
+    layout: Layout
+    """How the population lies."""
+    streaks: dict[str, list[int]]
+
+
 def start(config: Config) -> Population:
     """The population of an experiment before its first update."""
     keys = streams.members(config.seed, config.num_members)
@@ -58,13 +69,13 @@ def start(config: Config) -> Population:
 
 def train(
     config: Config,
-    run_dir: Path,
-    resume: bool,
+    record: Memory,
+    console: Console,
     hint: str = "",
-    verbosity: Verbosity = NORMAL,
     begin: Callable[[Config], Population] = start,
     steer: Callable[[Population, int], Population] = lambda members, done: members,
-) -> str:
+    callback: Callback = deaf,
+) -> Ended:
     """Trains to the end of the budget, or until something stops it.
 
     A row is logged before its checkpoint is saved: what a resumed run finds in the log
@@ -72,47 +83,45 @@ def train(
 
     Args:
         config: The experiment.
-        run_dir: Where checkpoints and logs go.
-        resume: Whether to go on from the newest checkpoint.
+        record: Where the run is kept.
+        console: Where it is shown; closed at its end.
         hint: How to go on with the run, for whoever ends it or finds it ended.
-        verbosity: How much to show.
         begin: Makes the members before their first update.
         steer: What becomes of the members before each phase, after so many updates.
-
-    Returns:
-        How it ended: `finished`, `interrupted` or `failed`.
+        callback: Called after each phase.
 
     Raises:
         CheckpointError: If no checkpoint can be restored.
         ExperimentError: If there is no metric to select for.
         JobError: If the processes of a job cannot share the members.
         RunError: If the disk does not take a checkpoint or a log.
+        BaseException: Whatever the callback raised, once the run is saved.
     """
+    own, stop = rows_of(config), Stop(config, callback, console)
     with (
         distributed.together(hint),
-        closing(Console(verbosity, mute=not distributed.is_first())) as console,
+        closing(console),
         Interrupt(console) as interrupt,
         Watchdog(config.stall_seconds, console, hint) as watchdog,
-        closing(Checkpointer(run_dir)) as checkpoints,
+        closing(record.open()),
         distributed.together(hint),
-        distributed.folder(run_dir) as folder,
     ):
-        began = time.time()
         with Stopwatch() as watch:
             layout, population = ready(
                 config, lambda: begin(config), phase_length(config)
             )
-        console.note(f"training on {layout}, in {run_dir}")
-        begun = _beginning(config, layout, population)
-        if resume:
-            begun = _resume(config, layout, checkpoints, begun, console)
+        console.note(f"training on {layout}, {record}")
+        generations = lineage_of(config, population, layout.fetch)
+        begun = StartState(population, 0, generations, {}, {})
+        if record.resumes:
+            begun = _resume(config, layout, record, begun, console)
         population, done = begun.population, begun.done
-        family, alarms = Lineage(folder, begun.lineage), Alarms(begun.streaks)
+        alarms = Alarms(begun.streaks)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
-        ending = "finished" if done >= config.num_updates else ""
-        logger = Logger(folder, done * steps, begun.names, rows_of(config), began)
-        with closing(logger):
+        with record.written(done * steps, begun.lineage, begun.names, own):
+            ending = "finished" if done >= config.num_updates else ""
+            ending = ending or stop.before(record.rows.last)
             while not ending:
                 watchdog.heard()
                 population = layout.place(steer(population, done))
@@ -122,51 +131,60 @@ def train(
                 watchdog.heard()
                 ending = _ending(config, done, members, interrupt)
                 due = ending == "finished" or _is_evaluated(config, done)
-                if due or _evolves(config, done):
-                    population = rate(config, layout, population, done, members)
                 speed["time/compiling"] += watch.compiling
                 watch.compiling = 0.0  # It is said once.
-                metrics = over_members(members, fitness_of(population)) | speed
-                if _evolves(config, done):
-                    population, said = _evolve(config, layout, population, done, family)
-                    metrics |= said
+                population, metrics = _selected(
+                    config, layout, population, done, members, due, record.family
+                )
                 flags, lines = alarms.check(members)
-                metrics |= flags
+                metrics |= speed | flags
                 for line in lines:
                     console.say(line)
-                logger.write(done * steps, metrics)
+                row = record.rows.write(done * steps, metrics)
                 console.update(done * steps, metrics)
+                asked = stop.after(row)
+                ending = ending or asked
                 if due or ending:
                     fitness = best(population) if due else -math.inf
-                    meta = {"config": describe(config), "lineage": family.lines}
-                    meta |= {"streaks": alarms.streaks}
-                    checkpoints.save(done, population, fitness, meta)
-    return ending
+                    record.save(
+                        done, population, fitness, _meta(config, record, alarms)
+                    )
+    if stop.error is not None:
+        raise stop.error
+    return Ended(ending, done, population, layout, alarms.streaks)
 
 
-def _beginning(config: Config, layout: Layout, population: Population) -> StartState:
-    """Before the first update; a population has the first line of its lineage."""
+def _meta(config: Config, record: Memory, alarms: Alarms) -> dict[str, Any]:
+    """What is saved beside a population."""
+    lines, streaks = record.family.lines, alarms.streaks
+    return {"config": describe(config), "lineage": lines, "streaks": streaks}
+
+
+def lineage_of(
+    config: Config,
+    population: Population,
+    fetch: Callable[[Any], Any] = jax.device_get,
+) -> list[dict[str, Any]]:
+    """The lineage before the first update: a line, if numbers are searched."""
     if config.pbt is None:
-        return StartState(population, 0, [], {}, {})
-    searched = layout.fetch(config.pbt.space.read(population.runs.learner.config))
-    first = lineage.beginning(config.pbt.size, searched)
-    return StartState(population, 0, [first], {}, {})
+        return []
+    searched = fetch(config.pbt.space.read(population.runs.learner.config))
+    return [lineage.beginning(config.pbt.size, searched)]
 
 
 def _resume(
     config: Config,
     layout: Layout,
-    checkpoints: Checkpointer,
+    record: Memory,
     fresh: StartState,
     console: Console,
 ) -> StartState:
     """The newest checkpoint, with the numbers that the run was given anew."""
-    if checkpoints.empty:
-        checkpoints.rewind(0)
+    saved = record.restore(fresh.population)
+    if saved is None:
         console.note("stopped before its first checkpoint; starting again")
         return fresh
-    done, population, meta = checkpoints.restore(fresh.population)
-    checkpoints.rewind(done)
+    done, population, meta = saved
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
     for name, change in changed.items():
@@ -244,8 +262,28 @@ def _ending(
     return "interrupted" if distributed.any_of(interrupt.asked) else ""
 
 
+def _selected(
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
+    due: bool,
+    family: Family,
+) -> tuple[Population, dict[str, float]]:
+    """Evaluates and evolves the members when it is time; the row of all of them."""
+    evolves = _evolves(config, done)
+    if due or evolves:
+        population = rate(config, layout, population, done, members)
+    metrics = over_members(members, fitness_of(population))
+    if not evolves:
+        return population, metrics
+    population, said = _evolve(config, layout, population, done, family)
+    return population, metrics | said
+
+
 def _evolve(
-    config: Config, layout: Layout, population: Population, done: int, family: Lineage
+    config: Config, layout: Layout, population: Population, done: int, family: Family
 ) -> tuple[Population, dict[str, float]]:
     """A generation, its line in the lineage, and its metrics."""
     keys = streams.generation(config.seed, done, config.num_members)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.host import streams, training
-from ppo_jax.host.console import Verbosity
+from ppo_jax.host.console import Console, Verbosity
+from ppo_jax.host.recording import Folder
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
@@ -106,14 +107,14 @@ def train(
     members: Sequence[Member], run_dir: Path, hint: str, verbosity: Verbosity
 ) -> str:
     """Trains members of one structure, or goes on; returns how it ended."""
-    return training.train(
+    ended = training.train(
         members[0].config,
-        run_dir,
-        resume=run_dir.exists(),
-        hint=hint,
-        verbosity=verbosity,
+        Folder(run_dir, resumes=run_dir.exists()),
+        Console(verbosity),
+        hint,
         begin=lambda config: begin(members),
     )
+    return ended.ending
 
 
 def capacity() -> int:

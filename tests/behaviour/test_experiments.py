@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import adversaries, controllers, critics, networks, optimizers, terms
+from ppo_jax import adversaries, controllers, critics, fit, networks, optimizers, terms
 from ppo_jax.component import is_component
-from ppo_jax.host import experiment, files, training
+from ppo_jax.host import experiment, files
 from ppo_jax.ppo import episodes, population
 from ppo_jax.schedules import Progress
 
@@ -130,7 +130,7 @@ def test_all_that_an_agent_learns_by_is_in_some_experiment():
 
 def last_row(config, run_dir):
     """The metrics of the last phase of a run."""
-    assert training.train(config, run_dir, resume=False) == "finished"
+    assert fit(config, run_dir).ending == "finished"
     return files.rows(run_dir / "metrics.jsonl")[-1]
 
 

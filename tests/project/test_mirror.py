@@ -9,12 +9,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE, UNIT = ROOT / "ppo_jax", ROOT / "tests" / "unit"
 
 TABLE = "a table, which the runs of test_catalogue.py are held against"
+FIT = "whole runs from Python: tests/runs/test_fit.py"
 WITHOUT = {
     "types.py": "names of types",
     "state.py": "fields of what training carries",
     "networks/architecture.py": "fields of a component",
     "networks/distributions/distribution.py": "a protocol; its room has a contract",
     "host/exits.py": "an enumeration",
+    "host/fitting.py": FIT,
+    "host/recording.py": FIT,
+    "host/trained.py": FIT,
     "attacks/metrics.py": TABLE,
     "host/metrics.py": TABLE,
     "optimizers/metrics.py": TABLE,

@@ -6,7 +6,7 @@ import json
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import PBT, LogUniform, networks
+from ppo_jax import PBT, LogUniform, fit, networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
@@ -29,7 +29,7 @@ BASE = {
 
 def rows(tmp_path, **changes):
     """The rows of a whole run, and how it ended."""
-    ending = training.train(Config(**BASE | changes), tmp_path, resume=False)
+    ending = fit(Config(**BASE | changes), tmp_path).ending
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines], ending
 
@@ -138,5 +138,5 @@ def test_every_host_field_is_tested_here():
         *("Config.pbt", "Config.seed", "Config.total_timesteps"),
         *("Config.phase_updates", "Config.eval_phases", "Config.eval_episodes"),
         *("Config.max_failures", "Config.stall_seconds", "PBT.interval"),
-        "Config.devices_per_member",
+        *("Config.devices_per_member", "Config.stop_at", "Config.max_seconds"),
     }

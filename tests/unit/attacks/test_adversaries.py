@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runs import command, rows
 
-from ppo_jax import networks, optimizers, schedules, terms
+from ppo_jax import fit, networks, optimizers, schedules, terms
 from ppo_jax.attacks.adversaries import (
     Adversary,
     Divergence,
@@ -438,7 +438,7 @@ def live(tmp_path_factory):
         falling = terms.Surrogate(clip_eps=0.3, clip_schedule=to_a_third)
         config = dataclasses.replace(config, terms=(falling, *config.terms[1:]))
         run_dir = tmp_path_factory.mktemp("lived")
-        assert training.train(config, run_dir, resume=False) == "finished"
+        assert fit(config, run_dir).ending == "finished"
         return rows(run_dir)
 
     return live

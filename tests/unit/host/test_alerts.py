@@ -11,7 +11,7 @@ import pytest
 from brief import experiment
 from runs import rows as logged
 
-from ppo_jax import optimizers, terms, tree
+from ppo_jax import fit, optimizers, terms, tree
 from ppo_jax.component import component, replace_at
 from ppo_jax.controllers import KlStop
 from ppo_jax.critics import Categorical
@@ -21,6 +21,8 @@ from ppo_jax.host import training
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.alerts import ALERTS
 from ppo_jax.host.catalogue import match, row_of, summarize
+from ppo_jax.host.console import Console
+from ppo_jax.host.recording import Folder
 from ppo_jax.metrics.rows import NO_STEP, NO_WEIGHT
 from ppo_jax.normalization.advantages import OverAll
 from ppo_jax.pbt import PBT
@@ -235,7 +237,7 @@ def test_a_critic_of_even_returns_has_nothing_to_explain(tmp_path):
         phase_updates=1,
         total_timesteps=4 * HEALTHY.steps_per_update,
     )
-    training.train(config, tmp_path, resume=False)
+    fit(config, tmp_path)
     said = logged(tmp_path)
     assert len(said) == 4
     assert all(row[EXPLAINED] < 0 and row[VARIATION] < 0.01 for row in said)
@@ -262,7 +264,7 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
         learner = learner.replace(params=params, config=config)
         return members.replace(runs=members.runs.replace(learner=learner))
 
-    training.train(config, tmp_path, resume=False, begin=begin)
+    training.train(config, Folder(tmp_path), Console(), begin=begin)
     names = ("entropy_collapse", "critic1_vanishing_gradients")
     said, lines = logged(tmp_path), capsys.readouterr().out.splitlines()
     for name in (f"warn/{name}" for name in names):

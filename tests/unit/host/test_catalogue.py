@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from brief import experiment
 
-from ppo_jax import adversaries, networks, optimizers, terms
+from ppo_jax import adversaries, fit, networks, optimizers, terms
 from ppo_jax.controllers import ClipGate, ClosedForm, EntropySchedule, KlStop, Plateau
 from ppo_jax.critics import Categorical, PerQuantile, Quantile
 from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.probes import Costs, Target
-from ppo_jax.host import alerts, catalogue, training
+from ppo_jax.host import alerts, catalogue
 from ppo_jax.host.alerts import ALERTS
 from ppo_jax.host.catalogue import METRICS, Metric, match, row_of, summarize
 from ppo_jax.metrics.explained import Appraisal
@@ -80,7 +80,7 @@ def lived(tmp_path_factory):
     for name, config in EVERYTHING.items():
         run_dir, said = tmp_path_factory.mktemp(name), io.StringIO()
         with contextlib.redirect_stdout(said):
-            assert training.train(config, run_dir, resume=False) == "finished"
+            assert fit(config, run_dir).ending == "finished"
         lines = (run_dir / "metrics.jsonl").read_text().splitlines()
         found[name] = [json.loads(line) for line in lines], said.getvalue()
     return found

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import networks
+from ppo_jax import fit, networks
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import Accumulator
 from ppo_jax.host import training
@@ -85,7 +85,7 @@ def test_another_structure_is_not_restored(tmp_path, change):
 
 
 def trained(run_dir, config):
-    training.train(config, run_dir, resume=False, hint="")
+    fit(config, run_dir)
     checkpoints = Checkpointer(run_dir)
     _, population, _ = checkpoints.restore(training.start(config))
     checkpoints.close()

@@ -24,7 +24,7 @@ CONFIG = experiment(IdenticalRewards())
 
 def restored(fitness):
     population = SimpleNamespace(fitness=np.asarray(fitness, np.float32))
-    return runs.Restored(CONFIG, 3, population, [])
+    return runs.Restored(CONFIG, 3, population, [], {})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,194 @@
+"""Training from Python: `fit` is what the command `train` does, `load` finds a run."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ppo_jax import envs
+from ppo_jax.component import former, suggestion
+from ppo_jax.component.suggestion import uncalled
+from ppo_jax.config import Config
+from ppo_jax.errors import UserError
+from ppo_jax.host import (
+    distributed,
+    experiment,
+    files,
+    runs,
+    source,
+    stopping,
+    training,
+)
+from ppo_jax.host.console import NORMAL, QUIET, Console, Guest
+from ppo_jax.host.continuation import Continuation
+from ppo_jax.host.recording import Folder, Memory
+from ppo_jax.host.stopping import Callback, deaf
+from ppo_jax.host.trained import Trained
+
+CHECKPOINTS = ("newest", "best")
+
+
+def fit(
+    config: Config,
+    run_dir: str | Path | None = None,
+    callback: Callback = deaf,
+    *,
+    resume: bool = False,
+    begin: Trained | None = None,
+    optimizer: bool = False,
+    quiet: bool = False,
+) -> Trained:
+    """Trains the agent of an experiment, or its population.
+
+    The first Ctrl-C ends the run after the current phase, and what there is by then is
+    returned; the second raises a `KeyboardInterrupt`. A run that has stopped, was
+    interrupted or has finished goes on, maybe with a larger budget, by `resume`.
+
+    Args:
+        config: The experiment.
+        run_dir: Where the run goes, as that of a command; None: nowhere, it is kept in
+            memory alone.
+        callback: Is called after each phase with the environment steps done and a row
+            of metrics; the run stops if it returns True. What it raises is raised here,
+            once the run is saved.
+        resume: Whether to go on with the run in `run_dir`.
+        begin: An agent whose parameters and statistics the run begins with, of a
+            population its fittest member; a head that does not fit begins anew.
+        optimizer: Whether to begin with the state of its optimiser too.
+        quiet: Whether to show warnings only.
+
+    Raises:
+        UserError: If something that was given cannot be; the message says what.
+        RunError: If the disk does not take a checkpoint or a log.
+
+    >>> from ppo_jax import Config, fit
+    >>> config = Config("CartPole-v1", num_steps=8, total_timesteps=64, eval_episodes=2)
+    >>> trained = fit(config, quiet=True)
+    >>> trained, trained.curves["time/total_timesteps"].values.tolist()
+    (Trained(64 steps), [32.0, 64.0])
+    """
+    _require(isinstance(config, Config), "config", config, "a Config")
+    _require(callable(callback), "callback", callback, "a function of a step and a row")
+    agent = (Trained, type(None))
+    _require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
+    if resume and begin is not None:
+        raise UserError("begin: a run that is resumed has begun; give one of both")
+    if resume and run_dir is None:
+        raise UserError("resume: expected a run_dir as well")
+    check(config)
+    console = Guest(QUIET if quiet else NORMAL)
+    first = None if begin is None else begun(config, begin, optimizer, console)
+    record, hint = _record(config, run_dir, resume, first)
+    ended = training.train(
+        config,
+        record,
+        console,
+        hint,
+        begin=training.start if first is None else lambda config: first.population,
+        callback=callback,
+    )
+    return Trained(
+        config,
+        ended.layout.fetch(ended.population),
+        ended.update,
+        ended.ending,
+        record.rows.read(),
+        record.family.lines,
+        ended.streaks,
+    )
+
+
+def load(
+    run_dir: str | Path,
+    member: int | None = None,
+    checkpoint: str | int = "newest",
+    config: Config | None = None,
+) -> Trained:
+    """What a run has come to, from its directory.
+
+    Args:
+        run_dir: The directory.
+        member: Which member of a population; None: all of them.
+        checkpoint: `newest`, `best`, or the one after so many updates.
+        config: Its experiment, if parts of that are in no file; None: as in its file.
+
+    Raises:
+        ExperimentError: If the directory holds no run, or one of another experiment.
+        CheckpointError: If there is no such checkpoint, or it cannot be restored.
+        UserError: If there is no such member.
+    """
+    number = isinstance(checkpoint, int) and not isinstance(checkpoint, bool)
+    if not number and checkpoint not in CHECKPOINTS:
+        said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
+        raise UserError(f"checkpoint: {said}; or give a number of updates")
+    place, asked = Path(run_dir), checkpoint if number else None
+    run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
+    names = experiment.stored_names(place)
+    rows = former.translated(files.rows(place / "metrics.jsonl"), names)
+    trained = Trained(
+        run.config,
+        jax.device_get(run.population),
+        run.update,
+        rows=[row for row in rows if row["step"] <= run.steps],
+        lineage=run.lineage,
+        streaks=run.streaks,
+    )
+    return trained if member is None else trained.member(member)
+
+
+def check(config: Config) -> None:
+    """Checks what of an experiment only a trace of it says.
+
+    Raises:
+        UserError: If the environment or a metric to stop at is wrong.
+    """
+    envs.check_types(config.env)
+    stopping.require_known(config)
+
+
+def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> Trained:
+    """A run before its first update, which begins with what an agent has learned.
+
+    What begins anew is said.
+
+    Raises:
+        UserError: If the agent has other shapes than the experiment.
+    """
+    one = agent.member(agent.fittest)
+    members = Continuation(config, one.learner, optimizer)
+    for name in members.anew:
+        console.note(f"{name}: anew, as they are others here")
+    population = jax.device_get(members(config))
+    return Trained(
+        config, population, 0, lineage=training.lineage_of(config, population)
+    )
+
+
+def _record(
+    config: Config, run_dir: str | Path | None, resume: bool, first: Trained | None
+) -> tuple[Memory, str]:
+    """Where a run is kept, and how it goes on."""
+    if run_dir is None:
+        return Memory(), "it was kept in memory alone; give a run_dir to go on with it"
+    place = Path(run_dir)
+
+    def prepare() -> None:
+        if resume:
+            experiment.require_same_structure(place, config)
+        else:
+            experiment.require_new(place)
+        experiment.store(place, source.texts(config), [], config)
+
+    distributed.first_only(prepare)
+    if first is not None:
+        first.keep(place)
+    hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
+    return Folder(place, resume or first is not None), hint
+
+
+def _require(ok: bool, name: str, given: Any, expected: str) -> None:
+    if not ok:
+        kind = type(given).__name__
+        raise UserError(
+            f"{name}: expected {expected}, got {given!r:.80} ({kind}){uncalled(given)}"
+        )

@@ -1,0 +1,122 @@
+"""Where a run is kept: in a run directory, or in memory alone."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from ppo_jax.component import former
+from ppo_jax.host import distributed
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.lineage import Family, Lineage
+from ppo_jax.host.logger import Logger, Rows
+from ppo_jax.metrics import Metric
+from ppo_jax.state import Population
+from ppo_jax.types import PyTree
+
+Saved = tuple[int, Population, dict]
+"""Updates, a population and what was saved beside it."""
+
+
+class Memory:
+    """Keeps a run as long as somebody holds it, and writes nothing.
+
+    Attributes:
+        resumes: Whether the run goes on from what was saved.
+        rows: Of metrics, while it is `written`.
+        family: Its generations, while it is `written`.
+    """
+
+    resumes = False
+    rows: Rows
+    family: Family
+
+    def __str__(self) -> str:
+        return "in memory"
+
+    def open(self) -> Self:
+        """Makes ready to restore and to save; the run begins."""
+        self._opened = time.time()
+        return self
+
+    def restore(self, template: Population) -> Saved | None:
+        """The newest whole checkpoint, if there is any; what is newer is removed.
+
+        Raises:
+            CheckpointError: If none of them can be restored.
+        """
+
+    @contextmanager
+    def written(
+        self,
+        first_step: int,
+        lineage: list[dict[str, Any]],
+        names: former.Names,
+        own: tuple[Metric, ...],
+    ) -> Iterator[None]:
+        """Makes ready for rows and generations.
+
+        Args:
+            first_step: Environment steps done when the run starts or resumes.
+            lineage: The generations so far.
+            names: How its rows call items of tuples, if a version before wrote them.
+            own: What the experiment's own metrics are.
+        """
+        self.rows, self.family = Rows((), self._opened), Family(lineage)
+        yield
+
+    def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
+        """Saves a checkpoint; see `Checkpointer.save`."""
+
+    def close(self) -> None:
+        """Waits until everything is where it is kept."""
+
+
+class Folder(Memory):
+    """Writes a run to its directory.
+
+    Args:
+        run_dir: The directory.
+        resumes: Whether the run goes on from its newest checkpoint.
+    """
+
+    def __init__(self, run_dir: Path, resumes: bool = False):
+        self.run_dir = run_dir
+        self.resumes = resumes
+
+    def __str__(self) -> str:
+        return f"in {self.run_dir}"
+
+    def open(self) -> Self:
+        self._checkpoints = Checkpointer(self.run_dir)
+        return super().open()
+
+    def restore(self, template: Population) -> Saved | None:
+        if self._checkpoints.empty:
+            self._checkpoints.rewind(0)
+            return None
+        saved = self._checkpoints.restore(template)
+        self._checkpoints.rewind(saved[0])
+        return saved
+
+    @contextmanager
+    def written(
+        self,
+        first_step: int,
+        lineage: list[dict[str, Any]],
+        names: former.Names,
+        own: tuple[Metric, ...],
+    ) -> Iterator[None]:
+        with distributed.folder(self.run_dir) as folder:
+            self.family = Lineage(folder, lineage)
+            with closing(
+                Logger(folder, first_step, names, own, self._opened)
+            ) as self.rows:
+                yield
+
+    def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
+        self._checkpoints.save(update, population, fitness, meta)
+
+    def close(self) -> None:
+        self._checkpoints.close()

@@ -1,0 +1,186 @@
+"""What a run has come to, as Python has it: agents, and how they learned."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ppo_jax.component import require
+from ppo_jax.config import Config
+from ppo_jax.errors import UserError
+from ppo_jax.host import evaluation, experiment, history, source
+from ppo_jax.host.description import describe
+from ppo_jax.host.history import Curve
+from ppo_jax.host.logger import Row
+from ppo_jax.host.members import fittest
+from ppo_jax.host.recording import Folder
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.policy import Policy
+from ppo_jax.ppo import episodes
+from ppo_jax.state import Learner, Population
+from ppo_jax.types import Params
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Trained:
+    """Agents that were trained: a single one, or the members of a population.
+
+    Attributes:
+        config: The experiment.
+        population: All that training carries, as arrays of the host.
+        update: Updates done.
+        ending: How the run ended: `finished`, `stopped` by a bound or a callback,
+            `interrupted` or `failed`; empty for a checkpoint that was loaded.
+        rows: What the run logged.
+        lineage: The generations of a population.
+        streaks: For how long alerts have lasted.
+    """
+
+    config: Config
+    population: Population
+    update: int
+    ending: str = ""
+    rows: Sequence[Row] = ()
+    lineage: Sequence[dict[str, Any]] = ()
+    streaks: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        size = "" if self._alone else f", {self.config.num_members} members"
+        return f"Trained({self.steps:,} steps{size})"
+
+    @property
+    def steps(self) -> int:
+        """Environment steps until then, of each member."""
+        return self.update * self.config.steps_per_update
+
+    @property
+    def learner(self) -> Learner:
+        """All that evaluations need; leaves `[members, ...]` of a population."""
+        learner = self.population.runs.learner
+        return jax.tree.map(lambda x: x[0], learner) if self._alone else learner
+
+    @property
+    def params(self) -> Params:
+        """The parameters; leaves `[members, ...]` of a population."""
+        return self.learner.params
+
+    @functools.cached_property
+    def curves(self) -> dict[str, Curve]:
+        """What the run logged by metric; see `history.curves`."""
+        return history.curves(self.rows)
+
+    @property
+    def policy(self) -> Policy:
+        """Acts as evaluations do; of a population, that of the fittest member."""
+        return Policy.of(self.member(self.fittest).learner)
+
+    @property
+    def fittest(self) -> int:
+        """The fittest member at its last evaluation."""
+        return fittest(np.asarray(self.population.fitness)) or 0
+
+    def member(self, index: int) -> "Trained":
+        """One member by itself, with the numbers that it has.
+
+        Raises:
+            UserError: If there is no such member.
+        """
+        size = self.config.num_members
+        if not (isinstance(index, int) and 0 <= index < size):
+            raise UserError(f"member: expected 0 to {size - 1}, got {index!r}")
+        if self._alone:
+            return self
+        return Trained(
+            _alone(self.config, self.population, index),
+            _member(self.population, index),
+            self.update,
+            self.ending,
+            history.of_member(self.rows, index),
+        )
+
+    def evaluate(
+        self, episodes: int = 128, seed: int | None = None, sample: bool = False
+    ) -> dict[str, Any]:
+        """Plays whole episodes, as `python -m ppo_jax.evaluate` does.
+
+        Args:
+            episodes: How many.
+            seed: Of the episodes; None: that of the run.
+            sample: Whether to sample actions instead of taking the most likely ones.
+
+        Returns:
+            Statistics of the returns by name; arrays `[members]` of a population, whose
+            members all play the same episodes.
+        """
+        require(_whole(episodes, 1), "episodes", episodes, "at least 1")
+        known = seed is None or (_whole(seed, 0) and seed < 2**32)
+        require(known, "seed", seed, "0 to 2³² − 1, or None")
+        seed = self.config.seed if seed is None else seed
+        returns, ended = evaluation.evaluate(
+            self.population, seed, self.update, episodes, not sample
+        )
+        each = [_figures(*played) for played in zip(returns, ended, strict=True)]
+        if self._alone:
+            return each[0]
+        return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+    def save(self, run_dir: str | Path) -> Path:
+        """Writes a run directory, as if the run had been kept there.
+
+        Raises:
+            ExperimentError: If it cannot be written, or holds a run.
+        """
+        place = Path(run_dir)
+        experiment.require_new(place)
+        experiment.store(place, source.texts(self.config), [], self.config)
+        self.keep(place)
+        return place
+
+    def keep(self, run_dir: Path) -> None:
+        """Writes rows, generations and a checkpoint to a run directory."""
+        lines = "".join(json.dumps(row) + "\n" for row in self.rows)
+        experiment.keep(run_dir, {"metrics.jsonl": lines})
+        generations = list(self.lineage)
+        meta = {"config": describe(self.config), "lineage": generations}
+        meta |= {"streaks": self.streaks}
+        own, fitness = rows_of(self.config), evaluation.best(self.population)
+        with (
+            closing(Folder(run_dir).open()) as record,
+            record.written(self.steps, generations, {}, own),
+        ):
+            record.save(self.update, self.population, fitness, meta)
+
+    @property
+    def _alone(self) -> bool:
+        return self.config.pbt is None
+
+
+def _alone(config: Config, population: Population, index: int) -> Config:
+    """The experiment of one member, with the numbers that it has."""
+    space = config.pbt.space
+    found = space.read(population.runs.learner.config)
+    config = space.write(config, {k: float(x[index]) for k, x in found.items()})
+    return dataclasses.replace(config, pbt=None)
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and value >= least
+
+
+def _member(population: Population, index: int) -> Population:
+    one = slice(index, index + 1)
+    return dataclasses.replace(
+        population,
+        runs=jax.tree.map(lambda x: x[one], population.runs),
+        fitness=population.fitness[one],
+    )
+
+
+def _figures(returns: np.ndarray, ended: np.ndarray) -> dict[str, Any]:
+    return episodes.summarize(returns) | {"unfinished": int(np.sum(~ended))}

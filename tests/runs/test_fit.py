@@ -1,0 +1,283 @@
+"""Training from Python: the same run as the command's, and a guest in its process."""
+
+import dataclasses
+import json
+import signal
+import threading
+import time
+
+import chex
+import jax
+import numpy as np
+import pytest
+from brief import experiment
+from runs import rows, saved
+
+from ppo_jax import PBT, Uniform, evaluate, fit, load, train
+from ppo_jax.component import component
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.host import distributed
+from ppo_jax.optimizers import Adam
+from ppo_jax.schedules import Constant
+
+ADAM = Adam(schedule=Constant())
+CONFIG = experiment(TimeLimitChain(limit=5), optimizer=ADAM, eval_phases=1)
+HALF = dataclasses.replace(CONFIG, total_timesteps=CONFIG.total_timesteps // 3)
+SPACE = {"optimizer.learning_rate": Uniform(1e-4, 1e-2)}
+MEMBERS = dataclasses.replace(CONFIG, pbt=PBT(SPACE, size=5, interval=2))
+FILE = """
+from brief import experiment
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.optimizers import Adam
+from ppo_jax.schedules import Constant
+
+adam = Adam(schedule=Constant())
+config = experiment(TimeLimitChain(limit=5), optimizer=adam, eval_phases=1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_device(monkeypatch):
+    """Commands leave this process as it is."""
+    monkeypatch.setattr(distributed, "prepare", lambda: None)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """A run that was kept nowhere."""
+    return fit(CONFIG, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def members():
+    return fit(MEMBERS, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory, alone):
+    """The directory of the same run."""
+    run_dir = tmp_path_factory.mktemp("fit") / "run"
+    fit(CONFIG, run_dir, quiet=True)
+    return run_dir
+
+
+def without_clock(rows):
+    return [{k: v for k, v in row.items() if "time/" not in k} for row in rows]
+
+
+def assert_same(found, expected):
+    """Two runs are the same, bit by bit."""
+    assert (found.update, without_clock(found.rows)) == (
+        expected.update,
+        without_clock(expected.rows),
+    )
+    both = [jax.tree.leaves(x.population.runs.learner) for x in (found, expected)]
+    chex.assert_trees_all_equal(*both)
+
+
+def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    trained = fit(HALF, quiet=True)
+    assert (trained.ending, trained.update) == ("finished", 2)
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_python_and_the_command_train_the_same(tmp_path, alone, kept, capsys):
+    """And a directory that Python made is one for commands."""
+    path, run_dir, figures = (tmp_path / name for name in ("x.py", "run", "figures"))
+    path.write_text(FILE)
+    assert train.main([str(path), "--run-dir", str(run_dir)]) == 0
+    ours, theirs = (sorted(p.name for p in x.iterdir()) for x in (kept, run_dir))
+    assert [name.split(".1")[0] for name in ours] == [x.split(".1")[0] for x in theirs]
+    assert (kept / "config.json").read_text() == (run_dir / "config.json").read_text()
+    assert rows(kept) == rows(run_dir) == without_clock(alone.rows)
+    assert_same(load(kept), alone)
+    assert_same(load(run_dir), alone)
+    for sample, options in ((False, []), (True, ["--sample", "--seed", "3"])):
+        line = [str(kept), "--episodes", "7", "--json", str(figures), *options]
+        assert evaluate.main(line) == 0
+        said = json.loads(figures.read_text())
+        ours = alone.evaluate(7, seed=3 if sample else None, sample=sample)
+        assert ours == {name: said[name] for name in ours}
+
+
+def test_a_run_goes_on(tmp_path, alone, capsys):
+    """By Python, and by the command from the file that Python wrote."""
+    again = tmp_path / "again"
+    fit(HALF, again, quiet=True)
+    assert_same(fit(CONFIG, again, resume=True), alone)
+    assert "another total_timesteps: 128 -> 384" in capsys.readouterr().out
+    other = tmp_path / "other"
+    fit(HALF, other, quiet=True)
+    options = ["--run-dir", str(other), "--resume", "--total-timesteps", "384"]
+    assert train.main([str(other / "experiment.py"), *options]) == 0
+    assert_same(load(other), alone)
+
+
+def test_a_run_of_parts_that_no_file_defines(tmp_path, capsys):
+    """It is evaluated and goes on in Python; commands say so."""
+
+    @component
+    class Here(TimeLimitChain):
+        """Of no module."""
+
+    config = dataclasses.replace(HALF, env=Here(limit=5))
+    run_dir = tmp_path / "run"
+    trained = fit(config, run_dir, quiet=True)
+    found = load(run_dir, config=config)
+    assert_same(found, trained)
+    assert evaluate.main([str(run_dir)]) == 2
+    said = capsys.readouterr().err
+    assert "test_fit is in no file that can be imported. Go on in Python" in said
+    assert f"ppo_jax.load('{run_dir}', config=config)" in said
+    more = dataclasses.replace(config, total_timesteps=384)
+    assert fit(more, run_dir, resume=True, quiet=True).update == 6
+
+
+def test_a_callback_hears_every_phase_and_may_stop_the_run(tmp_path, alone):
+    heard = []
+
+    def stop(step, metrics):
+        heard.append((step, metrics["eval/mean_reward"]))
+        return step >= 256
+
+    run_dir = tmp_path / "run"
+    trained = fit(CONFIG, run_dir, stop, quiet=True)
+    assert heard == [(128, 5.0), (256, 5.0)]
+    assert (trained.ending, trained.steps, saved(run_dir)[-1]) == ("stopped", 256, 4)
+    assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
+
+
+def test_what_a_callback_raises_is_raised_once_the_run_is_saved(tmp_path, alone):
+    """Whatever it is: an error of a disk is not taken for one of ours."""
+    error = OSError("mine")
+
+    def fail(step, metrics):
+        raise error
+
+    run_dir = tmp_path / "run"
+    with pytest.raises(OSError, match="mine") as caught:
+        fit(CONFIG, run_dir, fail, quiet=True)
+    assert caught.value is error
+    assert saved(run_dir) == [2]
+    assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
+
+
+def test_an_interrupt_returns_what_there_is(alone):
+    """The first; the second is raised. Signals are heard as before afterwards."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def once(step, metrics):
+        if step == 128:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.5)  # It is a listener in a thread that hears it.
+
+    trained = fit(CONFIG, callback=once, quiet=True)
+    assert (trained.ending, trained.steps) == ("interrupted", 256)
+
+    def twice(step, metrics):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(CONFIG, callback=twice, quiet=True)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_in_another_thread(alone):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(fit(CONFIG, quiet=True)))
+    thread.start()
+    thread.join()
+    assert_same(found[0], alone)
+
+
+def test_the_same_again_compiles_nothing(alone):
+    names = []
+
+    def hear(name, *_, **__):
+        names.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    try:
+        assert_same(fit(CONFIG, quiet=True), alone)
+        first = names.count("/jax/core/compile/backend_compile_duration")
+        seed = dataclasses.replace(CONFIG, seed=1, gamma=0.5)
+        fit(seed, quiet=True)
+        assert first == names.count("/jax/core/compile/backend_compile_duration") == 0
+    finally:
+        jax.monitoring.unregister_event_duration_listener(hear)
+
+
+def test_members_of_a_population(members, tmp_path):
+    """Curves of each where a row says them, and agents by themselves."""
+    assert len(members.lineage) == 4
+    evaluated, searched = (
+        members.curves[x] for x in ("eval/mean_reward", "pbt/optimizer.learning_rate")
+    )
+    assert evaluated.steps.tolist() == [128, 256, 384]
+    assert evaluated.values.shape == searched.values.shape == (5, 3)
+    rates = [line["numbers"]["optimizer.learning_rate"] for line in members.lineage]
+    np.testing.assert_array_equal(searched.values.T, rates[1:])
+    assert members.curves["train/loss"].values.shape == (3,)
+    figures = members.evaluate(3)
+    assert figures["mean"].tolist() == [5.0] * 5
+    one = members.member(3)
+    assert one.config.pbt is None
+    assert one.config.optimizer.learning_rate == rates[-1][3]
+    assert one.curves["eval/mean_reward"].values.tolist() == [5.0] * 3
+    assert one.evaluate(3)["mean"] == 5.0
+    theirs = jax.tree.map(lambda x: x[3], members.params)
+    chex.assert_trees_all_equal(one.params, theirs)
+    assert_same(load(members.save(tmp_path / "all")), members)
+    chex.assert_trees_all_equal(load(tmp_path / "all", member=3).params, theirs)
+    assert_same(load(one.save(tmp_path / "one")), one)
+
+
+def test_what_was_in_memory_is_saved_and_goes_on(tmp_path, alone):
+    half = fit(HALF, quiet=True)
+    run_dir = half.save(tmp_path / "run")
+    assert rows(run_dir) == without_clock(half.rows)
+    assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
+
+
+def test_checkpoints_are_chosen(kept, alone):
+    assert load(kept).update == 6
+    early = load(kept, checkpoint=4)
+    assert (early.update, len(early.rows)) == (4, 2)
+    assert load(kept, checkpoint="best").update in saved(kept)
+
+
+def test_bounds_stop_a_run_and_larger_ones_go_on(tmp_path, alone, capsys):
+    """PROP-0: stop_at and max_seconds, of the command and of Python."""
+    path, run_dir = tmp_path / "x.py", tmp_path / "run"
+    path.write_text(FILE)
+    line = [str(path), "--run-dir", str(run_dir)]
+    bound = ["--stop-at", "eval/mean_reward", "5"]
+    assert train.main([*line, *bound]) == 0
+    said = capsys.readouterr().out
+    assert "stopped: 128 steps" in said and "--resume" in said
+    assert "eval/mean_reward is 5, as far as stop_at goes" in said
+    assert train.main([*line, "--resume"]) == 0
+    assert saved(run_dir) == [2]
+    larger = [*line, "--resume", "--stop-at", "eval/mean_reward", "6"]
+    assert train.main([*larger, "--max-seconds", "1e-3"]) == 0
+    assert "are over, which is max_seconds" in capsys.readouterr().out
+    assert saved(run_dir) == [2]
+    goal = {"eval/mean_reward": 6, "train/loss": -1e9}
+    later = dataclasses.replace(CONFIG, stop_at=goal, max_seconds=3600)
+    assert_same(fit(later, run_dir, resume=True, quiet=True), alone)
+
+
+def test_seconds_count_over_all_lives_of_a_run(tmp_path, alone):
+    short = dataclasses.replace(CONFIG, max_seconds=1e-6)
+    run_dir = tmp_path / "run"
+    first = fit(short, run_dir, quiet=True)
+    assert (first.ending, first.update) == ("stopped", 2)
+    elapsed = first.rows[-1]["time/time_elapsed"]
+    just = dataclasses.replace(CONFIG, max_seconds=elapsed * 1.0001)
+    assert fit(just, run_dir, resume=True, quiet=True).update == 4
+    assert fit(just, run_dir, resume=True, quiet=True).update == 4
+    more = dataclasses.replace(CONFIG, max_seconds=1e9)
+    assert_same(fit(more, run_dir, resume=True, quiet=True), alone)

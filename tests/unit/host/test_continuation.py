@@ -1,0 +1,128 @@
+"""What a run takes over from an agent, what begins anew, and what does not fit."""
+
+import dataclasses
+
+import chex
+import jax
+import pytest
+from brief import experiment
+
+from ppo_jax import PBT, Uniform, networks, optimizers
+from ppo_jax.critics import Quantile
+from ppo_jax.envs.probes import IdenticalRewards, Target
+from ppo_jax.errors import UserError
+from ppo_jax.host import training
+from ppo_jax.host.continuation import Continuation
+
+CONFIG = experiment(IdenticalRewards(), obs_clip=10.0, seed=1)
+
+
+def agent(config):
+    """An agent with numbers of its own everywhere, as after some training."""
+    learner = jax.tree.map(lambda x: x[0] + 1, training.start(config).runs.learner)
+    return jax.device_get(learner)
+
+
+OTHER = agent(CONFIG)
+
+
+def begun(config, optimizer=False):
+    continuation = Continuation(config, OTHER, optimizer)
+    members = continuation(config)
+    fresh = training.start(config)
+    chex.assert_trees_all_equal(members.runs.actor, fresh.runs.actor)
+    chex.assert_trees_all_equal(members.runs.learner.config, fresh.runs.learner.config)
+    return continuation.anew, members.runs.learner, fresh.runs.learner
+
+
+def same(found, expected):
+    chex.assert_trees_all_equal(jax.tree.map(lambda x: x[0], found), expected)
+
+
+def test_parameters_and_statistics_are_taken_over():
+    """The optimiser only if asked for; numbers are those of the experiment."""
+    other = dataclasses.replace(CONFIG, gamma=0.5, seed=2)
+    for optimizer in (False, True):
+        anew, learner, fresh = begun(other, optimizer)
+        assert not anew
+        same(learner.params, OTHER.params)
+        same(learner.obs_moments, OTHER.obs_moments)
+        same(learner.return_scale, OTHER.return_scale)
+        if optimizer:
+            same(learner.opt_state, OTHER.opt_state)
+        else:
+            chex.assert_trees_all_equal(learner.opt_state, fresh.opt_state)
+
+
+def bodies(params):
+    """All but the last layers."""
+    heads = params["critic"]["heads"]
+    body = {k: x for k, x in heads.items() if k != "head"}
+    return params["actor"]["trunk"], body
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "kept"),
+    [
+        ({"env": Target()}, "head of the policy", lambda x: x["critic"]),
+        ({"critic": Quantile(4)}, "heads of the critics", lambda x: x["actor"]),
+    ],
+)
+def test_a_head_that_does_not_fit_begins_anew(changes, name, kept):
+    """All else is taken over, the other head too; in the optimiser as well."""
+    anew, learner, fresh = begun(dataclasses.replace(CONFIG, **changes), True)
+    assert anew == [name]
+    same(bodies(learner.params), bodies(OTHER.params))
+    same(kept(learner.params), kept(OTHER.params))
+    drawn, found = (
+        (x.params["actor"]["head"], x.params["critic"]["heads"]["head"])
+        for x in (fresh, learner)
+    )
+    assert sum(map(chex_equal, drawn, found)) == 1
+
+
+def chex_equal(one, other):
+    return all(
+        jax.tree.leaves(jax.tree.map(lambda x, y: bool((x == y).all()), one, other))
+    )
+
+
+def test_members_all_begin_with_the_same():
+    space = {"optimizer.learning_rate": Uniform(1e-4, 1e-2)}
+    config = dataclasses.replace(CONFIG, pbt=PBT(space, size=4))
+    _, learner, fresh = begun(config)
+    assert len(set(fresh.config.optimizer.learning_rate.tolist())) == 4
+    for member in range(4):
+        found = jax.tree.map(lambda x, i=member: x[i], learner.params)
+        chex.assert_trees_all_equal(found, OTHER.params)
+
+
+def test_statistics_that_only_one_of_them_has_begin_anew():
+    anew, learner, _ = begun(dataclasses.replace(CONFIG, obs_clip=None))
+    assert anew == ["statistics of observations"] and learner.obs_moments == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "optimizer", "said"),
+    [
+        (
+            {"network": networks.ActorCritic(torso=networks.Mlp(hidden=(16,)))},
+            False,
+            "params.actor.trunk.torso._Layers_0.Dense_0.kernel: float32[1, 8] there, "
+            "float32[1, 16] here",
+        ),
+        (
+            {"network": networks.ActorCritic(torso=networks.Mlp(hidden=(8, 8)))},
+            False,
+            "absent there, float32[8, 8] here",
+        ),
+        ({"num_critics": 2}, False, "params.critic.heads."),
+        ({"optimizer": optimizers.UPGD()}, True, "opt_state."),
+    ],
+)
+def test_other_shapes_are_named(changes, optimizer, said):
+    with pytest.raises(
+        UserError, match="expected an agent with the shapes of"
+    ) as caught:
+        Continuation(dataclasses.replace(CONFIG, **changes), OTHER, optimizer)
+    assert said in str(caught.value)
