@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(path: Path, options: Any, overrides: list[str]) -> int:
+    _require_fitting(options)
     _start(options)
     shown = verbosity(options)
     console = Console(shown)
@@ -92,6 +93,17 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     if not distributed.is_first():
         return Exit[ending.upper()]
     return conclude(ending, hint, config, run_dir, shown)
+
+
+def _require_fitting(options: Any) -> None:
+    """Raises a `UserError` for options that do not go together."""
+    if options.resume and options.run_dir is None:
+        raise UserError("--resume: expected --run-dir as well")
+    if options.warm_optimizer and options.warm_start is None:
+        raise UserError("--warm-optimizer: expected --warm-start as well")
+    if options.resume and options.warm_start is not None:
+        said = "a run that is resumed has begun; give one of both"
+        raise UserError(f"--warm-start: {said}")
 
 
 def _start(options: Any) -> None:
@@ -134,12 +146,6 @@ def _old_run(
     path: Path, options: Any, overrides: list[str], console: Console
 ) -> tuple[Folder, Config]:
     run_dir = options.run_dir
-    if run_dir is None:
-        raise UserError("--resume: expected --run-dir as well")
-    if options.warm_start is not None:
-        raise UserError(
-            "--warm-start: a run that is resumed has begun; give one of both"
-        )
     overrides = experiment.stored_overrides(run_dir) + overrides
     with former.understood():
         config = experiment.load(path, overrides)

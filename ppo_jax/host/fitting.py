@@ -71,6 +71,10 @@ def fit(
     _require(callable(callback), "callback", callback, "a function of a step and a row")
     agent = (Trained, type(None))
     _require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
+    place = (str, Path, type(None))
+    _require(isinstance(run_dir, place), "run_dir", run_dir, "a path")
+    if optimizer and begin is None:
+        raise UserError("optimizer: expected an agent to begin with as well")
     if resume and begin is not None:
         raise UserError("begin: a run that is resumed has begun; give one of both")
     if resume and run_dir is None:
@@ -153,7 +157,10 @@ def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> 
 
     Raises:
         UserError: If the agent has other shapes than the experiment.
+        JobError: If there are several processes.
     """
+    if jax.process_count() > 1:
+        raise distributed.JobError("an agent to begin with: expected a single process")
     one = agent.member(agent.fittest)
     members = Continuation(config, one.learner, optimizer)
     for name in members.anew:

@@ -20,7 +20,8 @@ from ppo_jax.ppo import episodes, population
 from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-PATHS = sorted(FOLDER.glob("*.py"))
+PATHS = sorted({*FOLDER.glob("*.py")} - {FOLDER / "by_hand.py"})
+"""But for the one that is no experiment: a loop of one's own."""
 TINY = {
     "num-envs": 4,
     "num-steps": 16,

@@ -2,20 +2,24 @@
 
 import dataclasses
 import json
+import re
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
 from runs import rows, saved
 
-from ppo_jax import PBT, Uniform, evaluate, fit, load, train
+from ppo_jax import PBT, Uniform, critics, evaluate, fit, load, networks, train
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.errors import UserError
 from ppo_jax.host import distributed
 from ppo_jax.optimizers import Adam
 from ppo_jax.schedules import Constant
@@ -281,3 +285,113 @@ def test_seconds_count_over_all_lives_of_a_run(tmp_path, alone):
     assert fit(just, run_dir, resume=True, quiet=True).update == 4
     more = dataclasses.replace(CONFIG, max_seconds=1e9)
     assert_same(fit(more, run_dir, resume=True, quiet=True), alone)
+
+
+def wide(config):
+    return dataclasses.replace(
+        config, network=networks.ActorCritic(torso=networks.Mlp(hidden=(16,)))
+    )
+
+
+WRONG = {
+    "config: expected a Config, got 'x.py' (str)": lambda x: fit("x.py"),
+    "a class has to be called: Config(…)": lambda x: fit(type(CONFIG)),
+    "callback: expected a function of a step and a row, got 3": lambda x: fit(
+        CONFIG, callback=3
+    ),
+    "run_dir: expected a path, got 3 (int)": lambda x: fit(CONFIG, 3),
+    "begin: expected what fit or load returned, got": lambda x: fit(
+        CONFIG, begin=x.run_dir
+    ),
+    "resume: expected a run_dir as well": lambda x: fit(CONFIG, resume=True),
+    "begin: a run that is resumed has begun": lambda x: fit(
+        CONFIG, x.run_dir, resume=True, begin=x.alone
+    ),
+    "optimizer: expected an agent to begin with": lambda x: fit(CONFIG, optimizer=True),
+    "holds a run already; give --resume to go on with it, in Python": lambda x: fit(
+        CONFIG, x.run_dir
+    ),
+    "nowhere: no run to be found there": lambda x: fit(CONFIG, x.nowhere, resume=True),
+    "a resumed run may change numbers and budgets only": lambda x: fit(
+        wide(CONFIG), x.run_dir, resume=True
+    ),
+    "kernel: float32[1, 8] there, float32[1, 16] here": lambda x: fit(
+        wide(CONFIG), begin=x.alone
+    ),
+    "no metric is called 'eval/mean'; the closest is 'eval/mean_reward'": lambda x: fit(
+        dataclasses.replace(CONFIG, stop_at={"eval/mean": 1})
+    ),
+    "Config.max_seconds: expected a number > 0": lambda x: dataclasses.replace(
+        CONFIG, max_seconds=-1
+    ),
+    "Config.stop_at: expected finite numbers by metric": lambda x: dataclasses.replace(
+        CONFIG, stop_at={"x": float("inf")}
+    ),
+    "nowhere: no run to be found": lambda x: load(x.nowhere),
+    "no checkpoint 5; there are: ": lambda x: load(x.run_dir, checkpoint=5),
+    "no checkpoint is called 'bets'; the closest is 'best'": lambda x: load(
+        x.run_dir, checkpoint="bets"
+    ),
+    "member: expected 0 to 0, got 1": lambda x: load(x.run_dir, member=1),
+    "member: expected 0 to 0, got -1": lambda x: x.alone.member(-1),
+    "the experiment is not the one of this run": lambda x: load(
+        x.run_dir, config=wide(CONFIG)
+    ),
+    "episodes: expected at least 1, got 0": lambda x: x.alone.evaluate(0),
+    "seed: expected 0 to 2³² − 1, or None, got -1": lambda x: x.alone.evaluate(seed=-1),
+    "run: holds a run already": lambda x: x.alone.save(x.run_dir),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_what_cannot_be_is_said(said, alone, kept, tmp_path):
+    """By name, before anything is written or trained."""
+    given = SimpleNamespace(alone=alone, run_dir=kept, nowhere=tmp_path / "nowhere")
+    before = sorted(kept.rglob("*"))
+    with pytest.raises((UserError, ValueError), match=re.escape(said)):
+        WRONG[said](given)
+    assert sorted(kept.rglob("*")) == before and not given.nowhere.exists()
+
+
+def test_a_run_begins_with_what_another_one_has_learned(tmp_path, alone, kept, capsys):
+    """In Python and by the command, before its first update and when it is resumed."""
+    other = dataclasses.replace(HALF, env=TimeLimitChain(limit=4), seed=5)
+    run_dir, path, again = tmp_path / "run", tmp_path / "x.py", tmp_path / "again"
+
+    def fail(step, metrics):
+        raise ValueError
+
+    warm = fit(other, begin=alone, quiet=True)
+    with pytest.raises(ValueError):
+        fit(other, run_dir, fail, begin=alone, quiet=True)
+    first = load(run_dir, checkpoint=0)
+    chex.assert_trees_all_equal(first.params, alone.params)
+    assert_same(load(run_dir), warm)
+    cold = fit(other, quiet=True)
+    with pytest.raises(AssertionError):
+        assert_same(cold, warm)
+    path.write_text(FILE)
+    options = ["--env.limit", "4", "--seed", "5", "--total-timesteps", "128"]
+    line = [str(path), "--run-dir", str(again), "--warm-start", str(kept), *options]
+    assert train.main(line) == 0
+    assert_same(load(again), warm)
+    chex.assert_trees_all_equal(load(again, checkpoint=0).params, alone.params)
+    assert alone.evaluate(2)["mean"] == 5.0
+
+
+def test_a_head_that_is_another_one_is_said(alone, capsys):
+    critic = dataclasses.replace(HALF, critic=critics.Quantile(4))
+    fit(critic, begin=alone)
+    assert "heads of the critics: anew, as they are others" in capsys.readouterr().out
+
+
+def test_the_policy_is_that_of_evaluations(alone, members):
+    """Of a population that of its fittest member."""
+    for trained in (alone, members):
+        policy = trained.policy
+        action, _ = policy.act(policy.init(3), jnp.ones((3, 1)))
+        one = trained.member(trained.fittest).learner
+        out = one.config.build().apply(
+            one.params, (), jnp.ones((1, 3, 1)), jnp.ones((1, 3), bool)
+        )
+        np.testing.assert_array_equal(action, out.policy.mode()[0])

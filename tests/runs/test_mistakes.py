@@ -317,6 +317,24 @@ LINES = {
     "train right.py --run-dir": ["--run-dir: expected one argument"],
     "train right.py --resume=yes": ["--resume: ignored explicit argument 'yes'"],
     "train right.py --num-processes 2": ["error: --run-dir: expected, and the same"],
+    "train right.py --max-seconds -1": ["Config.max_seconds: expected a number > 0"],
+    "train right.py --stop-at eval/mean_rewrd 3": [
+        "error: Config.stop_at: no metric is called 'eval/mean_rewrd'; the closest is "
+        "'eval/mean_reward'\n"
+    ],
+    "train right.py --stop-at eval/mean_reward": ["--stop-at"],
+    "train right.py --stop-at eval/mean_reward high": ["--stop-at", "high"],
+    "train right.py --stop-at eval/mean_reward nan": ["finite numbers by metric"],
+    "train right.py --warm-start nowhere": [f"error: nowhere{NO_RUN}"],
+    "train right.py --warm-start begun": ["no checkpoint was saved: the run ended bef"],
+    "train right.py --warm-start run --network.torso.hidden 4": [
+        "error: expected an agent with the shapes of this experiment, got\n",
+        "kernel: float32[1, 8] there, float32[1, 4] here\n",
+    ],
+    "train right.py --warm-start run --resume --run-dir run": [
+        "error: --warm-start: a run that is resumed has begun; give one of both\n"
+    ],
+    "train right.py --warm-optimizer": ["--warm-optimizer: expected --warm-start as w"],
     "evaluate": ["required: RUN_DIR"],
     "evaluate run run": ["error: no option is called 'run'; there are: --episodes, "],
     "evaluate run --episods 3": ["'--episods'; the closest is '--episodes'\n"],
