@@ -3,11 +3,12 @@
     python benchmarks/warm_start.py
     python benchmarks/warm_start.py --table
 
-The first trains agents on Pendulum, all seeds in one program, and then on others that are
-heavier, longer or upside down: once anew, and once with the parameters and statistics of
-the agents of the same seeds, which is what `--warm-start` takes over. Both print the table
-of what is kept: interquartile means over seeds with bootstrapped intervals, of the
-evaluation before the first update, of all later ones together and of the last one.
+The first trains agents on Pendulum, all seeds in one program, and then on others that
+are heavier, longer or upside down: once anew, and once with the parameters and
+statistics of the agents of the same seeds, as `--warm-start` takes them over. Both
+print the table of what is kept: interquartile means over seeds with bootstrapped
+intervals, of the evaluation before the first update, of all later ones together and of
+the last one.
 """
 
 import argparse
@@ -37,6 +38,7 @@ TASKS = {
     "upside down": {"g": -10.0},
 }
 """Of Pendulum, whose bob has a mass of 1, a length of 1 and falls with 10."""
+WHEN = ("before", "later", "last")
 SETTINGS = {
     "steps_before": 300_000,
     "steps": 150_000,
@@ -72,7 +74,8 @@ def measure(seeds: int) -> Iterator[dict[str, Any]]:
         for begin, members in (("anew", anew), ("warm", warm(anew, known))):
             _, returns = train(config, members)
             row = {"task": task, "begin": begin}
-            row |= {"returns": np.round(returns.T, 1).tolist()}
+            said = returns[0], returns[1:].mean(axis=0), returns[-1]
+            row |= dict(zip(WHEN, (np.rint(x).tolist() for x in said), strict=True))
             print(json.dumps(row), flush=True)
             yield row
 
@@ -117,13 +120,13 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     """Lines of a markdown table, below one that says how it was measured."""
     yield records.caption(record)
     yield ""
-    yield "| Pendulum | begin | before | later, mean | last | all, by seed |"
+    yield "| Pendulum | begin | before | later | last | all three, by seed |"
     yield "|---|---|--:|--:|--:|---|"
     for row in record["rows"]:
-        returns = np.array(row["returns"])
-        shown = (returns[:, 0], returns[:, 1:].mean(axis=1), returns[:, -1])
-        each = " / ".join(" ".join(map(number, seed)) for seed in row["returns"])
-        cells = " | ".join(map(middle, shown))
+        columns = [row[when] for when in WHEN]
+        seeds = zip(*columns, strict=True)
+        each = "; ".join(" ".join(map(number, seed)) for seed in seeds)
+        cells = " | ".join(middle(np.array(column)) for column in columns)
         yield f"| {row['task']} | {row['begin']} | {cells} | {each} |"
 
 

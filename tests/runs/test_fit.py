@@ -151,6 +151,7 @@ def test_a_callback_hears_every_phase_and_may_stop_the_run(tmp_path, alone):
     assert heard == [(128, 5.0), (256, 5.0)]
     assert (trained.ending, trained.steps, saved(run_dir)[-1]) == ("stopped", 256, 4)
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
+    assert fit(HALF, callback=lambda *_: True, quiet=True).ending == "finished"
 
 
 def test_what_a_callback_raises_is_raised_once_the_run_is_saved(tmp_path, alone):
@@ -180,12 +181,16 @@ def test_an_interrupt_returns_what_there_is(alone):
     trained = fit(CONFIG, callback=once, quiet=True)
     assert (trained.ending, trained.steps) == ("interrupted", 256)
 
+    heard = []
+
     def twice(step, metrics):
+        heard.append(step)
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         fit(CONFIG, callback=twice, quiet=True)
+    assert heard == [128]
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -274,17 +279,23 @@ def test_bounds_stop_a_run_and_larger_ones_go_on(tmp_path, alone, capsys):
     assert_same(fit(later, run_dir, resume=True, quiet=True), alone)
 
 
-def test_seconds_count_over_all_lives_of_a_run(tmp_path, alone):
-    short = dataclasses.replace(CONFIG, max_seconds=1e-6)
+def test_seconds_count_over_all_lives_of_a_run(tmp_path):
+    """PROP-0: and a bound that was passed before stops it at once."""
     run_dir = tmp_path / "run"
-    first = fit(short, run_dir, quiet=True)
-    assert (first.ending, first.update) == ("stopped", 2)
+    longer = dataclasses.replace(CONFIG, total_timesteps=512)
+
+    def slow(step, metrics):
+        time.sleep(1.0)
+        return step == 256
+
+    first = fit(longer, run_dir, slow, quiet=True)
     elapsed = first.rows[-1]["time/time_elapsed"]
-    just = dataclasses.replace(CONFIG, max_seconds=elapsed * 1.0001)
-    assert fit(just, run_dir, resume=True, quiet=True).update == 4
-    assert fit(just, run_dir, resume=True, quiet=True).update == 4
-    more = dataclasses.replace(CONFIG, max_seconds=1e9)
-    assert_same(fit(more, run_dir, resume=True, quiet=True), alone)
+    assert elapsed > 1.0
+    for seconds, update in ((elapsed, 4), (elapsed + 1e-4, 6), (1e9, 8)):
+        bounded = dataclasses.replace(longer, max_seconds=seconds)
+        trained = fit(bounded, run_dir, resume=True, quiet=True)
+        assert trained.update == update
+    assert trained.ending == "finished"
 
 
 def wide(config):

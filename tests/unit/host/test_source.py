@@ -96,6 +96,7 @@ def reason(config):
 
 
 def test_what_no_file_can_give_is_said(monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "Local", Local, raising=False)
     for module in ("__main__", "<run_path>"):
         said = f"Local of {module} is in no file that can be imported"
         assert said in reason(own(monkeypatch, module))
