@@ -1,5 +1,7 @@
 """PPO in JAX: recurrent, distributional, risk-aware, robust, and in populations."""
 
+from typing import TYPE_CHECKING
+
 from ppo_jax import (
     attacks,
     controllers,
@@ -22,6 +24,10 @@ from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import Choice, LogUniform, NearOne, Uniform
 from ppo_jax.policy import Policy
 from ppo_jax.ppo import snapshot
+
+if TYPE_CHECKING:
+    from ppo_jax.host.fitting import fit, load
+    from ppo_jax.host.trained import Trained
 
 __version__ = "0.1.0"
 

@@ -125,7 +125,8 @@ def load(
     if not number and checkpoint not in CHECKPOINTS:
         said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
         raise UserError(f"checkpoint: {said}; or give a number of updates")
-    place, asked = Path(run_dir), checkpoint if number else None
+    place = Path(run_dir)
+    asked = checkpoint if isinstance(checkpoint, int) else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)
     rows = former.translated(files.rows(place / "metrics.jsonl"), names)

@@ -93,7 +93,7 @@ def require_known(config: Config) -> None:
 def _names(config: Config) -> Mapping[str, float]:
     """What a row of the run has, once it was evaluated."""
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
-    one = jax.ShapeDtypeStruct((1,), jnp.float32)
+    one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
     _, history = jax.eval_shape(
         lambda keys, progress: populations.advance(
             populations.init(config, keys), progress, 1

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ppo_jax.component import require
+from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
 from ppo_jax.host import evaluation, experiment, history, source
@@ -118,9 +118,9 @@ class Trained:
             Statistics of the returns by name; arrays `[members]` of a population, whose
             members all play the same episodes.
         """
-        require(_whole(episodes, 1), "episodes", episodes, "at least 1")
+        component.require(_whole(episodes, 1), "episodes", episodes, "at least 1")
         known = seed is None or (_whole(seed, 0) and seed < 2**32)
-        require(known, "seed", seed, "0 to 2³² − 1, or None")
+        component.require(known, "seed", seed, "0 to 2³² − 1, or None")
         seed = self.config.seed if seed is None else seed
         returns, ended = evaluation.evaluate(
             self.population, seed, self.update, episodes, not sample
@@ -163,9 +163,9 @@ class Trained:
 
 def _alone(config: Config, population: Population, index: int) -> Config:
     """The experiment of one member, with the numbers that it has."""
-    space = config.pbt.space
-    found = space.read(population.runs.learner.config)
-    config = space.write(config, {k: float(x[index]) for k, x in found.items()})
+    numbers = component.numbers(population.runs.learner.config)
+    for path in config.pbt.space.paths if config.pbt else ():
+        config = component.replace_at(config, path, float(numbers[path][index]))
     return dataclasses.replace(config, pbt=None)
 
 
