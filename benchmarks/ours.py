@@ -68,7 +68,7 @@ def trained(config, members=1):
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)
 
-    def begin():
+    def begin(config):
         return population.init(config, keys)
 
     def advance(members, count):
@@ -78,7 +78,7 @@ def trained(config, members=1):
     layout, begun = ready(config, begin, updates)
     advance(begun, 0)
     compiled_at = time.perf_counter()
-    _, history = advance(layout.make(begin), updates)
+    _, history = advance(layout.make(begin, config), updates)
     ended_at = time.perf_counter()
     sums = (history[f"episodes/{name}"] for name in ("return_sum", "count"))
     timing = Timing(history, compiled_at - start, ended_at - compiled_at)

@@ -11,6 +11,7 @@ from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
 from ppo_jax.host import (
+    beginning,
     distributed,
     experiment,
     files,
@@ -168,7 +169,7 @@ def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> 
         console.note(f"{name}: anew, as they are others here")
     population = jax.device_get(members(config))
     return Trained(
-        config, population, 0, lineage=training.lineage_of(config, population)
+        config, population, 0, lineage=beginning.lineage_of(config, population)
     )
 
 

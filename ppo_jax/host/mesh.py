@@ -97,11 +97,11 @@ class Layout:
         text += f", {len(self.devices)} devices" if len(self.devices) > 1 else ""
         return text + (f" of {processes} processes" if processes > 1 else "")
 
-    def make(self, function: Callable[[], Population]) -> Population:
-        """What a function makes, made where it lies."""
+    def make(self, begin: Callable[[Config], Population], config: Config) -> Population:
+        """What a function makes of an experiment, made where it lies."""
         options = QUICK.get(self.devices[0].platform)
-        make = jax.jit(function, out_shardings=self._lies, compiler_options=options)
-        return make()
+        make = jax.jit(begin, out_shardings=self._lies, compiler_options=options)
+        return make(config)
 
     def described(self, shapes: Population) -> Population:
         """Shapes of a population, and how it lies."""

@@ -19,19 +19,19 @@ from ppo_jax.state import Population
 
 
 def ready(
-    config: Config, make: Callable[[], Population], num_updates: int
+    config: Config, begin: Callable[[Config], Population], num_updates: int
 ) -> tuple[Layout, Population]:
-    """The members that a function makes, where nothing is left to be compiled.
+    """The members of an experiment, where nothing is left to be compiled.
 
     Args:
         config: The experiment.
-        make: Makes its members.
+        begin: Makes its members.
         num_updates: Of a phase, at most.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
     """
-    shapes = jax.eval_shape(make)
+    shapes = jax.eval_shape(begin, config)
     layout = layout_of(config, shapes.fitness.size)
     members = layout.described(shapes)
 
@@ -49,7 +49,7 @@ def ready(
             pool.submit(lambda lower: lower().compile(), each)
             for each in (training, evaluation)
         ]
-        population = layout.make(make)
+        population = layout.make(begin, config)
         for program in programs:
             program.result()
     return layout, population

@@ -110,9 +110,8 @@ class Folder(Memory):
     ) -> Iterator[None]:
         with distributed.folder(self.run_dir) as folder:
             self.family = Lineage(folder, lineage)
-            with closing(
-                Logger(folder, first_step, names, own, self._opened)
-            ) as self.rows:
+            self.rows = Logger(folder, first_step, names, own, self._opened)
+            with closing(self.rows):
                 yield
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:

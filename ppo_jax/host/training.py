@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ppo_jax.component import former, numbers
 from ppo_jax.config import Config
-from ppo_jax.host import distributed, lineage, streams
+from ppo_jax.host import beginning, distributed, lineage, streams
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.console import Console
-from ppo_jax.host.description import as_now, describe, differences, former_names
+from ppo_jax.host.description import describe
 from ppo_jax.host.evaluation import best, fitness_of, rate
 from ppo_jax.host.interrupt import Interrupt
 from ppo_jax.host.lineage import Family
@@ -29,19 +28,6 @@ from ppo_jax.metrics.own import rows_of
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
-
-
-class StartState(NamedTuple):
-    """What a run begins with, or goes on with."""
-
-    population: Population
-    done: int
-    """Updates."""
-    lineage: list[dict[str, Any]]
-    streaks: dict[str, list[int]]
-    """Of alerts."""
-    names: former.Names
-    """How the log calls items of tuples, if a version before began it."""
 
 
 class Ended(NamedTuple):
@@ -107,14 +93,9 @@ def train(
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
-            layout, population = ready(
-                config, lambda: begin(config), phase_length(config)
-            )
+            layout, population = ready(config, begin, phase_length(config))
         console.note(f"training on {layout}, {record}")
-        generations = lineage_of(config, population, layout.fetch)
-        begun = StartState(population, 0, generations, {}, {})
-        if record.resumes:
-            begun = _resume(config, layout, record, begun, console)
+        begun = beginning.begun(config, layout, population, record, console)
         population, done = begun.population, begun.done
         alarms = Alarms(begun.streaks)
         steps = config.steps_per_update
@@ -158,48 +139,6 @@ def _meta(config: Config, record: Memory, alarms: Alarms) -> dict[str, Any]:
     """What is saved beside a population."""
     lines, streaks = record.family.lines, alarms.streaks
     return {"config": describe(config), "lineage": lines, "streaks": streaks}
-
-
-def lineage_of(
-    config: Config,
-    population: Population,
-    fetch: Callable[[Any], Any] = jax.device_get,
-) -> list[dict[str, Any]]:
-    """The lineage before the first update: a line, if numbers are searched."""
-    if config.pbt is None:
-        return []
-    searched = fetch(config.pbt.space.read(population.runs.learner.config))
-    return [lineage.beginning(config.pbt.size, searched)]
-
-
-def _resume(
-    config: Config,
-    layout: Layout,
-    record: Memory,
-    fresh: StartState,
-    console: Console,
-) -> StartState:
-    """The newest checkpoint, with the numbers that the run was given anew."""
-    saved = record.restore(fresh.population)
-    if saved is None:
-        console.note("stopped before its first checkpoint; starting again")
-        return fresh
-    done, population, meta = saved
-    names = former_names(meta["config"])
-    changed = differences(as_now(meta["config"]), describe(config))
-    for name, change in changed.items():
-        console.note(f"resuming with another {name}: {change}")
-    if done < config.num_updates:
-        console.note(f"resuming after update {done} of {config.num_updates}")
-    else:
-        console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
-    given = numbers(config)
-    anew = {path: given[path] for path in changed.keys() & given.keys()}
-    population = layout.place(populations.with_numbers(population, anew))
-    generations = former.translated(meta["lineage"], names)
-    # A run from before streaks were saved has none.
-    streaks = meta.get("streaks", {})
-    return StartState(population, done, generations, streaks, names)
 
 
 def _phase(

@@ -63,7 +63,7 @@ def live(config):
     """Two members after three updates, the metrics of them, and returns of episodes."""
     keys = streams.members(config.seed, MEMBERS)
     layout = mesh.layout_of(config, len(keys))
-    members = layout.make(lambda: population.init(config, keys))
+    members = layout.make(lambda config: population.init(config, keys), config)
     progress = Progress.at(np.linspace(0.0, 0.5, 3))
     members, metrics = layout.advance(members, progress, np.int32(3))
     shared, odd = (

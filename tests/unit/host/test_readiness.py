@@ -27,7 +27,7 @@ compiled = []
 monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.append(event) if event == COMPILED else None
 )
-layout, members = ready(config, lambda: training.start(config), 3)
+layout, members = ready(config, training.start, 3)
 before = len(compiled)
 progress = Progress.of(np.arange(3), 3)
 key = streams.evaluation(config.seed, 3)
