@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax import networks
-from ppo_jax.envs.env import ActionSpace, Box
+from ppo_jax.envs.env import ActionSpace, Box, MultiDiscrete
 from ppo_jax.errors import Misfit, kind
 from ppo_jax.networks import ActorCritic
 from ppo_jax.normalization import observations
@@ -71,7 +71,7 @@ class Policy:
             obs_moments=learner.obs_moments,
             obs_clip=config.obs_clip,
             architecture=config.network,
-            action_space=config.env.action_space,
+            action_space=_of_tuples(config.env.action_space),
             obs_leaves=tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves),
             obs_structure=structure,
             masked=jax.eval_shape(config.env.action_mask, state) is not None,
@@ -150,6 +150,15 @@ class Policy:
             _require_like("reset", reset, jax.ShapeDtypeStruct((), bool), n)
         if mask is not None:
             _require_like("mask", mask, self.mask_spec, n)
+
+
+def _of_tuples(space: ActionSpace) -> ActionSpace:
+    """The same actions, hashable as static data are, whatever an environment gave."""
+    if isinstance(space, Box):
+        return Box(*(tuple(map(float, limit)) for limit in space))
+    if isinstance(space, MultiDiscrete):
+        return MultiDiscrete(tuple(map(int, space.nvec)))
+    return space
 
 
 def _require_like(name: str, given: PyTree, spec: PyTree, n: int) -> None:

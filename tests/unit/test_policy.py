@@ -131,6 +131,15 @@ def test_it_knows_nothing_of_the_environment():
     assert len(jax.tree.leaves(policy)) == len(expected)
 
 
+def test_bounds_may_be_arrays():
+    """Or lists, as an environment has them; programs take the policy all the same."""
+    bounds = (np.float32([-1, -2]), [1.5, 2.0])
+    policy = Policy.of(made(Sights(space=Box(*bounds))))
+    act = jax.jit(lambda policy, state, obs: policy.act(state, obs)[0])
+    action = act(policy, policy.init(2), OBS + 100)
+    assert policy.action_space == BOX and (np.abs(action) <= 2).all()
+
+
 def test_the_first_observation_after_init_is_the_first_of_an_episode():
     """Whatever is in the memory then; without `reset` the episode goes on."""
     policy = Policy.of(RECURRENT)
