@@ -26,7 +26,7 @@ from ppo_jax.policy import Policy
 from ppo_jax.ppo import snapshot
 
 if TYPE_CHECKING:
-    from ppo_jax.host.fitting import fit, load
+    from ppo_jax.host.fitting import fit, fit_all, load
     from ppo_jax.host.trained import Trained
 
 __version__ = "0.1.0"
@@ -35,6 +35,7 @@ __getattr__ = deferred.names(
     {
         "Trained": "ppo_jax.host.trained",
         "fit": "ppo_jax.host.fitting",
+        "fit_all": "ppo_jax.host.fitting",
         "load": "ppo_jax.host.fitting",
     }
 )
@@ -57,6 +58,7 @@ __all__ = [
     "critics",
     "envs",
     "fit",
+    "fit_all",
     "load",
     "networks",
     "normalization",

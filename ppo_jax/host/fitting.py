@@ -1,5 +1,8 @@
 """Training from Python: `fit` is what the command `train` does, `load` finds a run."""
 
+import dataclasses
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from ppo_jax.host import (
     distributed,
     experiment,
     files,
+    history,
     runs,
     source,
     stopping,
@@ -24,7 +28,9 @@ from ppo_jax.host.console import NORMAL, QUIET, Console, Guest
 from ppo_jax.host.continuation import Continuation
 from ppo_jax.host.recording import Folder, Memory
 from ppo_jax.host.stopping import Callback, deaf
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.trained import Trained, member_of
+from ppo_jax.sweeps import cohorts
+from ppo_jax.sweeps.cohorts import Member
 
 CHECKPOINTS = ("newest", "best")
 
@@ -32,7 +38,7 @@ CHECKPOINTS = ("newest", "best")
 def fit(
     config: Config,
     run_dir: str | Path | None = None,
-    callback: Callback = deaf,
+    callback: Callback | None = None,
     *,
     resume: bool = False,
     begin: Trained | None = None,
@@ -61,15 +67,10 @@ def fit(
     Raises:
         UserError: If something that was given cannot be; the message says what.
         RunError: If the disk does not take a checkpoint or a log.
-
-    >>> from ppo_jax import Config, fit
-    >>> config = Config("CartPole-v1", num_steps=8, total_timesteps=64, eval_episodes=2)
-    >>> trained = fit(config, quiet=True)
-    >>> trained, trained.curves["time/total_timesteps"].values.tolist()
-    (Trained(64 steps), [32.0, 64.0])
     """
     _require(isinstance(config, Config), "config", config, "a Config")
-    _require(callable(callback), "callback", callback, "a function of a step and a row")
+    heard = deaf if callback is None else callback
+    _require(callable(heard), "callback", callback, "a function of a step and a row")
     agent = (Trained, type(None))
     _require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
     place = (str, Path, type(None))
@@ -90,7 +91,7 @@ def fit(
         console,
         hint,
         begin=training.start if first is None else lambda config: first.population,
-        callback=callback,
+        callback=heard,
     )
     return Trained(
         config,
@@ -101,6 +102,58 @@ def fit(
         record.family.lines,
         ended.streaks,
     )
+
+
+def fit_all(configs: Iterable[Config], *, quiet: bool = False) -> list[Trained]:
+    """Trains single agents, those of a structure and a budget in one program.
+
+    What differs among these are seeds and numbers. A bound of theirs holds for the row
+    of all: `stop_at` is reached when their median has reached it.
+
+    Args:
+        configs: Their experiments.
+        quiet: Whether to show warnings only.
+
+    Returns:
+        What became of each, in their order; kept in memory alone. Of what a run logs,
+        those of one program have evaluations and the clock.
+
+    Raises:
+        UserError: If something that was given cannot be; the message says what.
+    """
+    members, trained = [], {}
+    for number, config in enumerate(configs):
+        _require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
+        _require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
+        members.append(Member(number, config.seed, _with_seed(config, 0)))
+    for group in cohorts.group(members):
+        check(group[0].config)
+        trained |= _together(group, Guest(QUIET if quiet else NORMAL))
+    return [trained[number] for number in sorted(trained)]
+
+
+def _together(group: list[Member], console: Console) -> dict[int, Trained]:
+    """What becomes of members of one program, by their numbers."""
+    record = Memory()
+    ended = training.train(
+        group[0].config, record, console, begin=lambda config: cohorts.begin(group)
+    )
+    population, rows = ended.layout.fetch(ended.population), record.rows.read()
+    return {
+        member.setting: Trained(
+            _with_seed(member.config, member.seed),
+            member_of(population, index),
+            ended.update,
+            ended.ending,
+            rows if len(group) == 1 else history.of_member(rows, index),
+        )
+        for index, member in enumerate(group)
+    }
+
+
+def _with_seed(config: Config, seed: int) -> Config:
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        return dataclasses.replace(config, seed=seed)
 
 
 def load(

@@ -58,7 +58,8 @@ class Stop:
 
     def _wished(self, row: Row) -> bool:
         try:
-            return self._callback(row["step"], dict(row)) is True
+            said = self._callback(row["step"], dict(row))
+            return isinstance(said, bool | np.bool_) and bool(said)
         except BaseException as error:
             self.error = error
             return True

@@ -98,7 +98,7 @@ class Trained:
             return self
         return Trained(
             _alone(self.config, self.population, index),
-            _member(self.population, index),
+            member_of(self.population, index),
             self.update,
             self.ending,
             history.of_member(self.rows, index),
@@ -161,6 +161,16 @@ class Trained:
         return self.config.pbt is None
 
 
+def member_of(population: Population, index: int) -> Population:
+    """One member, as a population of its own, of arrays of the host."""
+    one = slice(index, index + 1)
+    return dataclasses.replace(
+        population,
+        runs=jax.tree.map(lambda x: x[one], population.runs),
+        fitness=population.fitness[one],
+    )
+
+
 def _alone(config: Config, population: Population, index: int) -> Config:
     """The experiment of one member, with the numbers that it has."""
     numbers = component.numbers(population.runs.learner.config)
@@ -171,15 +181,6 @@ def _alone(config: Config, population: Population, index: int) -> Config:
 
 def _whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and value >= least
-
-
-def _member(population: Population, index: int) -> Population:
-    one = slice(index, index + 1)
-    return dataclasses.replace(
-        population,
-        runs=jax.tree.map(lambda x: x[one], population.runs),
-        fitness=population.fitness[one],
-    )
 
 
 def _figures(returns: np.ndarray, ended: np.ndarray) -> dict[str, Any]:

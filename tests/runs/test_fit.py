@@ -16,7 +16,7 @@ import pytest
 from brief import experiment
 from runs import rows, saved
 
-from ppo_jax import PBT, Uniform, critics, evaluate, fit, load, networks, train
+from ppo_jax import PBT, Uniform, critics, evaluate, fit, fit_all, load, networks, train
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
@@ -408,3 +408,20 @@ def test_the_policy_is_that_of_evaluations(alone, members):
             one.params, (), jnp.ones((1, 3, 1)), jnp.ones((1, 3), bool)
         )
         np.testing.assert_array_equal(action, out.policy.mode()[0])
+
+
+def test_agents_of_one_structure_are_trained_in_one_program(alone, capsys):
+    """In their order, each as if it were alone, but for rounding."""
+    other = dataclasses.replace(CONFIG, seed=3, gamma=0.5)
+    found = fit_all([other, HALF, CONFIG])
+    assert capsys.readouterr().out.count("training on") == 2
+    assert [trained.update for trained in found] == [6, 2, 6]
+    assert [trained.config for trained in found] == [other, HALF, CONFIG]
+    expected = fit(other, quiet=True), alone
+    for trained, one in zip(found[::2], expected, strict=True):
+        chex.assert_trees_all_close(trained.params, one.params, atol=1e-5)
+        curves = (x.curves["eval/mean_reward"] for x in (trained, one))
+        chex.assert_trees_all_equal(*curves)
+    assert "train/loss" in found[1].curves
+    with pytest.raises(UserError, match=r"configs\[1\].pbt: expected None"):
+        fit_all([CONFIG, MEMBERS])

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from brief import experiment
 
@@ -52,6 +53,7 @@ def test_bounds_by_hand(bounds, metrics, ending):
 def test_only_true_stops():
     for said, ending in (
         (True, "stopped"),
+        (np.True_, "stopped"),
         (None, ""),
         (False, ""),
         (1, ""),
