@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __getattr__ = deferred.names(
+    __name__,
     {
         "Trained": "ppo_jax.host.trained",
         "fit": "ppo_jax.host.fitting",
         "fit_all": "ppo_jax.host.fitting",
         "load": "ppo_jax.host.fitting",
-    }
+    },
 )
 """Training is imported by whoever trains."""
 

@@ -29,17 +29,21 @@ def deferred(*names: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-def names(homes: Mapping[str, str]) -> Callable[[str], Any]:
+def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """A `__getattr__` of a module: names that are imported when they are asked for.
 
-    >>> get = names({"rgb_to_hsv": "colorsys"})
+    >>> get = names("json", {"rgb_to_hsv": "colorsys"})
     >>> get("rgb_to_hsv")(1.0, 0.0, 0.0)
     (0.0, 1.0, 1.0)
+    >>> get("hsv")
+    Traceback (most recent call last):
+    AttributeError: module 'json' has no attribute 'hsv'
     """
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"no name {name!r} is offered")
+            said, owner = f"has no attribute {name!r}", sys.modules[module]
+            raise AttributeError(f"module {module!r} {said}", name=name, obj=owner)
         return getattr(importlib.import_module(homes[name]), name)
 
     return get

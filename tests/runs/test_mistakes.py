@@ -170,6 +170,10 @@ FILES = {
         "cannot import name 'PPO'",
         "it has Choice, Config",
     ],
+    "\nimport ppo_jax\nppo_jax.Confg()\n": [
+        "module 'ppo_jax' has no attribute 'Confg'",
+        "it has Choice, Config",
+    ],
     "\nfrom ppo_jax import networks\nnetworks.LSTM()\n": ["'LSTM'", "Gru, Head, Lstm"],
 }
 LINE = 1 + WALK[: WALK.index("state = state + 1")].count("\n")
