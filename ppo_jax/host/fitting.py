@@ -93,6 +93,9 @@ def fit(
         begin=training.start if first is None else lambda config: first.population,
         callback=heard,
     )
+    if ended.ending == "failed":
+        updates = f"{config.max_failures} updates in a row had no finite step"
+        console.say(f"failed: {updates}; error/* of the curves say why")
     return Trained(
         config,
         ended.layout.fetch(ended.population),

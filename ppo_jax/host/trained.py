@@ -27,7 +27,7 @@ from ppo_jax.state import Learner, Population
 from ppo_jax.types import Params
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Trained:
     """Agents that were trained: a single one, or the members of a population.
 
@@ -92,7 +92,7 @@ class Trained:
             UserError: If there is no such member.
         """
         size = self.config.num_members
-        if not (isinstance(index, int) and 0 <= index < size):
+        if not (isinstance(index, int | np.integer) and 0 <= index < size):
             raise UserError(f"member: expected 0 to {size - 1}, got {index!r}")
         if self._alone:
             return self

@@ -234,7 +234,7 @@ def test_members_of_a_population(members, tmp_path):
     assert members.curves["train/loss"].values.shape == (3,)
     figures = members.evaluate(3)
     assert figures["mean"].tolist() == [5.0] * 5
-    one = members.member(3)
+    one = members.member(np.int64(3))
     assert one.config.pbt is None
     assert one.config.optimizer.learning_rate == rates[-1][3]
     assert one.curves["eval/mean_reward"].values.tolist() == [5.0] * 3

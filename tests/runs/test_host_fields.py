@@ -81,12 +81,14 @@ class Never(OverAll):
 
 
 @pytest.mark.parametrize(("most", "last"), [(1, 2), (2, 2), (3, 4), (99, 8)])
-def test_a_run_that_fails_too_often_ends(tmp_path, most, last):
-    """PROP-0: max_failures updates in a row of which no step was finite."""
+def test_a_run_that_fails_too_often_ends(tmp_path, most, last, capsys):
+    """PROP-0: max_failures updates in a row of which no step was finite; it is said."""
     said, ending = rows(tmp_path, max_failures=most, standardization=Never())
     assert ending == ("failed" if most < 99 else "finished")
     assert told(said, "time/iterations")[-1] == last
     assert told(said, "error/failure_streak")[-1] == last
+    text = f"failed: {most} updates in a row had no finite step"
+    assert (text in capsys.readouterr().out) == (most < 99)
 
 
 def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
