@@ -1,5 +1,7 @@
 """What a run shows, line by line."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ppo_jax.host import console
@@ -48,3 +50,22 @@ def test_what_is_not_known_yet_is_not_shown(capsys):
         "           4 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
         "  best 7",
     ]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "jupyter", "widgets", "live"),
+    [
+        (True, False, False, True),
+        (False, True, True, True),
+        (False, True, False, False),
+        (False, False, True, False),
+    ],
+)
+def test_a_bar_moves_in_a_terminal_or_a_notebook_with_widgets(
+    terminal, jupyter, widgets, live, monkeypatch
+):
+    """Elsewhere there are lines instead, and nothing complains of what is missing."""
+    place = SimpleNamespace(is_terminal=terminal, is_jupyter=jupyter)
+    found = {"ipywidgets": object()} if widgets else {}
+    monkeypatch.setattr(console.importlib.util, "find_spec", found.get)
+    assert bool(console._is_live(place)) == live
