@@ -6,6 +6,7 @@ more than a dozen.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ class Packed:
         pytree_node=False
     )
     """Of each leaf: its part, where it begins there, and the shape of its last axes."""
-    structure: jax.tree_util.PyTreeDef = struct.field(pytree_node=False)
+    structure: Any = struct.field(pytree_node=False)
 
     def unpack(self) -> PyTree:
         """The tree."""

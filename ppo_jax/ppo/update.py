@@ -77,7 +77,8 @@ def update(
         return trainee._replace(stop=stop), flags
 
     stop = config.early_stop.begin(learner.stop_memory, config.num_epochs)
-    trainee = _Trainee(*_together(learner, (learner.params, learner.opt_state)), stop)
+    params, opt_state = _together(learner, (learner.params, learner.opt_state))
+    trainee = _Trainee(params, opt_state, stop)
     keys = jax.random.split(key, config.num_epochs)
     inputs = (jnp.arange(config.num_epochs), keys)
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
@@ -188,8 +189,9 @@ def _gradients(
         sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
         sums = jax.tree.map(lambda x: x.sum(axis=0), sums)
         largest = jax.tree.map(lambda x: x.max(axis=0), largest)
-    (grads, loss, metrics), largest = crew.combined(sums, largest)
-    return grads, loss, metrics.unpack() | largest, weight
+    (grads, loss, packed), largest = crew.combined(sums, largest)
+    metrics: Metrics = packed.unpack()
+    return grads, loss, metrics | largest, weight
 
 
 def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> int:
