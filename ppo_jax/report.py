@@ -1,46 +1,54 @@
-"""Draws a picture of a run; needs matplotlib, the extra `report`.
+"""Makes a page about a run, or one that compares several runs.
 
-Its evaluations and, of a population, the family tree with the ancestry of the fittest
-member of the last generation, and every searched number.
+It is one HTML file that needs nothing else, to be opened in any browser or sent to
+anyone: how well the run came to do, what was wrong when, what it was. A sweep is
+compared by its settings.
 
-Exit status: 0, done. 2, an option or the run directory is wrong, or matplotlib is
-missing.
+Exit status: 0, done. 2, an option or a directory is wrong.
 
 Example:
-    python -m ppo_jax.report runs/cartpole --out cartpole.png
+    python -m ppo_jax.report runs/cartpole --open
 """
 
+import argparse
 import sys
+import webbrowser
 from pathlib import Path
 
-from ppo_jax.component import former
-from ppo_jax.errors import UserError
-from ppo_jax.host import command, experiment, figures, files
+from ppo_jax.host import command, files
+from ppo_jax.reports import making
 
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
-    """Draws `report.png`; returns the exit status."""
-    parser = command.parser("report", __doc__)
-    command.add_run(parser)
-    parser.add_argument(
-        "--out", type=Path, help="the picture (default: RUN_DIR/report.png)"
-    )
-    options = command.parse(parser, argv)
-    out = options.out or options.run_dir / "report.png"
-    metrics = files.rows(options.run_dir / "metrics.jsonl")
-    if not metrics:
-        raise UserError(f"{options.run_dir}: no run to be found there")
+    """Writes a page; returns the exit status."""
+    options = command.parse(_parser(), argv)
+    text = making.text(options.run_dirs)
+    out = options.out or making.place(options.run_dirs)
     files.require_writable(out)
-    names = experiment.stored_names(options.run_dir)
-    lineage = files.rows(options.run_dir / "lineage.jsonl")
-    generations = former.translated(lineage, names)
-    try:
-        figures.draw(figures.panels(metrics, generations), out)
-    except ValueError as error:
-        raise UserError(f"{out}: {error}") from error
+    files.write(out, text)
     print(out)
+    if options.open and not webbrowser.open(out.resolve().as_uri()):
+        print(f"no browser to be found; open {out}", file=sys.stderr)
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("report", __doc__)
+    parser.add_argument(
+        "run_dirs",
+        type=Path,
+        nargs="+",
+        metavar="RUN_DIR",
+        help="the directory of a run or of a sweep; several are compared",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the page (default: RUN_DIR/report.html; of several: comparison.html)",
+    )
+    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Trains the agent of an experiment, or its population.
 
-All that a run needs to be resumed, evaluated and moved is kept in its directory.
+All that a run needs to be resumed, evaluated and moved is kept in its directory, and
+at its end a page about it, report.html.
 
 Exit status: 0, finished, or stopped by --stop-at or --max-seconds. 2, the experiment,
 an option or the run directory is wrong. 3, the run failed, for the cause printed. 4,
@@ -32,6 +33,7 @@ from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.recording import Folder
+from ppo_jax.reports import making
 
 
 @command.entrance
@@ -64,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="begin with the state of its optimiser too",
     )
+    parser.add_argument(
+        "--no-report", action="store_true", help="leave no page about the run"
+    )
     command.add_verbosity_options(parser)
     job = parser.add_argument_group(
         "one job of several processes",
@@ -92,7 +97,8 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     ending = training.train(config, record, console, hint).ending
     if not distributed.is_first():
         return Exit[ending.upper()]
-    return conclude(ending, hint, config, run_dir, shown)
+    page = None if options.no_report else making.leave(run_dir)
+    return conclude(ending, hint, config, run_dir, shown, page)
 
 
 def _require_fitting(options: Any) -> None:

@@ -10,7 +10,12 @@ from ppo_jax.host.figures import BEST, SCORE, Rows
 
 
 def conclude(
-    ending: str, hint: str, config: Any, run_dir: Path, verbosity: Verbosity
+    ending: str,
+    hint: str,
+    config: Any,
+    run_dir: Path,
+    verbosity: Verbosity,
+    page: Path | None = None,
 ) -> int:
     """Says how a run has ended; returns the exit status.
 
@@ -20,10 +25,11 @@ def conclude(
         config: Its experiment.
         run_dir: Its directory.
         verbosity: How much to show. Why it failed is said in any case.
+        page: What was made of it to be read, if anything.
     """
     rows = files.rows(run_dir / "metrics.jsonl")
     if verbosity.notes:
-        print(summary(ending, rows, run_dir))
+        print(summary(ending, rows, run_dir, page))
     if ending in ("interrupted", "stopped"):
         print(hint)
     if ending == "failed":
@@ -31,13 +37,14 @@ def conclude(
     return Exit[ending.upper()]
 
 
-def summary(ending: str, rows: Rows, run_dir: Path) -> str:
+def summary(ending: str, rows: Rows, run_dir: Path, page: Path | None = None) -> str:
     """The end of a run in a few lines.
 
     Args:
         ending: `finished`, `stopped`, `failed` or `interrupted`.
         rows: What it logged.
         run_dir: Its directory.
+        page: What was made of it to be read, if anything.
     """
     if not rows:
         return f"{ending}, without a row of metrics in {run_dir}"
@@ -49,10 +56,10 @@ def summary(ending: str, rows: Rows, run_dir: Path) -> str:
     ]
     lines += [f"  {line}" for line in (_evaluation(rows), _quarantine(rows)) if line]
     lines += [f"  in {run_dir}"]
+    lines += [f"  {page}"] if page else []
     if ending in ("finished", "stopped"):
-        lines += [
-            f"  python -m ppo_jax.{name} {run_dir}" for name in ("evaluate", "report")
-        ]
+        left = ("evaluate",) if page else ("evaluate", "report")
+        lines += [f"  python -m ppo_jax.{name} {run_dir}" for name in left]
     return "\n".join(lines)
 
 

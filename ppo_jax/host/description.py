@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib
 import inspect
 import sys
 from typing import Any
@@ -73,6 +74,48 @@ def differences(old: dict, new: dict) -> dict[str, str]:
 
 def _value(description: dict, name: str) -> str:
     return description.get(name, {}).get("value", "None")
+
+
+def defaults(description: Description) -> dict[str, str]:
+    """The values that fields have by default, by path; a part of one's own has none.
+
+    >>> from ppo_jax import Config
+    >>> expected = defaults(describe(Config("CartPole-v1", num_envs=8)))
+    >>> expected["num_envs"], expected["optimizer.type"]
+    ('4', 'Adam')
+    """
+    known = {cls.__name__: cls for cls in _offered()}
+    root = description.get("type", {}).get("value", "")
+    found = {"type": root} | _defaults_of(known.get(root), "")
+    parts = sorted(_classes(description).items(), key=lambda item: item[0].count("."))
+    for path, name in parts:
+        usual = found.get(f"{path}.type")
+        if usual != name:
+            found = {k: v for k, v in found.items() if not k.startswith(f"{path}.")}
+            found |= _defaults_of(known.get(name), f"{path}.")
+            found |= {f"{path}.type": usual} if usual else {}
+    return found
+
+
+def _defaults_of(cls: type | None, before: str) -> dict[str, str]:
+    """The defaults of a component's own fields."""
+    found = {}
+    for field in dataclasses.fields(cls) if cls is not None else ():
+        path, default = before + field.name, field.default
+        if is_component(default) or children(default):
+            inner = describe(default, f"{path}.")
+            found |= {name: inner[name]["value"] for name in inner}
+        elif default is not dataclasses.MISSING:
+            found[path] = _shown(default)
+    return found
+
+
+def _offered() -> list[type]:
+    """The components that this package exports."""
+    package = importlib.import_module("ppo_jax")
+    offered = [getattr(package, name) for name in package.__all__]
+    offered += [each for room in offered for each in vars(room).values()]
+    return [each for each in offered if isinstance(each, type) and is_component(each)]
 
 
 def _shown(value: Any) -> str:

@@ -150,7 +150,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
         ExperimentError: If more than numbers and host settings differ from those of
             the run; the message lists what.
     """
-    old, new = _stored_description(run_dir), describe(config)
+    old, new = stored_description(run_dir), describe(config)
     structure = [
         f"  {name}: {change}"
         for name, change in differences(old, new).items()
@@ -170,7 +170,7 @@ def require_same(run_dir: Path, config: Config) -> None:
     Raises:
         ExperimentError: If any field differs; the message lists which.
     """
-    changed = differences(_stored_description(run_dir), describe(config))
+    changed = differences(stored_description(run_dir), describe(config))
     if changed:
         lines = "".join(f"\n  {name}: {change}" for name, change in changed.items())
         raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
@@ -192,7 +192,12 @@ def stored_names(run_dir: Path) -> former.Names:
     return description.former_names(_read(run_dir, CONFIG, dict))
 
 
-def _stored_description(run_dir: Path) -> Description:
+def stored_description(run_dir: Path) -> Description:
+    """Every field of the experiment of a run, by the paths of now.
+
+    Raises:
+        ExperimentError: If there is none, or it cannot be read.
+    """
     return description.as_now(_read(run_dir, CONFIG, dict))
 
 

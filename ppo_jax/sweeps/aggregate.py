@@ -46,6 +46,25 @@ def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarr
     return wins.mean(axis=(-3, -2, -1))
 
 
+def performance_profile(scores: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """The share of runs whose score is above a level, mean over tasks.
+
+    Args:
+        scores: `[..., runs, tasks]`.
+        levels: One level `[]`, or several `[levels]`.
+
+    Returns:
+        `[...]`, or `[..., levels]`.
+
+    >>> scores, levels = np.array([[1.0], [2.0]]), np.array([0.0, 1.0, 2.0])
+    >>> performance_profile(scores, levels).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    scores = _comparable(scores)
+    flat = scores.reshape(*scores.shape[:-2], *(1,) * np.ndim(levels), -1)
+    return (flat > np.asarray(levels)[..., None]).mean(axis=-1)
+
+
 def interval(
     statistic: Callable[..., np.ndarray],
     *scores: np.ndarray,

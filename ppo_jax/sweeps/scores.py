@@ -93,7 +93,7 @@ def table(
     columns = [np.array(values, np.float64)[:, None] for values in last]
     first = next((column for column in columns if column.size), np.zeros((0, 1)))
     return [
-        {"setting": settings.plain(setting)} | _statistics(column, first)
+        {"setting": settings.plain(setting)} | statistics(column, first)
         for setting, column in zip(found, columns, strict=True)
         if column.size
     ]
@@ -129,7 +129,7 @@ def as_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
+def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
     """What is said of a setting's scores `[runs, 1]`, and beside the first one's."""
     better = _interval(aggregate.probability_of_improvement, column, first)
     improvement = float(aggregate.probability_of_improvement(column, first))

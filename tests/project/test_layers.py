@@ -27,7 +27,7 @@ LAYERS = {
         "selfcheck",
         "alerts",
     ),
-    "host": ("exports", "host", "sweeps"),
+    "host": ("exports", "host", "reports", "sweeps"),
     "agents": ("config", "policy", "ppo"),
     "objective": ("attacks", "terms"),
     "parts": (

@@ -56,8 +56,8 @@ def test_without_a_terminal_a_short_run_takes_few_lines(path, tmp_path):
     assert rest == [
         "  evaluation 5",
         f"  in {run_dir}",
+        f"  {run_dir / 'report.html'}",
         f"  python -m ppo_jax.evaluate {run_dir}",
-        f"  python -m ppo_jax.report {run_dir}",
     ]
     lines = (run_dir / "metrics.jsonl").read_text().splitlines()
     clock = [json.loads(line) for line in lines]

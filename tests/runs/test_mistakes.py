@@ -439,8 +439,7 @@ LINES = {
     "train right.py --resume --run-dir listed": ["listed/config.json: expected a dict"],
     "report begun": [f"error: begun{NO_RUN}"],
     "report odd": ["error: odd/metrics.jsonl: line 2 is no JSON: Expecting value"],
-    "report run --out missing/x.png": ["error: missing/x.png: cannot be written: No s"],
-    "report run --out x.doc": ["error: x.doc: Format 'doc' is not supported"],
+    "report run --out missing/x.html": ["error: missing/x.html: cannot be written: No"],
     "evaluate run --json run": ["error: run: cannot be written: Is a directory\n"],
     "evaluate run --json missing/x.json": [
         "error: missing/x.json: cannot be written: "

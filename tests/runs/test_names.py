@@ -220,14 +220,14 @@ def test_a_former_run_is_read_and_left_as_it_is(tmp_path):
     asked = [
         ["evaluate", "run", *few],
         ["robustness", "run", *few, "--eps", 0.1, "--out", "attacked"],
-        ["report", "run", "--out", "run.svg"],
+        ["report", "run", "--out", "run.html"],
         ["replay", "run", "--to", "replayed"],
     ]
     for status, text in session(asked, tmp_path):
         assert status == 0, text
         assert not FORMER.search(text)
-    picture = (tmp_path / "run.svg").read_text()
-    assert "terms.entropy.coef" in picture and not FORMER.search(picture)
+    page = (tmp_path / "run.html").read_text()
+    assert "terms.entropy.coef" in page and not FORMER.search(page)
     schedule = json.loads((tmp_path / "replayed" / "schedule.json").read_text())
     assert [update for update, _ in schedule] == [0, 2, 4, 6]
     assert all("terms.entropy.coef" in given for _, given in schedule)

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from reported import unnamed
 from runs import EXPERIMENT, assert_same, command, leaves, rows
 
 from ppo_jax.host import lineage
@@ -48,6 +49,11 @@ def replayed(source):
     done = command("replay", source)
     assert done.returncode == 0, done.stderr
     return source / "replay", done.stdout
+
+
+def test_every_file_of_a_replay_is_in_the_document(source, replayed):
+    run_dir, _ = replayed
+    assert unnamed(run_dir, "A run") == unnamed(source, "A run") == set()
 
 
 def ancestry(lines):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reported import unnamed
 from runs import EXPERIMENT, command
 
 from ppo_jax import networks
@@ -187,6 +188,7 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     assert f"| {other} | PGD | 5 (5) | 5 (5) | 5 (5) |" in done.stdout
     assert "| agent | attack | ε = 0 | ε = 0.25 | ε = 0.5 |" in done.stdout
     assert (one / "robustness.png").read_bytes().startswith(b"\x89PNG")
+    assert unnamed(one, "A run") == set()
 
 
 def test_no_picture_without_matplotlib(run_dirs, tmp_path):

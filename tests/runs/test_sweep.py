@@ -7,6 +7,7 @@ import time
 import jax
 import numpy as np
 import pytest
+from reported import unnamed
 from runs import EXPERIMENT, begin, command
 from scipy import stats
 
@@ -61,6 +62,11 @@ def test_every_run_and_every_evaluation_is_kept(finished):
         assert run["steps"] == list(range(64, 769, 64)) and len(returns) == 12
         assert all(map(np.isfinite, returns)) and run["ending"] == "finished"
     assert "12 runs in" in said and "0 failed" in said
+
+
+def test_every_file_of_a_sweep_is_in_the_document(finished):
+    run_dir, _ = finished
+    assert unnamed(run_dir, "A sweep") == set()
 
 
 def test_the_table_is_of_the_last_evaluations(finished):

@@ -8,6 +8,7 @@ from scipy import stats
 from ppo_jax.sweeps.aggregate import (
     interquartile_mean,
     interval,
+    performance_profile,
     probability_of_improvement,
 )
 
@@ -34,6 +35,23 @@ def test_probability_of_improvement_is_that_of_mann_and_whitney():
     chex.assert_trees_all_close(
         probability_of_improvement(theirs, ours), 1 - found, rtol=1e-7
     )
+
+
+def test_the_profile_is_the_mean_over_tasks_of_shares_of_runs():
+    """Of 5 runs and 3 tasks, one by one; a run that broke is above nothing."""
+    scores = RANDOM.integers(0, 4, (2, 5, 3)).astype(float)
+    scores[1, 2, 1] = np.nan
+    levels = np.array([-1.0, 0.0, 1.5, 3.0])
+    for level in levels:
+        expected = [
+            np.mean([np.mean([x > level for x in task]) for task in each.T])
+            for each in scores
+        ]
+        found = performance_profile(scores, level)
+        chex.assert_trees_all_close(found, np.array(expected), rtol=1e-7)
+    alone = [performance_profile(scores, level) for level in levels]
+    many = performance_profile(scores, levels)
+    chex.assert_trees_all_close(many, np.stack(alone, axis=-1), rtol=1e-7)
 
 
 def test_the_interval_is_that_of_the_bootstrap():

@@ -1,0 +1,154 @@
+"""What was run, how it ended, and what is next."""
+
+import shlex
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+from ppo_jax.host.description import defaults
+from ppo_jax.host.figures import BEST, SCORE
+from ppo_jax.reports import troubles
+from ppo_jax.reports.elements import code, element, table
+from ppo_jax.reports.records import SECONDS, UPDATES, Record, last, series
+from ppo_jax.reports.scales import UNKNOWN, elapsed, exactly
+from ppo_jax.reports.sections import Fold, Part, Section
+from ppo_jax.reports.speed import COMPILING, SPEED
+
+ROOM = 300
+"""Characters of a value that are shown."""
+
+
+def ending(run: Record) -> str:
+    """How a run ended, as far as its directory says."""
+    wanted, done = _wanted(run), run.rows[-1][UPDATES]
+    if wanted is None:
+        return f"{done:,.0f} updates"
+    if done >= wanted:
+        return "finished"
+    streak, most = last(run.rows, "error/failure_streak"), run.count("max_failures")
+    if run.members == 1 and most is not None and streak >= most:
+        return "failed"
+    return f"{done / wanted:.0%} done"
+
+
+def lead(run: Record) -> str:
+    """What was trained, in a line."""
+    env = run.field("env.id").strip("'") or run.field("env.type", "an experiment")
+    who = f"a population of {run.members}" if run.members > 1 else "one agent"
+    memory = run.field("network.memory.type")
+    kind = f", with a memory ({memory})" if memory else ""
+    seed = f", seed {run.field('seed')}" if run.field("seed") else ""
+    return f"{env}, {who}{kind}{seed}."
+
+
+def overview(run: Record) -> Element:
+    """The figures that one looks for first."""
+    steps, seconds = run.rows[-1]["step"], last(run.rows, SECONDS)
+    compiling = series(run.rows, COMPILING)[1]
+    spent = float(compiling[compiling > 0].sum())
+    active, lasting = troubles.summary(run)
+    whose = " of each member" if run.members > 1 else ""
+    tiles = [
+        ("state", ending(run), f"{steps:,.0f} steps{whose}"),
+        _evaluated(run),
+        _tail(run),
+        ("time", elapsed(seconds), f"{elapsed(spent)} of it compiling"),
+        ("speed", exactly(last(run.rows, SPEED)), "steps per second at the end"),
+        ("alerts", str(active), f"that were active, {lasting} still at the end"),
+    ]
+    shown = [
+        element(
+            "div",
+            element("dt", name),
+            element("dd", value, element("small", said)),
+        )
+        for name, value, said in tiles
+    ]
+    return element("dl", shown, class_="tiles")
+
+
+def section(run: Record) -> Section:
+    """The experiment by how it differs from the defaults, and commands."""
+    parts: list[Part] = []
+    if run.description:
+        parts += [_differences(run), _all(run)]
+    parts += [element("h3", "Next"), element("pre", "\n".join(commands(run)))]
+    return Section("Experiment", parts)
+
+
+def notes(runs: Sequence[Record]) -> Element | None:
+    """What could not be read of runs."""
+    found = [element("li", note) for run in runs for note in run.notes]
+    return element("div", element("ul", found), class_="notes") if found else None
+
+
+def commands(run: Record) -> list[str]:
+    """What one may want to do next."""
+    path = shlex.quote(run.name)
+    stored = shlex.quote(str(run.path / "experiment.py"))
+    found = [f"python -m ppo_jax.evaluate {path}"]
+    if ending(run) != "finished":
+        again = f"python -m ppo_jax.train {stored} --run-dir {path} --resume"
+        found.insert(0, again)
+    if run.generations:
+        found.append(f"python -m ppo_jax.replay {path}")
+    return [
+        *found,
+        f"python -m ppo_jax.robustness {path}",
+        f"python -m ppo_jax.report {path} OTHER_RUN_DIR",
+    ]
+
+
+def _wanted(run: Record) -> int | None:
+    """Updates of the whole run."""
+    total, envs, steps = map(run.count, ("total_timesteps", "num_envs", "num_steps"))
+    return total // (envs * steps) if total and envs and steps else None
+
+
+def _evaluated(run: Record) -> tuple[str, str, str]:
+    score, named = last(run.rows, SCORE), "the median member"
+    if run.members == 1:
+        _, values = series(run.rows, SCORE)
+        known = values[values == values]
+        best = f"best {exactly(float(known.max()))}" if known.size else "never finite"
+        return "evaluation", exactly(score), best
+    best = last(run.rows, f"best/{SCORE}")
+    who = last(run.rows, BEST)
+    fittest = f"{named}; the fittest, {exactly(who)}: {exactly(best)}"
+    return "evaluation", exactly(score), fittest
+
+
+def _tail(run: Record) -> tuple[str, str, str]:
+    tail = last(run.rows, "eval/cvar_5_reward")
+    low, high = (last(run.rows, f"eval/q{q}_reward") for q in (25, 75))
+    said = f"worst 5 %; quartiles {exactly(low)} and {exactly(high)}"
+    return "tail", exactly(tail), said
+
+
+def _differences(run: Record) -> Element:
+    """What is not by default; a field without one that is off is not worth a word."""
+    usual = defaults(run.description)
+    given = {path: field["value"] for path, field in run.description.items()}
+    pairs = {path: (value, _expected(path, usual)) for path, value in given.items()}
+    rows = [
+        (code(path), _cut(here), _cut(default))
+        for path, (here, default) in pairs.items()
+        if here != default and (here, default) != ("None", UNKNOWN)
+    ]
+    return table(("field", "here", "default"), rows)
+
+
+def _expected(path: str, expected: dict[str, str]) -> str:
+    """The default of a field, be it a value or a part."""
+    whole = expected.get(path.removesuffix(".type"), UNKNOWN)
+    return expected.get(path, expected.get(f"{path}.type", whole))
+
+
+def _cut(text: str) -> str:
+    """What there is room for."""
+    return text if len(text) <= ROOM else f"{text[:ROOM]}…"
+
+
+def _all(run: Record) -> Fold:
+    rows = [(code(path), x["value"], x["kind"]) for path, x in run.description.items()]
+    fields = table(("field", "value", "kind"), rows)
+    return Fold(f"All {len(rows)} fields", [fields], open=False)

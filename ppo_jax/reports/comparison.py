@@ -1,0 +1,105 @@
+"""A page that compares runs, or the settings of a sweep."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ppo_jax.errors import UserError
+from ppo_jax.host.figures import SCORE
+from ppo_jax.reports import about, standings, troubles
+from ppo_jax.reports.charts import Chart, Curve
+from ppo_jax.reports.contenders import Contender, differing, gather
+from ppo_jax.reports.elements import code, element, table
+from ppo_jax.reports.learning import TRAINING
+from ppo_jax.reports.page import page
+from ppo_jax.reports.records import SECONDS, Record, last, series
+from ppo_jax.reports.scales import UNKNOWN, elapsed, written
+from ppo_jax.reports.sections import Grid, Section
+from ppo_jax.reports.speed import SPEED
+from ppo_jax.reports.standings import tone_of
+
+BESIDE = (
+    TRAINING,
+    "train/approx_kl",
+    "train/policy_entropy",
+    "train/explained_variance",
+    "train/value_loss",
+    SPEED,
+)
+"""Metrics of runs that are drawn over each other."""
+SURE = (
+    "Intervals are 95 % by the stratified bootstrap over runs; one run alone says "
+    "nothing of chance, and has none."
+)
+
+
+def of(paths: Sequence[Path]) -> str:
+    """The page that compares what directories hold.
+
+    Raises:
+        UserError: If one is no run or sweep, or there is nothing to compare.
+    """
+    found, runs, metric = gather(paths)
+    if not any(trial.scores.size for each in found for trial in each.trials):
+        raise UserError(f"{paths[0]}: expected runs with {metric}, got none")
+    count = sum(len(each.trials) for each in found)
+    said = f"{metric}, by the last evaluation of each of {count} runs. {SURE}"
+    sections = [
+        standings.standing(found),
+        standings.curves(found, metric),
+        standings.chances(found),
+        standings.sensitivity(found, metric),
+        _beside(found, runs),
+        _runs(runs),
+    ]
+    title = " · ".join(map(str, paths))
+    lead = [element("p", said), about.notes(runs)]
+    return page(title, lead, [each for each in sections if each is not None])
+
+
+def _beside(found: Sequence[Contender], runs: Sequence[Record]) -> Section | None:
+    """Training and diagnostics of runs over each other; None: they have none of it."""
+    known = {run.name: run for run in runs}
+    charts = [Chart(name, _each(found, known, name)) for name in BESIDE]
+    charts = [chart for chart in charts if chart.marks]
+    return Section("Side by side", [Grid(charts)]) if charts else None
+
+
+def _each(
+    found: Sequence[Contender], runs: Mapping[str, Record], name: str
+) -> list[Curve]:
+    """A metric of every run that has it, in the colour of its contender."""
+    curves = []
+    for index, each in enumerate(found):
+        said, tone = each.name, tone_of(index)
+        for run in (runs[trial.name] for trial in each.trials if trial.name in runs):
+            if name in run.names:
+                curves.append(Curve(said, *series(run.rows, name), tone))
+                said = ""
+    return curves
+
+
+def _runs(runs: Sequence[Record]) -> Section | None:
+    """A row per run, and the fields in which they differ."""
+    if not runs:
+        return None
+    header = ("run", "state", "steps", "time", SCORE, "CVaR 5 %", "steps / s", "alerts")
+    rows = [
+        (
+            run.name,
+            about.ending(run),
+            f"{run.rows[-1]['step']:,.0f}",
+            elapsed(last(run.rows, SECONDS)),
+            written(last(run.rows, SCORE)),
+            written(last(run.rows, "eval/cvar_5_reward")),
+            written(last(run.rows, SPEED)),
+            str(troubles.summary(run)[0]),
+        )
+        for run in runs
+    ]
+    fields = [
+        (code(path), *(run.field(path, UNKNOWN) for run in runs))
+        for path in (*differing(runs), "seed")
+    ]
+    heading = element("h3", "Where their experiments differ")
+    names = ("field", *(run.name for run in runs))
+    return Section("Runs", [table(header, rows), heading, table(names, fields)])

@@ -1,0 +1,138 @@
+"""What is compared: settings, each with the runs of its seeds."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ppo_jax.errors import UserError
+from ppo_jax.host.figures import SCORE
+from ppo_jax.reports.records import Record, numbers, read, series
+from ppo_jax.sweeps import plan, scores, settings
+
+SEED, OFF = "seed", "None"
+FEW = 3
+"""More differences than these make no name."""
+
+
+class Trial(NamedTuple):
+    """The evaluations of one run."""
+
+    name: str
+    steps: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def last(self) -> float:
+        """Its score; NaN if the last evaluation was not finite."""
+        return float(self.scores[-1]) if self.scores.size else float("nan")
+
+
+class Contender(NamedTuple):
+    """A setting, and its runs."""
+
+    name: str
+    trials: list[Trial]
+    setting: Mapping[str, Any] = {}
+    """What a sweep set it to."""
+
+    @property
+    def column(self) -> np.ndarray:
+        """The scores of its runs, `[runs, 1]`."""
+        return np.array([trial.last for trial in self.trials])[:, None]
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a directory is that of a sweep."""
+    return (path / plan.KEPT).exists() or (path / scores.ALL).exists()
+
+
+def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
+    """What directories hold: contenders, those that are runs, and what their score is.
+
+    Raises:
+        UserError: If one is neither, cannot be read, or they have no score in common.
+    """
+    sweeps = [_sweep(path) for path in paths if is_sweep(path)]
+    runs = [read(path) for path in paths if not is_sweep(path)]
+    metrics = {metric for metric, _ in sweeps} | ({SCORE} if runs else set())
+    if len(metrics) > 1:
+        raise UserError(f"these have no score in common: {', '.join(sorted(metrics))}")
+    if len({run.path.resolve() for run in runs}) < len(runs):
+        raise UserError("the same run is given twice")
+    many = len(paths) > 1
+    found = [
+        each._replace(name=f"{path}: {each.name}") if many else each
+        for path, (_, settled) in zip(filter(is_sweep, paths), sweeps, strict=True)
+        for each in settled
+    ]
+    return found + of_runs(runs), runs, metrics.pop()
+
+
+def of_runs(runs: Sequence[Record]) -> list[Contender]:
+    """Runs of one experiment with different seeds are one contender."""
+    groups: dict[Any, list[Record]] = {}
+    seen: Counter = Counter()
+    for run in runs:
+        about = json.dumps(_without_seed(run)) if run.description else run.name
+        again = seen[about, run.field(SEED)]
+        seen[about, run.field(SEED)] += 1
+        groups.setdefault((about, again), []).append(run)
+    firsts = [group[0] for group in groups.values()]
+    shown = differing(firsts)
+    return [
+        Contender(_name(group, shown), [_trial(run) for run in group])
+        for group in groups.values()
+    ]
+
+
+def differing(runs: Sequence[Record]) -> list[str]:
+    """Fields, other than the seed, that are not the same in all runs; off is absent."""
+    paths = dict.fromkeys(path for run in runs for path in run.description)
+    return [
+        path
+        for path in paths
+        if path != SEED and len({run.field(path, OFF) for run in runs}) > 1
+    ]
+
+
+def _without_seed(run: Record) -> dict[str, str]:
+    given = {path: field["value"] for path, field in run.description.items()}
+    return {path: x for path, x in given.items() if path != SEED and x != OFF}
+
+
+def _name(group: Sequence[Record], shown: Sequence[str]) -> str:
+    if len(group) == 1:
+        return group[0].name
+    said = [f"{path}={group[0].field(path, OFF)}" for path in shown]
+    if 0 < len(said) <= FEW:
+        return " ".join(said)
+    return f"{group[0].name} and {len(group) - 1} more"
+
+
+def _trial(run: Record) -> Trial:
+    return Trial(run.name, *series(run.rows, SCORE))
+
+
+def _sweep(path: Path) -> tuple[str, list[Contender]]:
+    """The metric of a sweep, and its settings that have runs."""
+    file = path / scores.ALL
+    if not file.exists():
+        raise UserError(f"{path}: no batch of this sweep is finished")
+    try:
+        results = json.loads(file.read_text())
+        metric = results["metric"]
+        found = [
+            Contender(settings.label(setting), [], setting)
+            for setting in results["settings"]
+        ]
+        for run in results["runs"]:
+            steps, values = run["steps"], run["evaluations"][metric]
+            trial = Trial(f"seed {run['seed']}", numbers(steps), numbers(values))
+            found[run["setting"]].trials.append(trial)
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise UserError(f"{file}: is no result of a sweep: {error!r}") from error
+    return metric, [each for each in found if each.trials]

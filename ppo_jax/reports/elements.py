@@ -1,0 +1,89 @@
+"""Elements of a page, which escape whatever they hold."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+Content = Any
+"""A text, an element, several of them, or None."""
+UNFIT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""What no page may hold."""
+
+
+def element(tag: str, *content: Content, **attributes: Any) -> Element:
+    """An element; `class_` is its class, `stroke_width` is `stroke-width`.
+
+    Attributes that are None are left out.
+
+    >>> markup(element("p", "1 < 2 ", element("b", "&"), class_='"'))
+    '<p class="&quot;">1 &lt; 2 <b>&amp;</b></p>'
+    """
+    given = {k: v for k, v in attributes.items() if v is not None}
+    names = {name: name.rstrip("_").replace("_", "-") for name in given}
+    found = Element(tag, {names[k]: fit(str(v)) for k, v in given.items()})
+    add(found, content)
+    return found
+
+
+def add(parent: Element, content: Content) -> None:
+    """Appends content to an element."""
+    if isinstance(content, Element):
+        parent.append(content)
+    elif isinstance(content, str):
+        _write(parent, fit(content))
+    elif isinstance(content, Iterable):
+        for each in content:
+            add(parent, each)
+
+
+def fit(text: str) -> str:
+    r"""A text without what no page may hold.
+
+    >>> fit("a\x1bb\ud800")
+    'a�b�'
+    """
+    return UNFIT.sub("�", text)
+
+
+def markup(root: Element) -> str:
+    """An element as HTML, in ASCII: what reads it need not know its encoding."""
+    return ElementTree.tostring(root, encoding="us-ascii", method="html").decode()
+
+
+def table(header: Iterable[Content], rows: Iterable[Iterable[Content]]) -> Element:
+    """A table, the first column of which names its rows."""
+    head = element("tr", [element("th", cell, scope="col") for cell in header])
+    body = [
+        element("tr", element("th", first, scope="row"), [element("td", c) for c in x])
+        for first, *x in rows
+    ]
+    return element(
+        "div",
+        element("table", element("thead", head), element("tbody", body)),
+        class_="wide",
+        tabindex=0,
+    )
+
+
+def prose(text: str) -> list[Content]:
+    """A text in which `names` are between backticks.
+
+    >>> markup(element("p", prose("lower `gamma`, then `x`")))
+    '<p>lower <code>gamma</code>, then <code>x</code></p>'
+    """
+    parts = text.split("`")
+    return [code(part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def code(text: str) -> Element:
+    """A name, a path or a line of code."""
+    return element("code", text)
+
+
+def _write(parent: Element, text: str) -> None:
+    if len(parent):
+        parent[-1].tail = (parent[-1].tail or "") + text
+    else:
+        parent.text = (parent.text or "") + text

@@ -1,0 +1,83 @@
+"""A whole page: one file, which refers to nothing outside of it and needs no script."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from ppo_jax.reports import (
+    about,
+    diagnostics,
+    families,
+    learning,
+    measured,
+    speed,
+    troubles,
+)
+from ppo_jax.reports.elements import element, markup
+from ppo_jax.reports.records import Record
+from ppo_jax.reports.sections import Section, laid_out
+
+Lead = Sequence[Element | None]
+STYLE = Path(__file__).with_name("page.css")
+LIMIT = 1_000_000
+"""Characters of a page, each of which is a byte."""
+DETAILS = (240, 120, 60, 30, 12)
+"""Points of a curve; the first that keep a page within its limit."""
+
+
+def of_run(run: Record) -> str:
+    """The page of a run."""
+    parts = [
+        learning.section(run),
+        about.section(run),
+        troubles.section(run),
+        families.section(run),
+        measured.section(run),
+        diagnostics.section(run),
+        speed.section(run),
+    ]
+    lead = [element("p", about.lead(run)), about.notes([run]), about.overview(run)]
+    return page(run.name, lead, [part for part in parts if part is not None])
+
+
+def page(title: str, lead: Lead, sections: Sequence[Section]) -> str:
+    """A page as text, as detailed as fits into its limit.
+
+    Args:
+        title: What it is about.
+        lead: What stands above all sections.
+        sections: What it holds.
+    """
+    text = ""
+    for detail in DETAILS:
+        text = _text(title, lead, sections, detail)
+        if len(text) <= LIMIT:
+            break
+    return text
+
+
+def _text(title: str, lead: Lead, sections: Sequence[Section], detail: int) -> str:
+    links = [
+        element("a", section.title, href=f"#{section.anchor}") for section in sections
+    ]
+    root = element(
+        "html",
+        element(
+            "head",
+            element("meta", charset="utf-8"),
+            element(
+                "meta", name="viewport", content="width=device-width, initial-scale=1"
+            ),
+            element("title", title),
+            element("style", STYLE.read_text()),
+        ),
+        element(
+            "body",
+            element("header", element("h1", title), lead),
+            element("nav", links, aria_label="Sections"),
+            element("main", [laid_out(section, detail) for section in sections]),
+            element("footer", "Made by python -m ppo_jax.report."),
+        ),
+        lang="en",
+    )
+    return f"<!DOCTYPE html>\n{markup(root)}\n"

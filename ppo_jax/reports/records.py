@@ -1,0 +1,188 @@
+"""Runs as their directories tell of them, also where something is damaged."""
+
+import json
+import math
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ppo_jax.component import former
+from ppo_jax.errors import UserError
+from ppo_jax.host import experiment, files
+from ppo_jax.host.description import Description
+from ppo_jax.host.figures import SCORE, Rows
+
+STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
+OURS = ("config", "overrides", "digest", "sweep", "results")
+"""Files that tell of a run itself, and not of what was measured later."""
+
+
+class Record(NamedTuple):
+    """What is known of a run."""
+
+    path: Path
+    rows: Rows
+    generations: list[dict[str, Any]]
+    """Its lineage; empty for a single run."""
+    description: Description
+    """Its experiment; empty if that cannot be read."""
+    measured: dict[str, dict[str, Any]]
+    """What commands have left beside it, by the names of their files."""
+    notes: list[str]
+    """What is missing or damaged."""
+
+    @property
+    def name(self) -> str:
+        """Its directory."""
+        return str(self.path)
+
+    @property
+    def members(self) -> int:
+        """How many it trained."""
+        first = f"each/{SCORE}/"
+        return max(1, len({name for name in self.names if name.startswith(first)}))
+
+    @property
+    def names(self) -> set[str]:
+        """The metrics that it has."""
+        return {name for row in self.rows for name in row}
+
+    def field(self, path: str, default: str = "") -> str:
+        """The value of a field of its experiment."""
+        return self.description.get(path, {}).get("value", default)
+
+    def count(self, path: str) -> int | None:
+        """The value of a field that is a whole number, if that is known."""
+        value = self.field(path)
+        return int(value) if value.isdecimal() else None
+
+
+def read(run_dir: Path) -> Record:
+    """What a directory tells of a run.
+
+    Raises:
+        UserError: If there is none, or what it logged is damaged.
+    """
+    rows = _logged(run_dir)
+    notes: list[str] = []
+    names = _tried(lambda: experiment.stored_names(run_dir), run_dir, {}, notes)
+    lineage = _tried(lambda: _lineage(run_dir), run_dir / "lineage.jsonl", [], notes)
+    return Record(
+        run_dir,
+        former.translated(rows, names),
+        former.translated(lineage, names),
+        _tried(lambda: _description(run_dir), run_dir / experiment.CONFIG, {}, notes),
+        _measured(run_dir, notes),
+        list(dict.fromkeys(notes)),
+    )
+
+
+def series(rows: Rows, name: str, x: str = STEP) -> tuple[np.ndarray, np.ndarray]:
+    """A metric where it was logged, NaN where it was not finite.
+
+    >>> rows = [{"step": 1, "loss": 2.0}, {"step": 2}, {"step": 3, "loss": None}]
+    >>> [values.tolist() for values in series(rows, "loss")]
+    [[1.0, 3.0], [2.0, nan]]
+    """
+    known = [row for row in rows if name in row]
+    return numbers(row.get(x) for row in known), numbers(row[name] for row in known)
+
+
+def last(rows: Rows, name: str) -> float:
+    """The last finite value of a metric; NaN if it has none."""
+    _, values = series(rows, name)
+    known = values[np.isfinite(values)]
+    return float(known[-1]) if known.size else math.nan
+
+
+def numbers(values: Iterable[Any]) -> np.ndarray:
+    """Values as floats `[n]`; NaN for what is no number."""
+    each = [float(value) if is_number(value) else math.nan for value in values]
+    return np.array(each, np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from JSON is a number that is finite."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and abs(value) < 1e300
+
+
+def _logged(run_dir: Path) -> Rows:
+    """The rows of a run, each of which knows when it was."""
+    path = run_dir / "metrics.jsonl"
+    try:
+        rows = files.rows(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    if not rows:
+        raise UserError(f"{run_dir}: no run to be found there")
+    for number, row in enumerate(rows, start=1):
+        for name in (STEP, UPDATES):
+            if not is_number(row.get(name)):
+                given = repr(row.get(name))
+                said = f"{name}: expected a number, got {given:.80}"
+                raise UserError(f"{path}: line {number}: {said}")
+    return rows
+
+
+def _tried(read: Any, path: Path, default: Any, notes: list[str]) -> Any:
+    """What can be read of a file; else the default, and a note of why."""
+    try:
+        return read()
+    except UserError as error:
+        notes.append(str(error))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        notes.append(f"{path}: cannot be read: {error}")
+    return default
+
+
+def _description(run_dir: Path) -> Description:
+    """What an experiment was; nothing is known of one without a file."""
+    if not (run_dir / experiment.CONFIG).exists():
+        return {}
+    found = experiment.stored_description(run_dir)
+    for path, field in found.items():
+        if not {"kind", "value"} <= field.keys():
+            raise UserError(f"{run_dir / experiment.CONFIG}: {path}: no field")
+    return found
+
+
+def _lineage(run_dir: Path) -> list[dict[str, Any]]:
+    """The generations of a population, all of one size and with the same numbers."""
+    path = run_dir / "lineage.jsonl"
+    lines = files.rows(path)
+    for number, line in enumerate(lines, start=1):
+        if not _is_generation(line, lines[0]):
+            raise UserError(f"{path}: line {number}: no generation of these members")
+    return lines
+
+
+def _is_generation(line: dict[str, Any], first: dict[str, Any]) -> bool:
+    parents, searched = line.get("parent"), line.get("numbers")
+    if not (isinstance(parents, list) and isinstance(searched, dict)):
+        return False
+    size = len(first["parent"])
+    return (
+        is_number(line.get("update"))
+        and len(parents) == size
+        and all(isinstance(i, int) and 0 <= i < size for i in parents)
+        and searched.keys() == first["numbers"].keys()
+        and all(isinstance(x, list) and len(x) == size for x in searched.values())
+        and all(is_number(value) for each in searched.values() for value in each)
+    )
+
+
+def _measured(run_dir: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+    paths = [path for path in sorted(run_dir.glob("*.json")) if path.stem not in OURS]
+    values = [
+        _tried(partial(_json, path), path, default=None, notes=notes) for path in paths
+    ]
+    named = zip(paths, values, strict=True)
+    return {path.name: value for path, value in named if isinstance(value, dict)}
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text())

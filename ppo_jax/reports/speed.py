@@ -1,0 +1,75 @@
+"""How fast a run was, and where its time went."""
+
+import itertools
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from ppo_jax.reports.charts import TONES, Chart, Curve
+from ppo_jax.reports.elements import element
+from ppo_jax.reports.learning import clock
+from ppo_jax.reports.records import SECONDS, STEP, Record, last, numbers, series
+from ppo_jax.reports.scales import elapsed
+from ppo_jax.reports.sections import Grid, Part, Section
+from ppo_jax.reports.strips import Bar, strip
+
+SPEED, COMPILING = "time/fps", "time/compiling"
+
+
+def section(run: Record) -> Section:
+    """Steps per second over the run, and the shares of its time."""
+    parts: list[Part] = [_shares(times(run))]
+    x, y = series(run.rows, SPEED)
+    if x.size:
+        text = "Once compiled; of all members together."
+        chart = Chart("Speed", [Curve("", x, y)], unit="steps / s", text=text)
+        parts.append(Grid([chart, _clock(run)]))
+    return Section("Speed", parts)
+
+
+def times(run: Record) -> dict[str, float]:
+    """Seconds by what they went to; none is known of those before a run was resumed.
+
+    >>> row = {"step": 100, "time/fps": 50.0, "time/compiling": 3.0}
+    >>> run = Record(None, [row | {"time/time_elapsed": 6.0}], [], {}, {}, [])
+    >>> times(run)
+    {'training': 2.0, 'compiling': 3.0, 'evaluations and the rest': 1.0}
+    """
+    total = last(run.rows, SECONDS)
+    steps = np.diff(numbers(row[STEP] for row in run.rows), prepend=0.0)
+    speed = numbers(row.get(SPEED) for row in run.rows)
+    each = np.where(speed > 0, steps * run.members / np.where(speed > 0, speed, 1), 0)
+    training = float(each.sum())
+    compiling = float(np.nansum(numbers(row.get(COMPILING) for row in run.rows)))
+    rest = max(0.0, total - training - compiling) if np.isfinite(total) else 0.0
+    return {
+        "training": training,
+        "compiling": compiling,
+        "evaluations and the rest": rest,
+    }
+
+
+def _shares(spent: dict[str, float]) -> Element:
+    """A bar, and its parts in words."""
+    total = sum(spent.values()) or 1.0
+    said = [f"{k}: {elapsed(v)}, {v / total:.0%}" for k, v in spent.items()]
+    ends = [end / total for end in itertools.accumulate(spent.values())]
+    bars = [
+        Bar(begin, end, f"share {tone}")
+        for begin, end, tone in zip([0.0, *ends], ends, TONES, strict=False)
+    ]
+    legend = [
+        element("li", text, class_=f"area {tone}")
+        for text, tone in zip(said, TONES, strict=False)
+    ]
+    picture = strip("Where the time went", "; ".join(said), bars)
+    return element("div", picture, element("ul", legend, class_="legend"))
+
+
+def _clock(run: Record) -> Chart:
+    """Steps over time: a pause or a slow stretch is a bend."""
+    x, y = series(run.rows, STEP, SECONDS)
+    name, unit = clock(x)
+    text = "A flat stretch went to something else than steps."
+    curve = Curve("", np.append(0.0, x / unit), np.append(0.0, y))
+    return Chart("Steps over time", [curve], name, "steps", text, log=False)

@@ -1,0 +1,110 @@
+"""Bars over the width of a page: spells, shares, estimates with their intervals."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from ppo_jax.reports.elements import element
+from ppo_jax.reports.scales import written
+
+THIN = 0.002
+"""Share of a strip that every bar has at least."""
+
+
+class Bar(NamedTuple):
+    """A part of a strip, from one share of it to another."""
+
+    begin: float
+    end: float
+    kind: str = ""
+    """Its class, of which the style of the page knows the colour."""
+
+
+class Estimate(NamedTuple):
+    """A number, and how sure it is."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    tone: str = "one"
+
+    def __str__(self) -> str:
+        """The number in words."""
+        ends = f", {pair(self.interval)}" if self.interval else ""
+        return written(self.value) + ends
+
+
+def strip(title: str, said: str, bars: Iterable[Bar], tone: str = "") -> Element:
+    """A strip, which is as wide as there is room.
+
+    >>> from ppo_jax.reports.elements import markup
+    >>> markup(strip("x", "half", [Bar(0.0, 0.5)])).count("<rect")
+    1
+    """
+    rects = [
+        element(
+            "rect",
+            x=f"{1000 * bar.begin:.1f}",
+            width=f"{1000 * max(bar.end - bar.begin, THIN):.1f}",
+            height=10,
+            class_=bar.kind or None,
+        )
+        for bar in bars
+    ]
+    return element(
+        "svg",
+        element("title", title),
+        element("desc", said),
+        rects,
+        viewBox="0 0 1000 10",
+        preserveAspectRatio="none",
+        role="img",
+        class_=f"strip {tone}".strip(),
+    )
+
+
+def axis(left: str, right: str) -> Element:
+    """What the ends of strips are."""
+    return element("div", element("span", left), element("span", right), class_="axis")
+
+
+def forest(
+    estimates: Sequence[Estimate], low: float, high: float, middle: float | None = None
+) -> Element:
+    """Estimates below each other on one scale.
+
+    Args:
+        estimates: What is estimated.
+        low: The left end of the scale.
+        high: The right end.
+        middle: A value that a line marks, if any.
+    """
+    span = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return 0.02 + 0.96 * (min(max(value, low), high) - low) / span
+
+    items = []
+    for each in estimates:
+        bars = [] if middle is None else [Bar(at(middle), at(middle), "middle-line")]
+        if each.interval is not None:
+            begin, end = each.interval
+            bars.append(Bar(at(begin), at(end), "between"))
+        if math.isfinite(each.value):
+            bars.append(Bar(at(each.value) - 0.003, at(each.value) + 0.003, "point"))
+        said = [element("span", each.name), element("span", str(each))]
+        head = element("div", said, class_="head")
+        picture = strip(each.name, str(each), bars, each.tone)
+        items.append(element("li", head, picture))
+    ends = axis(written(low), written(high))
+    return element("div", element("ul", items, class_="strips"), ends)
+
+
+def pair(ends: tuple[float, float] | None) -> str:
+    """An interval as text.
+
+    >>> pair((0.5, 2.0)), pair(None)
+    ('0.5 to 2', '')
+    """
+    return "" if ends is None else f"{written(ends[0])} to {written(ends[1])}"

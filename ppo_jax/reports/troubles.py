@@ -1,0 +1,134 @@
+"""Alerts of a run on a time line, with what causes them and what to do."""
+
+from itertools import pairwise
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from ppo_jax.host.alarms import READ
+from ppo_jax.host.alerts import ALERTS, Alert
+from ppo_jax.metrics.rows import match
+from ppo_jax.reports.elements import code, element, prose
+from ppo_jax.reports.records import Record, series
+from ppo_jax.reports.sections import Section
+from ppo_jax.reports.strips import THIN, Bar, axis, strip
+
+PREFIX = "warn/"
+ABOVE = "As above"
+"""How a row of alerts refers to the one before."""
+
+
+class Trouble(NamedTuple):
+    """An alert that was active."""
+
+    name: str
+    spells: list[tuple[float, float]]
+    """Beginnings and ends, in steps."""
+    share: float
+    """Of the run's phases."""
+    members: float
+    """For how many at most."""
+    lasts: bool
+    """Whether it still is."""
+
+
+def section(run: Record) -> Section:
+    """When which alerts were active, and what there is to know of them."""
+    found = troubles(run)
+    watched = sum(name.startswith(PREFIX) for name in run.names)
+    if not found:
+        said = f"None of the {watched} alerts that were watched was ever active."
+        return Section("Alerts", [element("p", said, class_="good")])
+    end = max(1.0, float(run.rows[-1]["step"]))
+    items = [_item(trouble, end, run.members) for trouble in found]
+    said = f"{len(found)} of {watched} alerts were active."
+    return Section(
+        "Alerts",
+        [
+            element("p", said),
+            axis("0", f"{end:,.0f} steps"),
+            element("ul", items, class_="strips"),
+        ],
+    )
+
+
+def troubles(run: Record) -> list[Trouble]:
+    """All alerts that were ever active, the longest first."""
+    found = []
+    for name in sorted(name for name in run.names if name.startswith(PREFIX)):
+        steps, active = series(run.rows, name)
+        begun = np.concatenate([[0.0], steps[:-1]])
+        on = active > 0
+        if on.any():
+            share, most = float(on.mean()), float(np.nanmax(active))
+            spells = _merged(begun[on], steps[on], float(run.rows[-1]["step"]))
+            found.append(Trouble(name, spells, share, most, bool(on[-1])))
+    return sorted(found, key=lambda trouble: -trouble.share)
+
+
+def _merged(
+    begun: np.ndarray, ended: np.ndarray, end: float
+) -> list[tuple[float, float]]:
+    """Phases as spells; two that no eye could tell apart are one."""
+    spells: list[tuple[float, float]] = []
+    for first, last in zip(begun.tolist(), ended.tolist(), strict=True):
+        if spells and first - spells[-1][1] <= end * THIN:
+            spells[-1] = (spells[-1][0], last)
+        else:
+            spells.append((first, last))
+    return spells
+
+
+def _item(trouble: Trouble, end: float, members: int) -> Element:
+    first, last = trouble.spells[0][0], trouble.spells[-1][1]
+    said = f"{trouble.share:.0%} of the run, within steps {first:,.0f} to {last:,.0f}"
+    said += ", at the end too" if trouble.lasts else ""
+    if members > 1:
+        said += f"; up to {trouble.members:.0f} of {members} members"
+    bars = [Bar(begun / end, ended / end, "alarm") for begun, ended in trouble.spells]
+    return element(
+        "li",
+        element("div", code(trouble.name), element("span", said), class_="head"),
+        strip(trouble.name, said, bars),
+        [_advice(row) for row in advised(trouble.name)],
+        element("p", code(f"{READ} {trouble.name}"), class_="more"),
+    )
+
+
+def advised(name: str) -> list[Alert]:
+    """The rows of an alert; one that refers to the row before says what that says.
+
+    >>> [row.remedy for row in advised("warn/log_ratio_severe_instability")]
+    ['Lower the learning rate or the number of epochs; use `early_stop`; keep the \
+deviations of real actions from collapsing.']
+    """
+    found: list[Alert] = []
+    for before, row in pairwise(ALERTS[:1] + ALERTS):
+        if match(row.name, name) is not None and row.causes != f"{ABOVE}.":
+            causes = row.causes.replace(ABOVE, before.causes.removesuffix("."), 1)
+            remedy = row.remedy.replace(ABOVE, before.remedy.removesuffix("."), 1)
+            found.append(row._replace(causes=causes, remedy=remedy))
+    return found
+
+
+def _advice(row: Alert) -> Element:
+    pairs = (
+        ("active when", f"`{row.metric}` {row.when}"),
+        ("healthy", row.healthy),
+        ("cause", row.causes),
+        ("remedy", row.remedy),
+    )
+    terms = [(element("dt", name), element("dd", prose(text))) for name, text in pairs]
+    return element("dl", terms)
+
+
+def summary(run: Record) -> tuple[int, int]:
+    """How many alerts were active, and how many of them still are.
+
+    >>> rows = [{"step": 1, "warn/x": 1.0, "warn/y": 1.0}, {"step": 2, "warn/x": 0.0}]
+    >>> summary(Record(None, [*rows, rows[0] | {"step": 3}], [], {}, {}, []))
+    (2, 2)
+    """
+    found = troubles(run)
+    return len(found), sum(trouble.lasts for trouble in found)

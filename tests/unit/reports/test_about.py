@@ -1,0 +1,89 @@
+"""What was run and how it ended, of configs that experiments really have."""
+
+import dataclasses
+import json
+
+import pytest
+from reported import row, said, written
+
+from ppo_jax import Config, critics, networks, optimizers
+from ppo_jax.host.description import describe
+from ppo_jax.reports import records
+from ppo_jax.reports.about import commands, ending, lead, overview, section
+
+CONFIG = Config(
+    "CartPole-v1",
+    num_envs=8,
+    num_steps=32,
+    total_timesteps=8 * 32 * 10,
+    network=networks.ActorCritic(memory=networks.Lstm(size=16)),
+    critic=critics.Quantile(num_quantiles=8),
+    optimizer=optimizers.Adam(learning_rate=2e-3),
+    standardization=None,
+)
+
+
+def run(path, *rows, config=CONFIG):
+    written(path, rows)
+    (path / "config.json").write_text(json.dumps(describe(config)))
+    return records.read(path)
+
+
+def test_differences_are_those_from_the_defaults(tmp_path):
+    """Of a part of another kind, those from its own defaults."""
+    table, _, _, _ = section(run(tmp_path, row(1))).parts
+    rows = [[said(cell) for cell in line] for line in table.iter("tr")]
+    assert rows[0] == ["field", "here", "default"]
+    shown = {field: (here, default) for field, here, default in rows[1:]}
+    assert shown["num_envs"] == ("8", "4") and "num_epochs" not in shown
+    assert shown["optimizer.learning_rate"] == ("0.002", "0.00025")
+    assert shown["network.memory.type"] == ("Lstm", "None")
+    assert shown["network.memory.size"][0] == "16"
+    assert shown["critic.type"] == ("Quantile", "Scalar")
+    assert shown["critic.num_quantiles"] == ("8", "32") and "critic.kappa" not in shown
+    assert shown["standardization"] == ("None", "OverAll")
+    assert not {"optimizer.type", "type", "terms", "critic.clip"} & shown.keys()
+
+
+def test_the_defaults_differ_in_nothing():
+    """But for the environment, which has none."""
+    from ppo_jax.host.description import defaults
+
+    described = describe(Config("CartPole-v1"))
+    differing = {
+        k for k, v in described.items() if defaults(described).get(k) != v["value"]
+    }
+    assert all(path.startswith("env.") for path in differing), differing
+
+
+@pytest.mark.parametrize(
+    ("updates", "streak", "expected"),
+    [(10, 0.0, "finished"), (4, 0.0, "40% done"), (4, 10.0, "failed")],
+)
+def test_how_it_ended(tmp_path, updates, streak, expected):
+    found = run(tmp_path, row(updates, error__failure_streak=streak))
+    assert ending(found) == expected
+    again = any("--resume" in line for line in commands(found))
+    assert again == (expected != "finished")
+
+
+def test_the_figures_that_one_looks_for_first(tmp_path):
+    rows = [row(1, eval__mean_reward=9.5), row(10, eval__mean_reward=7.25)]
+    found = run(tmp_path, *rows)
+    text = said(overview(found))
+    assert "evaluation 7.25 best 9.5" in text and "alerts 0 that were active" in text
+    assert "state finished 1,000 steps" in text and "1 s of it compiling" in text
+    assert "CartPole" in lead(found) and "a memory (Lstm), seed 0" in lead(found)
+
+
+def test_paths_are_quoted_for_a_shell(tmp_path):
+    found = run(tmp_path / "a b; rm", row(1))
+    assert f"python -m ppo_jax.evaluate '{tmp_path}/a b; rm'" in commands(found)
+
+
+def test_a_value_that_is_long_is_cut(tmp_path):
+    config = dataclasses.replace(
+        CONFIG, network=networks.ActorCritic(networks.Mlp(hidden=(8,) * 900))
+    )
+    text = said(section(run(tmp_path, row(1), config=config)).parts[0])
+    assert "(8, 8," in text and len(text) < 3000

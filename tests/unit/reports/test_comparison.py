@@ -1,0 +1,50 @@
+"""A page of several runs, whatever they have in common."""
+
+import json
+
+import pytest
+from reported import SVG, parsed, pictures, row, said, written
+
+from ppo_jax.errors import UserError
+from ppo_jax.reports.comparison import of
+
+
+def test_runs_with_other_metrics_and_lengths(tmp_path):
+    """What only one has is drawn of that one."""
+    a = [row(i, eval__mean_reward=i, train__approx_kl=i) for i in (1, 2, 3)]
+    b = [row(i, eval__mean_reward=2 * i, train__value_loss=i) for i in (2, 4)]
+    paths = [written(tmp_path / name, rows) for name, rows in (("<a>", a), ("b", b))]
+    tree = parsed(of(paths))
+    text = said(tree)
+    assert f"{paths[0]} 3 updates 300 6 s 3 " in text
+    assert {"train/approx_kl", "train/value_loss", "eval/mean_reward"} <= set(
+        pictures(tree)
+    )
+    assert "Performance profile" not in text  # One run of each says nothing of chance.
+
+
+def test_runs_of_one_contender_have_one_colour(tmp_path):
+    """And one name; a field that is off in one and absent in others is none."""
+    paths = []
+    for name, gamma in (("a", "0.9"), ("b", "0.5"), ("c", "0.9")):
+        path = written(tmp_path / name, [row(i, eval__mean_reward=i) for i in (1, 2)])
+        fields = {"gamma": gamma, "seed": str(len(paths))}
+        fields |= {"only": "None"} if name == "a" else {}
+        described = {k: {"kind": "number", "value": v} for k, v in fields.items()}
+        (path / "config.json").write_text(json.dumps(described))
+        paths.append(path)
+    tree = parsed(of(paths))
+    speed = pictures(tree)["time/fps"]
+    tones = [
+        p.get("class") for p in speed.iter(f"{SVG}path") if "line " in p.get("class")
+    ]
+    assert tones == ["line one", "line one", "line two"]
+    text = said(tree)
+    assert "gamma=0.9 2 " in text and "gamma 0.9 0.5 0.9 seed 0 1 2" in text
+    assert "only" not in text.partition("differ")[2]
+
+
+def test_runs_without_an_evaluation_cannot_be_compared(tmp_path):
+    paths = [written(tmp_path / name, [row(1)]) for name in "ab"]
+    with pytest.raises(UserError, match="runs with eval/mean_reward, got none"):
+        of(paths)

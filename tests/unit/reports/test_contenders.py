@@ -1,0 +1,91 @@
+"""Who is compared: runs of one experiment with other seeds are one contender."""
+
+import dataclasses
+import json
+
+import pytest
+from reported import row, written
+
+from ppo_jax import Config
+from ppo_jax.errors import UserError
+from ppo_jax.host.description import describe
+from ppo_jax.reports import records
+from ppo_jax.reports.contenders import gather, is_sweep, of_runs
+
+CONFIG = Config("CartPole-v1")
+
+
+def run(path, score=1.0, **fields):
+    written(path, [row(1, eval__mean_reward=score)])
+    described = describe(dataclasses.replace(CONFIG, **fields))
+    (path / "config.json").write_text(json.dumps(described))
+    return path
+
+
+def test_seeds_are_runs_of_one_contender(tmp_path):
+    """What differs between contenders names them; a seed twice is another one."""
+    paths = [
+        run(tmp_path / "a", 1.0),
+        run(tmp_path / "b", 2.0, gamma=0.5),
+        run(tmp_path / "c", 3.0, seed=1),
+        run(tmp_path / "d", 4.0, gamma=0.5, seed=2),
+        run(tmp_path / "e", 5.0),
+    ]
+    found = of_runs([records.read(path) for path in paths])
+    columns = {each.name: each.column[:, 0].tolist() for each in found}
+    assert columns == {"gamma=0.99": [1, 3], "gamma=0.5": [2, 4], str(paths[-1]): [5]}
+
+
+def swept(path, **change):
+    results = {
+        "metric": "eval/mean_reward",
+        "settings": [{"gamma": 0.9}, {"gamma": 0.99}, {"gamma": 1.0}],
+        "runs": [
+            {
+                "setting": setting,
+                "seed": seed,
+                "steps": [8, 16],
+                "evaluations": {"eval/mean_reward": [0.0, last]},
+            }
+            for setting, seed, last in ((0, 0, 1.0), (0, 1, None), (1, 0, 3.0))
+        ],
+    }
+    path.mkdir()
+    (path / "results.json").write_text(json.dumps(results | change))
+    return path
+
+
+def test_a_sweep_has_a_contender_per_setting(tmp_path):
+    """That has runs; a last value that was not finite stays one."""
+    found, runs, metric = gather([swept(tmp_path / "s")])
+    assert runs == [] and metric == "eval/mean_reward"
+    assert [each.name for each in found] == ["gamma=0.9", "gamma=0.99"]
+    assert str(found[0].column[:, 0].tolist()) == "[1.0, nan]"
+
+
+def test_sweeps_and_runs_beside_each_other(tmp_path):
+    paths = [swept(tmp_path / "s"), run(tmp_path / "a")]
+    found, runs, _ = gather(paths)
+    names = [each.name for each in found]
+    assert names == [f"{paths[0]}: gamma=0.9", f"{paths[0]}: gamma=0.99", str(paths[1])]
+    assert len(runs) == 1 and not is_sweep(paths[1])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"metric": "eval/median_reward"}, "is no result of a sweep: KeyError"),
+        ({"runs": 3}, "is no result of a sweep: TypeError"),
+        ({"settings": []}, "is no result of a sweep: IndexError"),
+    ],
+    ids=str,
+)
+def test_a_damaged_sweep_is_told(tmp_path, change, text):
+    with pytest.raises(UserError, match=text):
+        gather([swept(tmp_path / "s", **change)])
+
+
+def test_the_same_run_twice_is_told(tmp_path):
+    path = run(tmp_path / "a")
+    with pytest.raises(UserError, match="given twice"):
+        gather([path, tmp_path / "." / "a"])
