@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -182,20 +183,32 @@ def _gradients(
         return (_together(learner, grads), loss, pack(metrics)), largest
 
     order = crew.own(order)
-    num_parts = _num_microbatches(config, crew, order.size)
-    if num_parts == 1:
-        sums, largest = part(order)
+    least, on_cpu = _num_microbatches(config, crew, order.size)
+    together = functools.partial(_added_up, part, least)
+    if on_cpu == least:
+        sums, largest = together(order)
     else:
-        sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
-        sums = jax.tree.map(lambda x: x.sum(axis=0), sums)
-        largest = jax.tree.map(lambda x: x.max(axis=0), largest)
+        sums, largest = jax.lax.platform_dependent(
+            order, cpu=functools.partial(_added_up, part, on_cpu), default=together
+        )
     (grads, loss, packed), largest = crew.combined(sums, largest)
     metrics: Metrics = packed.unpack()
     return grads, loss, metrics | largest, weight
 
 
-def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> int:
-    """Parts of a device's share of a minibatch; more than asked for where that pays.
+def _added_up(
+    part: Callable[[Array], tuple[PyTree, Metrics]], num_parts: int, order: Array
+) -> tuple[PyTree, Metrics]:
+    """Sums and maxima over parts of a minibatch, one after the other."""
+    if num_parts == 1:
+        return part(order)
+    sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
+    sums = jax.tree.map(lambda x: x.sum(axis=0), sums)
+    return sums, jax.tree.map(lambda x: x.max(axis=0), largest)
+
+
+def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> tuple[int, int]:
+    """Parts of a device's share of a minibatch: as asked for, and on a CPU.
 
     Activations of some thousand steps stay in a CPU's caches. A memory works through
     all sequences at once, and an adversary picks a share of each part.
@@ -203,10 +216,8 @@ def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> int:
     least = -(-config.num_microbatches // crew.size)
     divisors = [n for n in range(least, num_chunks + 1) if num_chunks % n == 0]
     whole = config.network.memory is not None or config.adversary is not None
-    if whole or jax.default_backend() != "cpu":
-        return divisors[0]
-    most = num_chunks * config.chunk // FEWEST_STEPS
-    return max([n for n in divisors if n <= most], default=divisors[0])
+    most = 0 if whole else num_chunks * config.chunk // FEWEST_STEPS
+    return divisors[0], max([n for n in divisors if n <= most], default=divisors[0])
 
 
 def _shown(

@@ -129,15 +129,21 @@ def test_microbatches_add_up():
 
 
 @pytest.mark.parametrize(
-    ("memory", "rows"), [(None, 4096), (networks.Gru(size=16), 16384)]
+    ("memory", "platform", "rows"),
+    [
+        (None, "cpu", 4096),
+        (None, "cuda", 16384),
+        (networks.Gru(size=16), "cpu", 16384),
+    ],
 )
-def test_a_cpu_works_through_a_large_minibatch_in_parts(memory, rows):
-    """A minibatch of 16384 steps; a memory works through all of it at once."""
+def test_a_cpu_works_through_a_large_minibatch_in_parts(memory, platform, rows):
+    """A minibatch of 16384 steps; a memory works through all at once, as a GPU does."""
     network = networks.ActorCritic(torso=networks.Mlp(hidden=(24,)), memory=memory)
     sizes = {"num_envs": 512, "num_steps": 128, "num_minibatches": 4}
     config = small(network=network, total_timesteps=2**16, **sizes)
     run = jax.eval_shape(lambda: learner.init(program(config), jax.random.key(0)))
-    lowered = jax.jit(learner.iteration).lower(run, Progress.at(0.0)).as_text()
+    traced = jax.jit(learner.iteration).trace(run, Progress.at(0.0))
+    lowered = traced.lower(lowering_platforms=(platform,)).as_text()
     sizes = (2048, 4096, 8192, 16384)
     assert [size for size in sizes if f"<{size}x24x" in lowered] == [rows]
 

@@ -1,0 +1,139 @@
+"""Programs are those of any platform, wherever they are made.
+
+What a GPU or a TPU would compile is exported by a machine that has none, and read. No
+program may ask for the host, a 64-bit float, or a routine that not every platform has.
+"""
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax.host import experiment, mesh, streams, training
+from ppo_jax.schedules import Progress
+
+FOLDER = Path(__file__).parents[2] / "experiments"
+PATHS = sorted(FOLDER.glob("*.py"))
+PLATFORMS = ("cpu", "cuda", "tpu")
+QUICK = ("cartpole", "sa_memory")
+"""Experiments whose programs are read every time: one has a memory and is attacked."""
+
+CALLS = frozenset[str]()
+"""Custom calls that a program may make: none is needed. Random numbers and orders are
+written out, and how members lie is said by operations of Shardy."""
+HOST = ("send", "recv", "infeed", "outfeed")
+"""How a program talks with its host, where that is no call."""
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch):
+    """Experiments may import others that lie beside them."""
+    monkeypatch.syspath_prepend(FOLDER)
+
+
+@pytest.fixture
+def exported(monkeypatch):
+    """The text of a program for a platform, made without asking where it is made."""
+
+    def ask():
+        raise AssertionError("a program asks which platform makes it")
+
+    def export(function, platform, *arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(jax, "default_backend", ask)
+            made = jax.export.export(function, platforms=[platform])(*arguments)
+        assert made.platforms == (platform,)
+        return made.mlir_module()
+
+    return export
+
+
+def foreign(text):
+    """What a program has that some device lacks."""
+    calls = set(re.findall(r"custom_call @([\w.$]+)", text))
+    calls |= set(re.findall(r'call_target_name = "([^"]+)"', text))
+    found = calls - CALLS | {name for name in HOST if f"stablehlo.{name}" in text}
+    return found | set(re.findall(r"\b(?:\d+x)*(f64)>", text))
+
+
+def programs(config):
+    """What a run compiles, and what it is given, by what it does."""
+    layout = mesh.on_one_device()
+    members = jax.eval_shape(lambda: training.start(config))
+    progress = Progress.of(np.arange(1), config.num_updates)
+
+    def play(learners, key):
+        return layout.run_episodes(learners, key, config.eval_episodes, True)
+
+    return {
+        "training": (layout.advance, members, progress, np.int32(1)),
+        "evaluation": (
+            jax.jit(play),
+            members.runs.learner,
+            streams.evaluation(config.seed, 0),
+        ),
+    }
+
+
+def check(config, exported):
+    for name, (function, *arguments) in programs(config).items():
+        for platform in PLATFORMS:
+            text = exported(function, platform, *arguments)
+            assert "stablehlo.while" in text
+            assert not foreign(text), (name, platform)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_some_experiments_are_programs_of_any_platform(name, exported):
+    """Those that are read every time; all of them are below."""
+    check(experiment.load(FOLDER / f"{name}.py", []), exported)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_experiment_is_a_program_of_any_platform(path, exported):
+    check(experiment.load(path, []), exported)
+
+
+X = jax.ShapeDtypeStruct((4, 3), jnp.float32)
+
+
+def doubled(x):
+    return x.astype(jnp.float64) * 2
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_what_is_no_program_of_a_platform_is_found(platform, exported):
+    """A 64-bit float, and a factorisation by a library."""
+    with jax.enable_x64(True):
+        assert foreign(exported(jax.jit(doubled), platform, X)) == {"f64"}
+    text = exported(jax.jit(jnp.linalg.qr), platform, X)
+    (called, *_) = foreign(text)
+    assert re.match("lapack_|cusolver_|Qr|Product", called)
+    assert not foreign(exported(jax.jit(jnp.sin), platform, X))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_call_to_the_host_is_found(platform, exported):
+    """By the export itself, and in the text of what this machine compiles."""
+
+    def told(x):
+        jax.debug.callback(lambda x: None, x)
+        return x
+
+    said = "host_callbacks" if platform == "cpu" else "specified backend cpu"
+    with pytest.raises((NotImplementedError, ValueError), match=said):
+        exported(jax.jit(told), platform, X)
+    assert foreign(jax.jit(told).lower(X).as_text())
+    assert foreign("%0 = stablehlo.send %x, %token") == {"send"}
+
+
+def test_a_program_that_asks_for_its_platform_is_found(exported):
+    def choosy(x):
+        return x if jax.default_backend() == "cpu" else 2 * x
+
+    with pytest.raises(AssertionError, match="asks which platform"):
+        exported(jax.jit(choosy), "cuda", X)
