@@ -2,7 +2,7 @@
 
 Items of tuples had an index: what was `terms.2.coef` is `terms.entropy.coef`. Other
 names are in `RENAMED`. Whoever still writes the former is told the latter; what is kept
-of a run is translated.
+of a run is translated. What that could not say yet is in `ADDED`.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ Names = Mapping[str, str]
 """How items of tuples were called, and how they are."""
 RENAMED = {"Rollout": "RolloutTargets"}
 """What modules called otherwise."""
+ADDED = {"ActorCritic": {"compute_dtype": "'float32'"}}
+"""Fields of components that there were not, and what was so without them."""
 _UNDERSTOOD = ContextVar("understood", default=False)
 
 
@@ -59,6 +61,19 @@ def orders(classes: Mapping[str, str]) -> dict[str, list[str]]:
         if index.isdigit():
             items.setdefault(owner, []).append(classes[path])
     return {owner: kinds(each) for owner, each in items.items()}
+
+
+def added_to(classes: Mapping[str, str]) -> dict[str, str]:
+    """What a component does not say that is known by the classes of its parts, by path.
+
+    >>> added_to({"critic": "Scalar", "network": "ActorCritic"})
+    {'network.compute_dtype': "'float32'"}
+    """
+    return {
+        f"{path}.{field}": value
+        for path, kind in classes.items()
+        for field, value in ADDED.get(kind, {}).items()
+    }
 
 
 def translated(value: Any, names: Names) -> Any:

@@ -43,9 +43,12 @@ def as_now(description: Description) -> Description:
     >>> list(as_now(kinds))
     ['terms.kl.type', 'terms.value.type', 'terms']
     """
-    orders = former.orders(_classes(description))
+    classes = _classes(description)
+    orders, added = former.orders(classes), former.added_to(classes)
     tuples = {path: _structure(", ".join(names)) for path, names in orders.items()}
-    return former.translated(description | tuples, former_names(description))
+    others = {path: _structure(value) for path, value in added.items()}
+    known = others | description | tuples
+    return former.translated(known, former_names(description))
 
 
 def former_names(description: Description) -> former.Names:

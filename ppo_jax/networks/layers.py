@@ -18,12 +18,18 @@ from ppo_jax.types import Array
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
 
+def as_kernel(inputs: Array, kernel: Array, bias: Array, **_: Any) -> Any:
+    """A layer computes in the type that its kernel is given in."""
+    return inputs.astype(kernel.dtype), kernel, bias
+
+
 class Dense(nn.Dense):
     """A product with rows: all axes but the last are one.
 
     With time and environments apart, gradients of a long minibatch take a CPU longer.
     """
 
+    promote_dtype: Any = as_kernel
     dot_general: Any = lambda rows, kernel, *_, **__: product(rows, kernel)
 
     def __call__(self, inputs: Array) -> Array:
@@ -68,7 +74,9 @@ def convolved(x: Array, channels: tuple[int, ...], activation: str) -> Array:
     grids = tree.merge_leading(x)
     for count in channels:
         init = orthogonal(2**0.5)
-        layer = nn.Conv(count, (3, 3), padding="VALID", kernel_init=init)
+        layer = nn.Conv(
+            count, (3, 3), padding="VALID", kernel_init=init, promote_dtype=as_kernel
+        )
         grids = getattr(nn, activation)(layer(grids))
     return grids.reshape(*x.shape[:2], *grids.shape[1:])
 

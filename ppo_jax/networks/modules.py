@@ -14,6 +14,29 @@ from ppo_jax.networks.memories import Memory
 from ppo_jax.networks.torsos import Torso
 from ppo_jax.types import Array, Params, PyTree
 
+HIDDEN = ("trunk", "torso", "layers")
+"""What of a network comes before the last layers, by name."""
+
+
+def floats_as(dtype: Any, tree: PyTree) -> PyTree:
+    """A tree whose floats are of another type."""
+
+    def cast(x):
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    return jax.tree.map(cast, tree)
+
+
+def hidden_as(dtype: Any, params: Params) -> Params:
+    """Parameters, of which those of hidden layers are of another type."""
+
+    def part(name, of):
+        if not isinstance(of, dict):
+            return of
+        return floats_as(dtype, of) if name in HIDDEN else hidden_as(dtype, of)
+
+    return {name: part(name, of) for name, of in params.items()}
+
 
 def apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
     """What a module says, with parameters of its own."""

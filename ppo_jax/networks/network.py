@@ -77,6 +77,8 @@ def build(
 
     def apply(params, carry, obs, reset, action_mask=None) -> Output:
         carry = carry or _NO_CARRY
+        params = modules.hidden_as(architecture.compute_dtype, params)
+        obs = modules.floats_as(architecture.compute_dtype, obs)
         actor_carry, features, (outputs, free) = modules.apply(
             actor, params["actor"], carry["actor"], obs, reset
         )

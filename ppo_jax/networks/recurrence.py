@@ -63,8 +63,9 @@ def over_time(
 
     Args:
         cell: The kind of unit.
-        kernel: U, `[H, G]`.
-        carry: The carry before the first step, each part `[B, H]`.
+        kernel: U, `[H, G]`, of the type of products.
+        carry: The carry before the first step, each part `[B, H]`; of the type of all
+            else, as a small change of a memory is lost in a short one.
         inputs: What the inputs say of the gates, `[T, B, G]`.
         reset: Where an episode begins, bool `[T, B]`.
 
@@ -78,8 +79,8 @@ def _forward(cell, kernel, carry, inputs, reset):
     def step(carry, now):
         inputs, reset = now
         carry = _cleared(carry, reset)
-        recurrent = carry[-1] @ kernel
-        new = cell.step(carry, _joined(inputs), recurrent)
+        recurrent = carry[-1].astype(kernel.dtype) @ kernel
+        new = _moved(cell, carry, _joined(inputs), recurrent)
         return new, (new[-1], carry, _apart(cell, recurrent))
 
     inputs = _apart(cell, inputs)
@@ -96,7 +97,7 @@ def _backward(cell, saved, gradients):
     def step(d_carry, now):
         d_output, (carry, inputs, recurrent), reset = now
         arguments = carry, _joined(inputs), _joined(recurrent)
-        _, pull_back = jax.vjp(cell.step, *arguments)
+        _, pull_back = jax.vjp(functools.partial(_moved, cell), *arguments)
         d_carry, d_inputs, d_recurrent = pull_back(_plus(d_carry, d_output))
         d_carry = _plus(d_carry, d_recurrent @ kernel)
         return _cleared(d_carry, reset), (_apart(cell, d_inputs), d_recurrent)
@@ -105,11 +106,18 @@ def _backward(cell, saved, gradients):
         step, d_last, (d_outputs, steps, reset), reverse=True
     )
     (*_, h), _, _ = steps
-    d_kernel = kernel_gradient(*map(tree.merge_leading, (h, d_recurrent)))
+    rows = tree.merge_leading((h.astype(kernel.dtype), d_recurrent))
+    d_kernel = kernel_gradient(*rows)
     return d_kernel, d_carry, _joined(d_inputs), None
 
 
 over_time.defvjp(_forward, _backward)
+
+
+def _moved(cell: Cell, carry: State, inputs: Array, recurrent: Array) -> State:
+    """The next carry; gates are of its type, whatever products are."""
+    dtype = carry[-1].dtype
+    return cell.step(carry, inputs.astype(dtype), recurrent.astype(dtype))
 
 
 def _apart(cell: Cell, gates: Array) -> tuple[Array, ...]:

@@ -90,6 +90,10 @@ WRITTEN = {
     ],
     "changed(network=networks.Mlp())": ["Config.network: expected ActorCritic, got Ml"],
     "acting(memory='lstm')": ["ActorCritic.memory: expected ", "Memory", "got 'lstm'"],
+    "acting(compute_dtype='bf16')": [
+        "ActorCritic.compute_dtype: expected ",
+        "['float32', 'bfloat16'], got 'bf16'",
+    ],
     "acting(torso=Features())": ["ActorCritic.torso: expected Torso, got Features("],
     "acting(memory=networks.Recurrent())": ["Recurrent.cell: expected a Cell"],
     "acting(head=networks.Mlp())": ["ActorCritic.head: expected Head, got Mlp("],

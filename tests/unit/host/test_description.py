@@ -64,7 +64,7 @@ def test_functions_are_described_by_where_users_find_them():
 
 
 def as_before(description):
-    """As a version before gave it: items by index, and no word on tuples."""
+    """As a version before gave it: items by index, no word on tuples, one type."""
     names = {"surrogate": "0", "value": "1", "entropy": "2"}
     found = {}
     for path, field in description.items():
@@ -73,7 +73,7 @@ def as_before(description):
             name, _, field_name = rest.partition(".")
             path = f"terms.{names[name]}.{field_name}"
         found[path] = field
-    del found["terms"]
+    del found["terms"], found["network.compute_dtype"]
     return found
 
 

@@ -1,6 +1,7 @@
 """Architectures as pure functions: what is shared, and what is not."""
 
 import chex
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from built import TWO_ACTIONS, build
 
 from ppo_jax import critics, networks
+from ppo_jax.component import component
 
 
 @pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
@@ -80,3 +82,43 @@ def test_an_actor_by_itself_says_what_it_says_with_critics(shared):
     )
     chex.assert_trees_all_equal(policy.logits, expected.policy.logits[0])
     chex.assert_trees_all_equal(after, expected.carry["actor"])
+
+
+def rounded(x):
+    """The nearest bfloat16, as float64."""
+    return np.asarray(x, jnp.bfloat16).astype(np.float64)
+
+
+def test_hidden_layers_round_and_the_last_ones_do_not():
+    """By hand: operands and results of hidden layers are bfloat16, sums are exact."""
+    network = build(compute_dtype="bfloat16", num_critics=1)
+    params = jax.tree.map(lambda x: x + 0.01, network.init(jax.random.key(0)))
+    params["actor"]["head"]["kernel"] *= 100
+    obs = jax.random.normal(jax.random.key(1), (4, 2, 3))
+    said = network.apply(params, (), obs, jnp.zeros((4, 2), bool))
+    (layer,) = params["actor"]["trunk"]["torso"]["_Layers_0"].values()
+    summed = rounded(rounded(obs) @ rounded(layer["kernel"])) + rounded(layer["bias"])
+    features = rounded(np.tanh(rounded(summed)))
+    head = jax.tree.map(np.float64, params["actor"]["head"])
+    logits = features @ head["kernel"] + head["bias"]
+    chex.assert_trees_all_close(said.policy.logits, logits, rtol=0, atol=1e-5)
+    plain = build(num_critics=1).apply(params, (), obs, jnp.zeros((4, 2), bool))
+    assert np.abs(plain.policy.logits - logits).max() > 1e-3
+
+
+def test_a_layer_of_plain_flax_computes_in_the_same_type():
+    """And the features of a torso that says nothing of types are short."""
+    seen = []
+
+    @component
+    class Plain(networks.Torso):
+        def __call__(self, obs):
+            seen.append(nn.Dense(4)(obs))
+            return seen[-1]
+
+    network = build(torso=Plain(), compute_dtype="bfloat16")
+    params = network.init(jax.random.key(0))
+    assert seen.pop().dtype == jnp.float32
+    del seen[:]
+    network.apply(params, (), jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool))
+    assert {x.dtype for x in seen} == {jnp.dtype("bfloat16")}

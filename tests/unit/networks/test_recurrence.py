@@ -104,3 +104,42 @@ def test_members_have_kernels_of_their_own():
     alone = [jax.value_and_grad(total)(kernel) for kernel in kernels]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *alone)
     chex.assert_trees_all_close(together, stacked, rtol=1e-5, atol=1e-5)
+
+
+def test_a_memory_keeps_small_changes_whatever_its_products_are():
+    """2⁻¹⁰ is added 64 times to 1, of which bfloat16 would keep nothing."""
+    counter = recurrence.Cell(
+        lambda carry, x, recurrent: (carry[0] + x + recurrent,), gates=1, states=1
+    )
+    kernel = jnp.zeros((SIZE, SIZE), jnp.bfloat16)
+    inputs = jnp.full((64, 1, SIZE), 2.0**-10, jnp.bfloat16)
+    carry, reset = (jnp.ones((1, SIZE)),), np.zeros((64, 1), bool)
+    (last,), outputs = recurrence.over_time(counter, kernel, carry, inputs, reset)
+    chex.assert_type([last, outputs], jnp.float32)
+    chex.assert_trees_all_equal(last, np.full((1, SIZE), 1 + 2.0**-4, np.float32))
+
+
+@pytest.mark.parametrize(("cell", "flax_cell", "params_of"), KINDS)
+def test_short_products_have_gradients_of_their_type(cell, flax_cell, params_of):
+    """Near those of long ones: relative errors are of the order of 2⁻⁸."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape):
+        return jnp.asarray(0.5 * rng.normal(size=shape), jnp.bfloat16)
+
+    kernel, inputs = (
+        normal(SIZE, cell.gates * SIZE),
+        normal(STEPS, BATCH, cell.gates * SIZE),
+    )
+    carry = tuple(normal(BATCH, SIZE).astype(float) for _ in range(cell.states))
+
+    def total(kernel, carry, inputs):
+        _, out = recurrence.over_time(cell, kernel, carry, inputs, RESET)
+        return (out**2).sum()
+
+    short = jax.grad(total, (0, 1, 2))(kernel, carry, inputs)
+    long = jax.grad(total, (0, 1, 2))(kernel.astype(float), carry, inputs.astype(float))
+    chex.assert_trees_all_equal_dtypes(short, (kernel, carry, inputs))
+    for ours, theirs in zip(*map(jax.tree.leaves, (short, long)), strict=True):
+        error = np.abs(np.float64(ours) - np.float64(theirs)).max()
+        assert error <= 0.02 * np.abs(theirs).max()

@@ -41,6 +41,23 @@ def test_this_build_replays_what_it_lived(fresh):
     assert report.ok, report.findings
 
 
+def test_it_computes_as_exactly_as_the_device_can(monkeypatch):
+    """Whatever the experiment computes in: rounding would hide what is looked for."""
+
+    class Begun(Exception):
+        pass
+
+    def begin(run):
+        assert run.learner.config.network.compute_dtype == "float32"
+        assert jax.config.jax_default_matmul_precision == "highest"
+        raise Begun
+
+    monkeypatch.setattr(contracts, "_live_and_replay", begin)
+    network = networks.ActorCritic(compute_dtype="bfloat16")
+    with pytest.raises(Begun):
+        contracts.check(experiment(network=network))
+
+
 def test_it_counts_what_occurred(fresh):
     """By hand: episodes of 5 steps, of which 16 are behind; each environment breaks.
 

@@ -1,0 +1,172 @@
+"""Agents whose hidden layers compute in bfloat16: what is short, and what is not."""
+
+import dataclasses
+import re
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+from brief import experiment as brief
+
+from ppo_jax import (
+    adversaries,
+    attacks,
+    critics,
+    networks,
+    opponents,
+    optimizers,
+    schedules,
+    terms,
+)
+from ppo_jax.component import program
+from ppo_jax.envs.probes import RecallCue
+from ppo_jax.host import experiment, files, training
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.normalization.return_scale import ReturnNormalization
+from ppo_jax.ppo import learner
+from ppo_jax.schedules import Progress
+
+SHORT = {"compute_dtype": "bfloat16"}
+MLP = networks.Mlp(hidden=(24,))
+ATOMS = 7
+"""Numbers of a critic, as many as nothing else has."""
+CASES = {
+    "choices, a memory and twin critics": (
+        RecallCue(num_cues=5),
+        {"torso": MLP, "memory": networks.Lstm(size=24), "critic_hidden": (24,)},
+        {"num_critics": 2, "return_scale": ReturnNormalization()},
+    ),
+    "a shared memory": (
+        RecallCue(num_cues=5),
+        {"torso": MLP, "memory": networks.Gru(size=24), "shared": True},
+        {},
+    ),
+    "real actions under attack": (
+        "Pendulum-v1",
+        {"torso": MLP, "head": networks.TanhHead()},
+        {
+            "obs_clip": 5.0,
+            "adversary": adversaries.Mixed(),
+            "opponent": opponents.Opponent(attacks.Pgd(0.1, steps=2)),
+        },
+    ),
+    "grids": (
+        "Breakout-MinAtar",
+        {"torso": networks.Cnn(channels=(24,), hidden=(24,))},
+        {},
+    ),
+}
+
+
+def made(env, parts, fields, **network):
+    """An experiment with critics of seven numbers and a network of these parts."""
+    return brief(
+        env,
+        network=networks.ActorCritic(**parts, **network),
+        critic=critics.Quantile(ATOMS, clip=critics.PerQuantile()),
+        terms=(terms.Surrogate(), terms.Value(clip_eps=0.2), terms.Entropy()),
+        num_minibatches=4,
+        **fields,
+    )
+
+
+def types_of_floats(tree):
+    types = {x.dtype for x in jax.tree.leaves(tree)}
+    return {str(x) for x in types if jnp.issubdtype(x, jnp.floating)}
+
+
+def traced(config):
+    """A member before and after an update, metrics, and the text of the update."""
+    begin = jax.eval_shape(lambda: learner.init(program(config), jax.random.key(0)))
+    lowered = jax.jit(learner.iteration).lower(begin, Progress.at(0.0))
+    return begin, *lowered.out_info, lowered.as_text()
+
+
+def products(text):
+    """Types and shapes of what is multiplied."""
+    operation = r"stablehlo\.(?:dot_general|convolution).*: \((.*)\) ->"
+    for both in re.findall(operation, text):
+        yield [
+            (dtype, tuple(int(n) for n in sizes.split("x") if n))
+            for sizes, dtype in re.findall(r"tensor<((?:\d+x)*)(\w+)>", both)
+        ]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_only_hidden_layers_compute_in_short_floats(case):
+    """In a whole update, forward and backward.
+
+    Matrices of last layers have an output for every choice or component of an action,
+    or for every number of a critic; no other matrix is as small.
+    """
+    config = made(*case, **SHORT)
+    count = config.network.head.num_outputs(config.env.action_space)
+    before, after, metrics, text = traced(config)
+    chex.assert_trees_all_equal_shapes_and_dtypes(before, after)
+    assert types_of_floats((after, metrics)) == {"float32"}
+    kinds = set()
+    for (left, a), (right, b) in products(text):
+        last = len(a) == 2 and {count, ATOMS} & {*a, *b}
+        assert left == right == ("f32" if last else "bf16"), (a, b)
+        kinds.add(left)
+    assert kinds == {"f32", "bf16"}
+
+
+def test_what_is_said_is_in_long_floats():
+    """Logits, predictions and carries, of observations of either type."""
+    config = made(*CASES["choices, a memory and twin critics"], **SHORT)
+    network = config.build()
+    params, carry = network.init(jax.random.key(0)), network.initial_carry(2)
+    for dtype in (jnp.float32, jnp.bfloat16):
+        obs, reset = jnp.ones((3, 2, 6), dtype), jnp.zeros((3, 2), bool)
+        said = jax.eval_shape(network.apply, params, carry, obs, reset)
+        assert types_of_floats(said) == {"float32"}
+
+
+def test_an_experiment_in_long_floats_has_no_short_ones():
+    *_, text = traced(made(*CASES["choices, a memory and twin critics"]))
+    assert "bf16" not in text
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run directories of an experiment in short floats: whole, and in two parts."""
+    config = made(*CASES["a shared memory"], **SHORT)
+    steady = optimizers.Adam(schedule=schedules.Constant())
+    config = dataclasses.replace(config, optimizer=steady)
+    half = dataclasses.replace(config, total_timesteps=config.total_timesteps // 3)
+    home = tmp_path_factory.mktemp("runs")
+    training.train(config, home / "whole", resume=False)
+    training.train(half, home / "parts", resume=False)
+    training.train(config, home / "parts", resume=True)
+    return config, home
+
+
+def restored(config, run_dir):
+    checkpoints = Checkpointer(run_dir)
+    _, members, _ = checkpoints.restore(training.start(config))
+    checkpoints.close()
+    return members
+
+
+def test_a_run_in_short_floats_goes_on(runs):
+    """What is kept is in long floats, and the same to the bit."""
+    config, home = runs
+    whole, parts = (restored(config, home / name) for name in ("whole", "parts"))
+    chex.assert_trees_all_equal(whole, parts)
+    assert types_of_floats(whole) == {"float32"}
+    last = files.rows(home / "whole" / "metrics.jsonl")[-1]
+    assert last["train/n_minibatches_done"] > 0 and not last["error/skipped_steps"]
+
+
+def test_the_type_of_a_run_stays(runs, tmp_path):
+    """It is part of what the program is compiled for."""
+    config, _ = runs
+    experiment.store(tmp_path, {}, [], config)
+    experiment.require_same_structure(tmp_path, config)
+    network = dataclasses.replace(config.network, compute_dtype="float32")
+    other = dataclasses.replace(config, network=network)
+    said = r"network\.compute_dtype: 'bfloat16' -> 'float32'"
+    with pytest.raises(experiment.ExperimentError, match=said):
+        experiment.require_same_structure(tmp_path, other)
