@@ -8,27 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.suites import OURS, Job, Suite
+from benchmarks.suites import OURS, Job
 from ppo_jax.sweeps.aggregate import interquartile_mean, interval
 
 Line = dict[str, Any]
+Tables = dict[str, Iterable[str]]
 TEMPLATE = Path(__file__).with_name("performance.template.md")
 LAST = 5
 """Updates at the end of a learning curve that its final return is the mean of."""
 UNKNOWN = "–"
 
 
-def text(suite: Suite, lines: list[Line]) -> str:
-    """The template with all tables in their places."""
-    compared = [job for job in suite.jobs if job.goal is not None]
-    tables = {
+def text(jobs: Iterable[Job], lines: list[Line], tables: Tables) -> str:
+    """The template with all tables in their places, some of which are given."""
+    jobs = tuple(jobs)
+    compared = [job for job in jobs if job.goal is not None]
+    tables = tables | {
         "circumstances": circumstances(lines),
         "goals": goals(compared, lines),
         "speeds": speeds(compared, lines),
-        "growth": growth(suite.jobs, lines),
-        "learning": learning(suite.jobs, lines),
-        "breakdown": breakdown(suite.jobs, lines),
-        "limits": limits(suite.jobs, lines),
+        "growth": growth(jobs, lines),
+        "learning": learning(jobs, lines),
+        "breakdown": breakdown(jobs, lines),
+        "limits": limits(jobs, lines),
     }
     found = TEMPLATE.read_text()
     for name, rows in tables.items():
@@ -38,11 +40,15 @@ def text(suite: Suite, lines: list[Line]) -> str:
 
 def figures(line: Line) -> str:
     """What a run found, in short."""
+    if "out_of_memory" in line:
+        return "out of memory"
     known = {
         "steps/s": line.get("steps_per_second"),
         "s to compile": line.get("compile_seconds"),
         "GFLOP/s": line.get("gflops"),
+        "kernels": line.get("kernels"),
         "MiB": line.get("peak_rss_mib"),
+        "MiB of the device": line.get("peak_device_mib"),
     }
     return ", ".join(f"{x:,} {unit}" for unit, x in known.items() if x is not None)
 
@@ -101,11 +107,17 @@ def spread(values: list[float], form: str = ",.0f") -> str:
 
 def fastest(job: Job, lines: list[Line]) -> dict[int, float]:
     """Speed of the fastest of the others, by round."""
-    _, *others = of(job, lines).values()
+    _, *others = map(speed, of(job, lines).values())
     rounds = {number for found in others for number in found}
+    return {number: max(x[number] for x in others if number in x) for number in rounds}
+
+
+def speed(rounds: dict[int, Line]) -> dict[int, float]:
+    """Steps/s by round, of those that had the memory."""
     return {
-        number: max(x[number]["steps_per_second"] for x in others if number in x)
-        for number in rounds
+        number: line["steps_per_second"]
+        for number, line in rounds.items()
+        if "steps_per_second" in line
     }
 
 
@@ -114,8 +126,8 @@ def ratios(job: Job, lines: list[Line]) -> list[float]:
     ours, *_ = of(job, lines).values()
     theirs = fastest(job, lines)
     return [
-        line["steps_per_second"] / theirs[number]
-        for number, line in sorted(ours.items())
+        found / theirs[number]
+        for number, found in sorted(speed(ours).items())
         if number in theirs
     ]
 

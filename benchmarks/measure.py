@@ -123,7 +123,15 @@ def say(line: dict[str, Any]) -> None:
     peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     versions = {"python": platform.python_version(), "jax": jax.__version__}
     line = line | {"peak_rss_mib": round(peak_rss_kib / 1024), "versions": versions}
+    line |= {"device": jax.devices()[0].device_kind} | peak_of_the_device()
     print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def peak_of_the_device() -> dict[str, int]:
+    """MiB that the first device has had in use at once; nothing where none is known."""
+    known = jax.devices()[0].memory_stats() or {}
+    peak = known.get("peak_bytes_in_use")
+    return {} if peak is None else {"peak_device_mib": round(peak / 2**20)}
 
 
 def average(numbers: Sequence[float]) -> float | None:

@@ -1,5 +1,6 @@
 """Trains our PPO on CartPole at the size that the peers are measured at."""
 
+import dataclasses
 import time
 
 import jax
@@ -18,24 +19,28 @@ def parse_arguments():
     parser = argument_parser(__doc__)
     parser.add_argument("--width", type=int, help="of all layers, and of the memory")
     parser.add_argument("--quantiles", type=int, help="of a critic that has some")
+    parser.add_argument(
+        "--channels", type=int, nargs="+", help="of convolutions, on MinAtar's Breakout"
+    )
+    parser.add_argument(
+        "--compute-dtype", default="float32", help="of hidden layers (float32)"
+    )
     return parser.parse_args()
 
 
 def experiment(arguments):
-    """CartPole as the peers have it; they clip values too."""
+    """CartPole as the peers have it, or Breakout; they clip values too."""
     if arguments.quantiles is None:
         critic = critics.Scalar(clip=critics.MeanOnly())
     else:
         critic = critics.Quantile(arguments.quantiles, clip=critics.PerQuantile())
     learning = {"max_grad_norm": None, "schedule": schedules.Constant()}
     return Config(
-        env="CartPole-v1",
+        env="Breakout-MinAtar" if arguments.channels else "CartPole-v1",
         num_envs=arguments.num_envs,
         num_steps=arguments.num_steps,
         total_timesteps=arguments.updates * arguments.num_steps * arguments.num_envs,
-        network=recurrent(arguments.width or 128)
-        if arguments.recurrent
-        else feed_forward(arguments.width or 64),
+        network=network(arguments),
         critic=critic,
         terms=(terms.Surrogate(), terms.Value(clip_eps=0.2), terms.Entropy()),
         optimizer=optimizers.Adam(**learning if arguments.learning else {}),
@@ -43,9 +48,26 @@ def experiment(arguments):
     )
 
 
+def network(arguments):
+    """As wide as is asked for."""
+    if arguments.recurrent:
+        made = recurrent(arguments.width or 128)
+    elif arguments.channels:
+        made = convolutional(tuple(arguments.channels), arguments.width or 128)
+    else:
+        made = feed_forward(arguments.width or 64)
+    return dataclasses.replace(made, compute_dtype=arguments.compute_dtype)
+
+
 def feed_forward(width):
     """Two hidden layers of actor and critic each."""
     return networks.ActorCritic(torso=networks.Mlp(hidden=(width, width)))
+
+
+def convolutional(channels, width):
+    """Convolutions and a hidden layer that actor and critic share."""
+    torso = networks.Cnn(channels=channels, hidden=(width,))
+    return networks.ActorCritic(torso=torso, shared=True)
 
 
 def recurrent(width):

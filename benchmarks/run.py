@@ -7,8 +7,8 @@
 Every contestant of a job runs as a process of its own, all of them round by round, in
 turns, and the other way about in odd rounds: whatever else the machine does hits all
 alike. A run that has ended is kept at once, as a line of JSON; one that is kept is not
-run again, so that a suite which was stopped goes on. Libraries whose interpreter is not
-given are left out.
+run again, so that a suite which was stopped goes on. One that has too little memory is
+kept as such. Libraries whose interpreter is not given are left out.
 """
 
 import argparse
@@ -16,13 +16,14 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import document
+from benchmarks import accelerators, document
 from benchmarks.suites import SUITES, Contestant, Job
 from ppo_jax.host import distributed, files
 
@@ -31,6 +32,8 @@ LIBRARIES = ("ours", "purejaxrl", "rejax", "evorl")
 OF_CACHES = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE", "JAX_ENABLE_COMPILATION")
 """How variables begin that would have programs read instead of compiled."""
 WIDE = "--xla_cpu_prefer_vector_width=512"
+TOO_LARGE = re.compile("RESOURCE_EXHAUSTED|out of memory|MemoryError|bad_alloc", re.I)
+"""What a process says that wants more memory than there is."""
 
 
 class Turn(NamedTuple):
@@ -107,7 +110,8 @@ def pattern(text: str) -> re.Pattern:
 def turns(arguments: argparse.Namespace) -> Iterator[Turn]:
     """All runs of a suite, in their order."""
     suite = SUITES[arguments.suite]
-    chosen = [job for job in suite.jobs if re.search(arguments.only, job.title)]
+    jobs = (*suite.jobs, *suite.accelerated)
+    chosen = [job for job in jobs if re.search(arguments.only, job.title)]
     for number in range(arguments.rounds or suite.rounds):
         for job in chosen:
             if job.rounds is not None and number >= job.rounds:
@@ -134,9 +138,11 @@ def run(arguments: argparse.Namespace) -> bool:
         try:
             measured = measure(turn, arguments)
         except subprocess.SubprocessError as error:
-            failed += 1
-            print(f"failed: {error}\n{error.stderr or ''}", flush=True)
-            continue
+            if not is_too_large(error):
+                failed += 1
+                print(f"failed: {error}\n{error.stderr or ''}", flush=True)
+                continue
+            measured = {"out_of_memory": True, "versions": {}}
         keep(arguments.results, turn.identity | circumstances(load) | measured)
         print(document.figures(measured), flush=True)
     return not failed
@@ -169,6 +175,13 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
         env=environment(turn),
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def is_too_large(error: subprocess.SubprocessError) -> bool:
+    """Whether a run ended for want of memory: by its own words, or killed for it."""
+    if not isinstance(error, subprocess.CalledProcessError):
+        return False
+    return error.returncode == -signal.SIGKILL or bool(TOO_LARGE.search(error.stderr))
 
 
 def environment(turn: Turn) -> dict[str, str]:
@@ -229,8 +242,20 @@ def main(argv: list[str] | None = None) -> int:
     if not arguments.table:
         return 0 if run(arguments) else 1
     lines = files.rows(arguments.results)
-    files.write(arguments.document, document.text(SUITES[arguments.suite], lines))
+    files.write(arguments.document, documented(arguments.suite, lines))
     return 0
+
+
+def documented(name: str, lines: list[dict[str, Any]]) -> str:
+    """The document of a suite; tables that it has no jobs for are those of others."""
+    suite = SUITES[name]
+    jobs = suite.jobs or SUITES["cpu"].jobs
+    apart = suite.accelerated or SUITES["gpu"].accelerated
+    titles = {job.title for job in apart}
+    there = [line for line in lines if line["job"] in titles]
+    here = [line for line in lines if line["job"] not in titles]
+    tables = {"accelerators": accelerators.tables(apart, there)}
+    return document.text(jobs, here, tables)
 
 
 if __name__ == "__main__":

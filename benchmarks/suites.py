@@ -37,6 +37,9 @@ RECIPE = Contestant("ours", "recipe.py")
 PLAIN = Contestant("plain PPO", "recipe.py", "--plain")
 BREAKDOWN = Contestant("ours", "breakdown.py")
 LIMIT = Contestant("ours", "limits.py")
+SHORT = Contestant("ours, bfloat16", "ours.py", "--compute-dtype bfloat16")
+KERNELS = Contestant("ours", "kernels.py")
+SHORT_KERNELS = Contestant("ours, bfloat16", "kernels.py", "--compute-dtype bfloat16")
 
 ALL = (OURS, PUREJAXRL, REJAX)
 PBT = (GENERATIONS, EVORL, EVORL_ON_ALL_CORES)
@@ -73,10 +76,17 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Suite:
-    """Jobs, and how often they are done if nothing else is said."""
+    """Jobs, and how often they are done if nothing else is said.
+
+    Attributes:
+        rounds: How often.
+        jobs: Those that the tables of the document are of.
+        accelerated: Those of a GPU or TPU, which have tables of their own.
+    """
 
     rounds: int
-    jobs: tuple[Job, ...]
+    jobs: tuple[Job, ...] = ()
+    accelerated: tuple[Job, ...] = ()
 
 
 SPEED = (
@@ -175,6 +185,79 @@ LIMITS = (
     ),
 )
 
+POPULATION = "population"
+"""The section whose jobs are named by how many members they have."""
+
+
+def accelerated(
+    members: tuple[tuple[int, int], ...],
+    wide: tuple[tuple[str, str], ...],
+    recurrent: tuple[tuple[int, int], ...],
+    counted: tuple[tuple[str, str], ...],
+) -> tuple[Job, ...]:
+    """Jobs of a GPU or TPU.
+
+    Args:
+        members: Sizes of populations, and how many updates they do.
+        wide: Names and options of large networks.
+        recurrent: Environments of a recurrent policy, and how many updates it does.
+        counted: Names and options of programs whose kernels are counted.
+    """
+    return (
+        *(
+            Job(POPULATION, f"{n}", f"--members {n} --num-envs 16 --updates {u}", ALL)
+            for n, u in members
+        ),
+        *(Job("large networks", *each, (OURS, SHORT)) for each in wide),
+        *(
+            Job(
+                *("recurrent policies", f"{n} environments"),
+                f"--recurrent --num-envs {n} --updates {u}",
+                (OURS, SHORT, PUREJAXRL),
+            )
+            for n, u in recurrent
+        ),
+        *(
+            Job("kernels", *each, (KERNELS, SHORT_KERNELS), rounds=1)
+            for each in counted
+        ),
+    )
+
+
+GPU = accelerated(
+    members=(
+        *((1, 400), (4, 400), (16, 200), (64, 100), (256, 50), (1024, 20)),
+        *((4096, 10), (16384, 4), (65536, 2)),
+    ),
+    wide=(
+        *(
+            (f"width {n}", f"--width {n} --num-envs 1024 --updates {u}")
+            for n, u in ((64, 100), (256, 50), (1024, 20), (4096, 4))
+        ),
+        *(
+            (f"channels {n}", f"--channels {n} --num-envs 1024 --updates {u}")
+            for n, u in (("16", 50), ("64 64", 20), ("256 256", 4))
+        ),
+    ),
+    recurrent=((64, 20), (1024, 10), (4096, 4)),
+    counted=(
+        ("feed-forward, 64 environments", "--num-envs 64"),
+        ("feed-forward, 2048 environments", "--num-envs 2048"),
+        ("recurrent, 64 environments", "--recurrent --num-envs 64"),
+        ("64 members", "--members 64 --num-envs 16"),
+    ),
+)
+
+QUICK_GPU = accelerated(
+    members=((1, 2), (2, 2)),
+    wide=(
+        ("width 8", "--width 8 --num-envs 4 --updates 2"),
+        ("channels 2", "--channels 2 --width 4 --num-envs 4 --updates 2"),
+    ),
+    recurrent=((4, 2),),
+    counted=(("2 members", "--members 2 --num-envs 4 --num-steps 16 --width 8"),),
+)
+
 QUICK = (
     Job("feed-forward", "4 environments", "--num-envs 4 --updates 4", ALL, 1.5),
     Job("one core", "4 environments", "--num-envs 4 --updates 4", ALL, 1.3, True),
@@ -200,5 +283,6 @@ QUICK = (
 
 SUITES = {
     "cpu": Suite(5, (*SPEED, *GROWTH, *LEARNING, *PARTS, *LIMITS)),
-    "quick": Suite(1, QUICK),
+    "gpu": Suite(3, accelerated=GPU),
+    "quick": Suite(1, QUICK, QUICK_GPU),
 }

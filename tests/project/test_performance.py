@@ -107,12 +107,33 @@ def test_a_run_that_fails_is_told_and_not_kept(suite, capsys):
 
 
 @pytest.mark.parametrize(
+    "ending",
+    [
+        'sys.exit("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory")',
+        "os.kill(os.getpid(), 9)",
+    ],
+)
+def test_what_does_not_fit_is_kept_as_such(ending, suite, capsys):
+    """The others go on, it is not run again, and a table compares nothing with it."""
+    (suite.folder / "peer_rejax.py").write_text(f"import os, sys; {ending}")
+    status, lines = suite()
+    assert status == 0 and order(lines) == EXPECTED
+    short = [line for line in lines if line["library"] == "rejax"]
+    assert all(line["out_of_memory"] and line["machine"] for line in short)
+    assert "rejax out of memory" in capsys.readouterr().out
+    assert suite() == (0, lines) and not capsys.readouterr().out
+    made = suite.folder / "made.md"
+    assert suite("--table", "--document", str(made))[0] == 0
+    assert "\n| speed, 4 | – | 2 | – | 0 |\n" in made.read_text()
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--python", "jaxppo=x"], "unknown library ['jaxppo']"),
         (["--python", "rejax"], "expected NAME=VALUE, got 'rejax'"),
         (["--only", "("], "missing )"),
-        (["--suite", "big"], "'cpu', 'quick'"),
+        (["--suite", "big"], "'cpu', 'gpu', 'quick'"),
     ],
 )
 def test_mistakes_are_told(options, said, modules, capsys):
@@ -215,14 +236,95 @@ def test_curves_by_hand(modules):
     assert found == "| 4 | rejax | 2 | 2.0 (2.0 to 2.0) | 2.4 (2.4 to 2.4) |"
 
 
-def called(*options, **environment):
+def test_tables_of_a_gpu_by_hand(modules):
+    """Ours fits with four members, another with one."""
+    from benchmarks import accelerators
+
+    suites = modules["suites"]
+    jobs = [suites.Job("population", n, "", suites.ALL) for n in ("1", "4", "16")]
+    jobs.append(suites.Job("kernels", "64 members", "", (suites.OURS,)))
+    lines = [
+        line("population, 1", "ours", 0, steps_per_second=1000, peak_device_mib=7),
+        line("population, 1", "ours", 1, steps_per_second=3000, peak_device_mib=9),
+        line("population, 4", "ours", 0, steps_per_second=4000, device="H100"),
+        line("population, 16", "ours", 0, out_of_memory=True),
+        line("population, 1", "rejax", 0, steps_per_second=500),
+        line("population, 4", "rejax", 0, out_of_memory=True),
+        line("population, 16", "rejax", 0, out_of_memory=True),
+        line("kernels, 64 members", "ours", 0, kernels=1234),
+    ]
+    found = list(accelerators.tables(jobs, lines))
+    assert "* devices: H100" in found
+    assert "| population, 1 | ours | 2,000 (1,000 to 3,000) | – | 8 | – |" in found
+    assert "| population, 16 | rejax | out of memory | – | – | – |" in found
+    assert "| kernels, 64 members | ours | – | – | – | 1,234 |" in found
+    assert found[-2:] == ["| ours | 4 | 16 |", "| rejax | 1 | 4 |"]
+    (nothing,) = accelerators.tables(jobs, [])
+    assert nothing.startswith("Not measured yet")
+
+
+PROGRAM = """HloModule jit_update
+
+%fused (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %t = f32[4]{0} tanh(%p)
+}
+
+%short (p: f32[4]) -> f32[4] {
+  ROOT %p = f32[4]{0} parameter(0)
+}
+
+%long (q: f32[4]) -> f32[4] {
+  %q = f32[4]{0} parameter(0)
+  %a = f32[4]{0} fusion(%q), kind=kLoop, calls=%fused
+  ROOT %b = f32[4]{0} copy(%a)
+}
+
+%body (s: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %s = (s32[], /*index=1*/f32[4]{0:T(128)}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[4]{0} get-tuple-element(%s), index=1
+  %y = f32[4]{0} fusion(%x), kind=kLoop, calls=%fused
+  %z = f32[4]{0} conditional(%i, %y, %y), branch_computations={%short, %long}
+  ROOT %r = (s32[], f32[4]{0}) tuple(%i, %z)
+}
+
+%less (s: (s32[], f32[4])) -> pred[] {
+  %s = (s32[], f32[4]{0}) parameter(0)
+  ROOT %c = pred[] constant(true)
+}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %zero = s32[] constant(0)
+  %m = f32[4,4]{1,0} custom-call(%x, %x), custom_call_target="__cublas$gemm"
+  %in = (s32[], f32[4]{0}) tuple(%zero, %x)
+  %out = (s32[], f32[4]{0}) while(%in), condition=%less, body=%body, TIMES
+  %again = (s32[], f32[4]{0}) while(%out), condition=%less, body=%body
+  %end = f32[4]{0} call(%x), to_apply=%long
+  ROOT %y = f32[4]{0} get-tuple-element(%again), index=1
+}
+"""
+
+
+def test_kernels_by_hand(monkeypatch):
+    """A product; five times, and once more, a fusion and the two of the longer branch;
+    and the two of a call: 1 + 15 + 3 + 2."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from kernels import kernels
+
+    times = 'backend_config={"known_trip_count":{"n":"5"}}'
+    assert kernels(PROGRAM.replace("TIMES", times)) == 21
+
+
+def called(*options, timeout=170, **environment):
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.run", *map(str, options)],
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=timeout,
         check=False,
     )
 
@@ -255,3 +357,32 @@ def test_a_row_of_the_quick_suite(tmp_path):
     assert called(*options, "--table").returncode == 0
     speed, memory = found["steps_per_second"], found["peak_rss_mib"]
     assert f"\n| 16 | {speed:,} | – | {memory:,} | – |\n" in made.read_text()
+
+
+def dry(tmp_path, only):
+    """Lines of jobs of a GPU that ran on a CPU, and the document of them."""
+    kept, made = tmp_path / "kept.jsonl", tmp_path / "made.md"
+    options = ("--suite", "quick", "--results", kept, "--document", made)
+    hurry = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    done = called(*options, "--only", only, timeout=900, **hurry)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert called(*options, "--table").returncode == 0
+    return [json.loads(x) for x in kept.read_text().splitlines()], made.read_text()
+
+
+def test_a_dry_run_of_the_suite_for_a_gpu(tmp_path):
+    """A population, as a GPU is to train it; which device it was is told."""
+    (found,), made = dry(tmp_path, "^population, 2")
+    assert found["device"] == "cpu" and found["steps_per_second"] > 0
+    assert f"| population, 2 | ours | {found['steps_per_second']:,} |" in made
+    assert made.count("| ours | 2 | – |") == 1
+
+
+@pytest.mark.slow
+def test_all_jobs_for_a_gpu_run(tmp_path):
+    lines, made = dry(tmp_path, "^(population|large|recurrent policies|kernels)")
+    jobs = {(line["job"], line["library"]) for line in lines}
+    assert len(jobs) == 2 + 2 * 2 + 2 + 2
+    counted = [line["kernels"] for line in lines if "kernels" in line]
+    assert len(counted) == 2 and min(counted) > 100
+    assert "Not measured yet" not in made
