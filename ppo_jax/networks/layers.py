@@ -18,9 +18,9 @@ from ppo_jax.types import Array
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
 
-def as_kernel(inputs: Array, kernel: Array, bias: Array, **_: Any) -> Any:
-    """A layer computes in the type that its kernel is given in."""
-    return inputs.astype(kernel.dtype), kernel, bias
+def as_kernel(inputs: Any, *weights: Any, **_: Any) -> Any:
+    """A layer computes in the type that its kernel, the first weight, is given in."""
+    return inputs.astype(weights[0].dtype), *weights
 
 
 class Dense(nn.Dense):

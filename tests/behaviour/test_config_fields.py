@@ -288,7 +288,7 @@ def alternatives(name, value):
     if name in OPTIONAL:
         return [absent]
     if isinstance(value, str):
-        return ["relu"]
+        return ["relu", "bfloat16"]
     if isinstance(value, int):
         return [value + 1, 2 * value]
     return [(*value, 3)] if isinstance(value, tuple) else []

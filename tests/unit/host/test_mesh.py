@@ -1,7 +1,12 @@
 """How members are shared by devices."""
 
+from unittest.mock import Mock
+
+import jax
 import pytest
 from runs import ENVIRONMENT, python
+
+from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
 
 
 @pytest.mark.parametrize(
@@ -51,3 +56,15 @@ print(worthwhile(Config(env="CartPole-v1", {changes}), {members}))
 """
     environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "8"}
     assert python(code, environment) == str(shared)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
+    """Another one would refuse them."""
+    given = []
+    monkeypatch.setattr(jax, "jit", lambda function, **options: given.append(options))
+    Layout([Mock(platform=platform, process_index=0)])
+    (options,) = [x["compiler_options"] for x in given if "compiler_options" in x]
+    assert options == COMPILER_OPTIONS.get(platform)
+    assert all(name.startswith(f"xla_{platform}_") for name in options or ())
+    assert bool(options) == (platform == "cpu")
