@@ -55,6 +55,11 @@ def network(policy: Policy) -> dict[str, Any]:
         UserError: If it does not know a part of the network.
     """
     parts = policy.architecture
+    if parts.compute_dtype != "float32":
+        raise UserError(
+            f"--format: NumPy computes in float32, not in {parts.compute_dtype}; "
+            "stablehlo takes any"
+        )
     torso = _known("torso", parts.torso, TORSOS)
     memory = _known("memory", parts.memory, tuple(CELLS))
     head = _known("head", parts.head, HEADS)

@@ -77,8 +77,7 @@ def build(
 
     def apply(params, carry, obs, reset, action_mask=None) -> Output:
         carry = carry or _NO_CARRY
-        params = modules.hidden_as(architecture.compute_dtype, params)
-        obs = modules.floats_as(architecture.compute_dtype, obs)
+        params, obs = _in_its_dtype(architecture, params, obs)
         actor_carry, features, (outputs, free) = modules.apply(
             actor, params["actor"], carry["actor"], obs, reset
         )
@@ -117,10 +116,19 @@ def act(
         The policy of `[B]`, and the carry after the step.
     """
     obs, reset, action_mask = jax.tree.map(lambda x: x[None], (obs, reset, action_mask))
+    params, obs = _in_its_dtype(architecture, params, obs)
     actor = modules.Actor(architecture, action_space)
     carry, _, (outputs, free) = modules.apply(actor, params, carry, obs, reset)
     policy = architecture.head.policy(outputs, free, action_space, action_mask)
     return jax.tree.map(lambda x: x[0], policy), carry
+
+
+def _in_its_dtype(
+    architecture: ActorCritic, params: Params, obs: PyTree
+) -> tuple[Params, PyTree]:
+    """What hidden layers compute with."""
+    dtype = architecture.compute_dtype
+    return modules.hidden_as(dtype, params), modules.floats_as(dtype, obs)
 
 
 def map_value_heads(

@@ -20,10 +20,9 @@ SMALL = networks.Mlp(hidden=(8,))
 BOX = Box((-1.0, -2.0), (1.5, 2.0))
 
 
-def made(env, memory=None, head=None, shared=False, **fields):
-    head = head or networks.GaussianHead()
-    network = networks.ActorCritic(SMALL, memory, head, shared=shared)
-    return agent(env, network=network, **fields)
+def made(env, memory=None, seed=0, obs_clip=None, **network):
+    architecture = networks.ActorCritic(SMALL, memory, **network)
+    return agent(env, seed, obs_clip, network=architecture)
 
 
 AGENTS = {
@@ -34,6 +33,9 @@ AGENTS = {
         Sights(space=MultiDiscrete((2, 4)), forbids=True),
         networks.Gru(size=6),
         shared=True,
+    ),
+    "a GRU in bfloat16": made(
+        Sights(space=BOX), networks.Gru(size=6), compute_dtype="bfloat16"
     ),
     "no memory, several sights": made(
         Sights(sights=(("x", (2, 2)), ("count", (3,))), space=BOX),

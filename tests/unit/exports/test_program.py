@@ -1,5 +1,6 @@
 """StableHLO of networks that nobody else knows, and without what writes it."""
 
+import dataclasses
 import sys
 
 import flax.linen as nn
@@ -11,8 +12,8 @@ from agents import Sights, agent
 from ppo_jax import Policy, networks
 from ppo_jax.component import component
 from ppo_jax.errors import UserError
+from ppo_jax.exports import arrays, program, runner
 from ppo_jax.exports import folder as folders
-from ppo_jax.exports import program, runner
 from ppo_jax.networks.recurrence import Cell
 
 
@@ -51,6 +52,9 @@ def test_networks_of_ones_own_are_exported(tmp_path):
         found, carry = call(carry, (now,), np.zeros(2, bool))
         np.testing.assert_array_equal(found, action)
         np.testing.assert_allclose(carry, state.carry[0], rtol=0, atol=1e-5)
+    short = dataclasses.replace(POLICY.architecture, compute_dtype="bfloat16")
+    with pytest.raises(UserError, match="float32, not in bfloat16"):
+        arrays.network(dataclasses.replace(POLICY, architecture=short))
     with pytest.raises(UserError, match="knows no torso Turned"):
         folders.write(tmp_path, POLICY, "all", {})
     assert (tmp_path / program.PROGRAM).exists()  # What was there is there.
