@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-DOCUMENTS = {"learning": "results.md", "acting": "export.md"}
+DOCUMENTS = {
+    "acting": "export.md",
+    "learning": "results.md",
+    "warm_start": "results.md",
+}
 KEPT = {path.stem: path for path in sorted(BENCHMARKS.glob("results/*.json"))}
 
 
