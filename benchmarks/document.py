@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.suites import OURS, Job
+from benchmarks.suites import OURS, REJAX, Job
 from ppo_jax.sweeps.aggregate import interquartile_mean, interval
 
 Line = dict[str, Any]
@@ -27,6 +27,7 @@ def text(jobs: Iterable[Job], lines: list[Line], tables: Tables) -> str:
         "circumstances": circumstances(lines),
         "goals": goals(compared, lines),
         "speeds": speeds(compared, lines),
+        "costs": costs((x for x in compared if REJAX in x.contestants), lines),
         "growth": growth(jobs, lines),
         "learning": learning(jobs, lines),
         "breakdown": breakdown(jobs, lines),
@@ -172,6 +173,29 @@ def speeds(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
                 f"| {middle(ours, 'state_mib_per_member', '.2f')} "
                 f"| {middle(ours, 'phase_mib_per_member', '.2f')} |"
             )
+
+
+def costs(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """What ours takes to be compiled, and memory, over the least of the others."""
+    yield "| job | trace and compile, × the least other | RSS, × the least other |"
+    yield "|---|--:|--:|"
+    for job in jobs:
+        ours, *others = of(job, lines).values()
+        cells = [
+            ratio(column(ours, name), [column(x, name) for x in others])
+            for name in ("compile_seconds", "peak_rss_mib")
+        ]
+        yield f"| {job.title} | {' | '.join(cells)} |"
+
+
+def ratio(ours: list[float], others: list[list[float]]) -> str:
+    """Of medians: ours over the least of the others.
+
+    >>> ratio([1.0, 3.0, 2.0], [[4.0], [1.0]]), ratio([], [[4.0]])
+    ('2.00', '–')
+    """
+    least = [median(values) for values in others if values]
+    return f"{median(ours) / min(least):.2f}" if ours and least else UNKNOWN
 
 
 def middle(rounds: dict[int, Line], name: str, form: str = ",.0f") -> str:

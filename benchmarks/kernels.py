@@ -62,7 +62,8 @@ def kernels(text):
 def compiled(config, members):
     """The text of the program that trains so many members."""
     keys = streams.members(config.seed, members)
-    layout, begun = mesh.spread(config, lambda: population.init(config, keys))
+    layout = mesh.layout_of(config, members)
+    begun = layout.make(lambda config: population.init(config, keys), config)
     progress = Progress.of(np.arange(1), config.num_updates)
     return layout.advance.lower(begun, progress, np.int32(1)).compile().as_text()
 

@@ -34,6 +34,7 @@ GENERATIONS = Contestant("ours", "populations.py")
 EVORL = Contestant("evorl", "peer_evorl.py")
 EVORL_ON_ALL_CORES = Contestant("evorl, a device per core", "peer_evorl.py", "--spread")
 RECIPE = Contestant("ours", "recipe.py")
+WHOLE = Contestant("ours", "whole.py")
 PLAIN = Contestant("plain PPO", "recipe.py", "--plain")
 BREAKDOWN = Contestant("ours", "breakdown.py")
 LIMIT = Contestant("ours", "limits.py")
@@ -58,6 +59,10 @@ class Job(NamedTuple):
     """Whether all contestants have one core."""
     rounds: int | None = None
     """At most so many; None: as many as the suite has."""
+    whole: bool = False
+    """Whether the time counts from the start of the process to its end."""
+    warm: bool = False
+    """Whether all contestants find the programs that they compiled in a run before."""
 
     @property
     def title(self) -> str:
@@ -112,6 +117,16 @@ SPEED = (
         *("full recipe", "64 environments", "--num-envs 64 --updates 10"),
         *((RECIPE, PLAIN), 0.5),
     ),
+)
+
+START = tuple(
+    Job(
+        *("whole process", f"500 k steps, {name}", "--num-envs 8 --updates 488"),
+        *((WHOLE, PUREJAXRL, REJAX), goal),
+        whole=True,
+        warm=warm,
+    )
+    for name, goal, warm in (("cold", 1.0, False), ("warm", 1.33, True))
 )
 
 GROWTH = (
@@ -274,6 +289,12 @@ QUICK = (
         *("full recipe", "4 environments", "--num-envs 4 --updates 2"),
         *((RECIPE, PLAIN), 0.5),
     ),
+    Job(
+        *("whole process", "warm", "--num-envs 4 --updates 2"),
+        *((WHOLE, PUREJAXRL, REJAX), 1.33),
+        whole=True,
+        warm=True,
+    ),
     Job("environments", "4", "--num-envs 4 --updates 4"),
     Job("environments", "16", "--num-envs 16 --updates 4"),
     Job("learning", "4 environments", "--learning --num-envs 4 --updates 8", ALL),
@@ -282,7 +303,7 @@ QUICK = (
 )
 
 SUITES = {
-    "cpu": Suite(5, (*SPEED, *GROWTH, *LEARNING, *PARTS, *LIMITS)),
+    "cpu": Suite(5, (*SPEED, *START, *GROWTH, *LEARNING, *PARTS, *LIMITS)),
     "gpu": Suite(3, accelerated=GPU),
     "quick": Suite(1, QUICK, QUICK_GPU),
 }

@@ -13,10 +13,13 @@ SCRIPT = """
 import json, os, sys
 print("Hello")
 if "broken" in sys.argv: sys.exit("It broke.")
+kept = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+found = os.listdir(kept) if kept else None
+if kept: open(os.path.join(kept, "program"), "w").close()
 print(json.dumps({
     "steps_per_second": 100, "versions": {"python": "3"}, "argv": sys.argv[1:],
-    "cores": len(os.sched_getaffinity(0)),
-    "caches": [name for name in os.environ if "CACHE" in name and "JAX" in name],
+    "cores": len(os.sched_getaffinity(0)), "seconds": 1000.0, "found": found,
+    "caches": {k: v for k, v in os.environ.items() if "CACHE" in k and "JAX" in k},
 }))
 """
 
@@ -80,8 +83,26 @@ def test_libraries_take_turns(suite):
         ["--num-envs", "4", "--slowly"],
     ]
     assert lines[2]["cores"] == 1
-    assert all(line["caches"] == [] for line in lines)
+    off = {"JAX_ENABLE_COMPILATION_CACHE": "0"}
+    assert all(line["caches"] == off for line in lines)
     assert all(line["load"] >= 0 and line["machine"] for line in lines)
+
+
+def test_a_whole_process_may_find_what_one_before_compiled(suite, modules, monkeypatch):
+    """Its time is that of the process, of the second one where it is warm."""
+    run, suites = modules["run"], modules["suites"]
+    ours = (suites.Contestant("ours", "one.py"),)
+    jobs = [
+        suites.Job("start", name, "", ours, whole=True, warm=name == "warm")
+        for name in ("cold", "warm")
+    ]
+    monkeypatch.setitem(run.SUITES, "quick", suites.Suite(1, tuple(jobs)))
+    _, (cold, warm) = suite()
+    assert cold["found"] is None
+    assert warm["found"] == ["program"]
+    for line in (cold, warm):
+        assert 0 < line["seconds"] < 60
+        assert line["steps_per_second"] == pytest.approx(1e5 / line["seconds"], rel=0.1)
 
 
 def test_a_suite_that_was_stopped_goes_on(suite, capsys):
@@ -177,6 +198,13 @@ def test_tables_by_hand(modules):
     lines.append(line("speed, 4", "ours", 2, steps_per_second=9000))
     others = {"options": " --updates 2", "steps_per_second": 9000}
     lines.append(line("speed, 4", "rejax", 1, **others))
+    lines.append(line("speed, 4", "ours", 3, compile_seconds=3.0))
+    lines += [
+        line("speed, 4", library, 3, compile_seconds=seconds)
+        for library, seconds in (("purejaxrl", 4.0), ("rejax", 2.0))
+    ]
+    (*_, cost) = document.costs([job], lines)
+    assert cost == "| speed, 4 | 1.50 | – |"
     (*_, goal) = document.goals([job], lines)
     assert goal == "| speed, 4 | 3.00 (2.00 to 4.00) | 3 | yes | 2 |"
     _, _, first, second, _ = document.growth(growing, lines)
