@@ -184,12 +184,12 @@ def _gradients(
 
     order = crew.own(order)
     least, on_cpu = _num_microbatches(config, crew, order.size)
-    together = functools.partial(_added_up, part, least)
+    as_asked = functools.partial(_added_up, part, least)
     if on_cpu == least:
-        sums, largest = together(order)
+        sums, largest = as_asked(order)
     else:
         sums, largest = jax.lax.platform_dependent(
-            order, cpu=functools.partial(_added_up, part, on_cpu), default=together
+            order, cpu=functools.partial(_added_up, part, on_cpu), default=as_asked
         )
     (grads, loss, packed), largest = crew.combined(sums, largest)
     metrics: Metrics = packed.unpack()
