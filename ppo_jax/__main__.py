@@ -12,6 +12,8 @@ from ppo_jax.host import command
 
 COMMANDS = (
     "train",
+    "runs",
+    "monitor",
     "evaluate",
     "report",
     "robustness",

@@ -18,6 +18,7 @@ from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.env import Env
 from ppo_jax.envs.gymnax import make
 from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.metrics.sink import Sink
 from ppo_jax.networks import ActorCritic, Network
 from ppo_jax.normalization.advantages import OverAll, Standardization
 from ppo_jax.normalization.return_scale import ReturnNormalization
@@ -82,6 +83,7 @@ class Config:
             stop: after the first phase in which all of them are at least that.
         max_seconds: Seconds, of all resumed lives together, after which the run stops
             at the end of a phase.
+        sinks: Who is told every row of metrics, beside the run's directory.
 
     Raises:
         ValueError: At construction, for impossible numbers or combinations.
@@ -126,6 +128,7 @@ class Config:
     stall_seconds: Count = host(default=1800)
     stop_at: tuple[tuple[str, float], ...] | None = host(default=None, converter=paired)
     max_seconds: Positive[float | None] = host(default=None)
+    sinks: tuple[Sink, ...] = host(default=())
 
     def validate(self) -> None:
         """Raises a `ValueError` for impossible numbers or combinations."""

@@ -23,6 +23,7 @@ from ppo_jax.host import (
     experiment,
     files,
     lineage,
+    presence,
     programs,
     runs,
     script,
@@ -52,9 +53,12 @@ def main(argv: list[str] | None = None) -> int:
     programs.keep()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
-    if not options.resume:
-        _record(options.run_dir, options.member, run_dir, overrides)
-    return _train(run_dir, options, f"{hint} --resume")
+    experiment.stored_overrides(run_dir if options.resume else options.run_dir)
+    files.require_folder(run_dir)
+    with presence.alone(run_dir):
+        if not options.resume:
+            _record(options.run_dir, options.member, run_dir, overrides)
+        return _train(run_dir, options, f"{hint} --resume")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,7 +79,6 @@ def _record(
     """Makes a run directory: the experiment of one agent, and its schedule."""
     experiment.require_new(run_dir)
     given = without(experiment.stored_overrides(source), "pbt") + overrides
-    files.require_folder(run_dir)
     run = runs.restore(source, "ppo_jax.replay")
     if not run.lineage:
         raise experiment.ExperimentError(f"{source}: is no run of a population")

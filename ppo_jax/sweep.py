@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
-from ppo_jax.host import command, distributed, experiment, programs
+from ppo_jax.host import command, distributed, experiment, presence, programs
 from ppo_jax.host.console import verbosity
+from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.metrics import EVALUATIONS
-from ppo_jax.sweeps import batches, plan, scores
+from ppo_jax.sweeps import batches, hparams, plan, scores
 from ppo_jax.sweeps.plan import Plan
 
 
@@ -85,19 +86,28 @@ def _sweep(options: Any, overrides: list[str]) -> int:
             options.experiment, overrides, "ppo_jax.sweep"
         )
     planned = plan.plan(config, names, options)
+    path = options.experiment
     if options.resume:
         experiment.require_same(options.run_dir, config)
-    else:
-        options.run_dir = experiment.create(
-            options.run_dir, options.experiment, overrides, config
-        )
+    options.run_dir = options.run_dir or experiment.place(path, config)
+    with presence.alone(options.run_dir):
+        if not options.resume:
+            experiment.create(options.run_dir, path, overrides, config)
+        with recorded(options.run_dir) as ending:
+            status = _train(options, planned)
+            ending.state = "finished"
+    return status
+
+
+def _train(options: Any, planned: Plan) -> int:
+    """Says what there is to train, and trains it in batches that fit."""
     print(
         f"{sum(map(len, planned.groups))} runs: {len(planned.settings)} settings x "
         f"{options.seeds} seeds, programs to compile: {len(planned.groups)}"
     )
     options.sizes = batches.sizes(planned.groups, options.sizes, options.memory)
     plan.remember(options.run_dir, options)
-    return _train(options, planned)
+    return _batches(options, planned)
 
 
 def _restore(options: Any, overrides: list[str]) -> list[str]:
@@ -111,7 +121,7 @@ def _restore(options: Any, overrides: list[str]) -> list[str]:
     return experiment.stored_overrides(options.run_dir)
 
 
-def _train(options: Any, planned: Plan) -> int:
+def _batches(options: Any, planned: Plan) -> int:
     """Trains what is not finished; whatever is, is in `results.json`."""
     run_dir, shown, runs, rows = options.run_dir, verbosity(options), [], []
     again = f"python -m ppo_jax.sweep {options.experiment} --run-dir {run_dir} --resume"
@@ -119,6 +129,7 @@ def _train(options: Any, planned: Plan) -> int:
     for more in batches.train(planned.groups, options.sizes, run_dir, hint, shown):
         runs += more
         rows = scores.write(run_dir, runs, planned.settings, options.metric)
+        hparams.write(run_dir, more, planned.settings, options.metric)
     print(f"\n{options.metric}, last evaluation\n\n{scores.markdown(rows)}")
     failed = sum(run["ending"] == "failed" for run in runs)
     print(f"{len(runs)} runs in {run_dir / scores.ALL}, {failed} failed")

@@ -14,6 +14,7 @@ Example:
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ppo_jax.host import (
     distributed,
     experiment,
     fitting,
+    presence,
     programs,
     script,
     training,
@@ -34,6 +36,9 @@ from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.recording import Folder
 from ppo_jax.reports import making
+
+Prepared = tuple[Folder, Config, Callable[[], None]]
+"""Where a run is written, its experiment, and what keeps this there."""
 
 
 @command.entrance
@@ -91,10 +96,12 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     shown = verbosity(options)
     console = Console(shown)
     prepare = _old_run if options.resume else _new_run
-    record, config = prepare(path, options, overrides, console)
+    record, config, keep = prepare(path, options, overrides, console)
     run_dir = record.run_dir
     hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
-    ending = training.train(config, record, console, hint).ending
+    with presence.alone(run_dir):
+        distributed.first_only(keep)
+        ending = training.train(config, record, console, hint).ending
     if not distributed.is_first():
         return Exit[ending.upper()]
     page = None if options.no_report else making.leave(run_dir)
@@ -132,35 +139,38 @@ def _start(options: Any) -> None:
 
 def _new_run(
     path: Path, options: Any, overrides: list[str], console: Console
-) -> tuple[Folder, Config]:
+) -> Prepared:
     config = experiment.load(path, overrides)
     fitting.check(config)
     first = None
     if options.warm_start is not None:
         agent = fitting.load(options.warm_start)
         first = fitting.begun(config, agent, options.warm_optimizer, console)
-    created = distributed.first_only(
-        lambda: experiment.create(options.run_dir, path, overrides, config)
-    )
-    run_dir = created or options.run_dir
-    if first is not None:
-        first.keep(run_dir)
-    return Folder(run_dir, resumes=first is not None), config
+    run_dir = options.run_dir or experiment.place(path, config)
+
+    def keep() -> None:
+        experiment.create(run_dir, path, overrides, config)
+        if first is not None:
+            first.keep(run_dir)
+
+    return Folder(run_dir, resumes=first is not None), config, keep
 
 
 def _old_run(
     path: Path, options: Any, overrides: list[str], console: Console
-) -> tuple[Folder, Config]:
+) -> Prepared:
     run_dir = options.run_dir
     overrides = experiment.stored_overrides(run_dir) + overrides
     with former.understood():
         config = experiment.load(path, overrides)
     fitting.check(config)
     experiment.require_same_structure(run_dir, config)
-    distributed.first_only(
-        lambda: experiment.store(run_dir, script.texts(path), overrides, config)
-    )
-    return Folder(run_dir, resumes=True), config
+    texts = script.texts(path)
+
+    def keep() -> None:
+        experiment.store(run_dir, texts, overrides, config)
+
+    return Folder(run_dir, resumes=True), config, keep
 
 
 if __name__ == "__main__":

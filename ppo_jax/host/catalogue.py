@@ -110,6 +110,29 @@ def of_a_run(names: Iterable[str], own: Iterable[Metric]) -> str:
     return OF_A_RUN + _table(dict.fromkeys(rows))
 
 
+def charts(
+    names: Iterable[str], own: Iterable[Metric]
+) -> dict[str, dict[str, list[str]]]:
+    """Which metrics are drawn together: those of a section that have a unit in common.
+
+    One without a unit has a chart of its own. Rows that an experiment adds are a
+    section too. What is in no row, or is about single members, is in no chart.
+
+    >>> charts(["eval/mean_reward", "eval/q25_reward", "time/fps"], ())
+    {'Evaluation and time': {'reward': ['eval/mean_reward', 'eval/q25_reward'], \
+'steps / s': ['time/fps']}}
+    """
+    sections = SECTIONS | {"Populations": (), "Of this experiment": tuple(own)}
+    found: dict[str, dict[str, list[str]]] = {title: {} for title in sections}
+    for name in dict.fromkeys(names):
+        for title, rows in sections.items():
+            row = row_of(name, rows)
+            if row is not None:
+                found[title].setdefault(row.unit or name, []).append(name)
+                break
+    return {title: within for title, within in found.items() if within}
+
+
 def _table(rows: Iterable[Metric]) -> str:
     cells = [
         (f"`{name}`", unit, meaning, reduction.text, needs, null)

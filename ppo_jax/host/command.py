@@ -98,6 +98,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Below which folder there are the runs that a command is about."""
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="where runs are, however deep"
+    )
+
+
 def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
     """The options of a command that takes no others.
 

@@ -33,7 +33,7 @@ def conclude(
     if ending in ("interrupted", "stopped"):
         print(hint)
     if ending == "failed":
-        command.say(_cause(rows, config.max_failures, run_dir))
+        command.say(cause(rows, config.max_failures, run_dir))
     return Exit[ending.upper()]
 
 
@@ -86,8 +86,14 @@ def _quarantine(rows: Rows) -> str:
     return f"quarantined: {share:.2%} of the steps were not finite" if share else ""
 
 
-def _cause(rows: Rows, updates: int, run_dir: Path) -> str:
-    """Why a run failed."""
+def cause(rows: Rows, updates: int, run_dir: Path) -> str:
+    """Why a run failed.
+
+    Args:
+        rows: What it logged, the last two at least.
+        updates: How many of them without one finite step it was to bear.
+        run_dir: Its directory.
+    """
     begun = rows[-2]["step"] if len(rows) > 1 else 0
     if rows[-1]["error/quarantined_steps"] >= rows[-1]["step"] - begun:
         return (

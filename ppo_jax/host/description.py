@@ -27,13 +27,21 @@ def describe(config: Any, prefix: str = "") -> Description:
     else:
         fields[prefix.removesuffix(".")] = _structure(", ".join(children(config)))
     for name, value in children(config).items():
-        if is_component(value) or children(value):
+        if name in hosts and _are_components(value):
+            # No program and no checkpoint has any of it.
+            below = describe(value, f"{prefix}{name}.") if value else {}
+            fields |= {path: x | {"kind": "host"} for path, x in below.items()}
+        elif is_component(value) or children(value):
             fields |= describe(value, f"{prefix}{name}.")
         else:
             number = "number" if isinstance(value, float) else "structure"
             kind = "host" if name in hosts else number
             fields[prefix + name] = {"kind": kind, "value": _shown(value)}
     return fields
+
+
+def _are_components(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(is_component, value))
 
 
 def as_now(description: Description) -> Description:

@@ -68,19 +68,20 @@ def load_with_names(
     return config, {name: getattr(package, name) for name in package.__all__} | names
 
 
-def create(
-    run_dir: Path | None, path: Path, overrides: list[str], config: Config
-) -> Path:
-    """A new run directory, in `runs` unless another one is named.
+def place(path: Path, config: Config) -> Path:
+    """The run directory of an experiment for which none is named."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+
+
+def create(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
+    """Makes a new run directory.
 
     Raises:
         ExperimentError: If it cannot be written, or holds a run.
     """
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    run_dir = run_dir or Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
     require_new(run_dir)
     store(run_dir, script.texts(path), overrides, config)
-    return run_dir
 
 
 def require_new(run_dir: Path) -> None:

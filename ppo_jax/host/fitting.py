@@ -2,7 +2,8 @@
 
 import dataclasses
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ppo_jax.host import (
     experiment,
     files,
     history,
+    presence,
     runs,
     source,
     stopping,
@@ -84,15 +86,15 @@ def fit(
     check(config)
     console = Guest(QUIET if quiet else NORMAL)
     first = None if begin is None else begun(config, begin, optimizer, console)
-    record, hint = _record(config, run_dir, resume, first)
-    ended = training.train(
-        config,
-        record,
-        console,
-        hint,
-        begin=training.start if first is None else lambda config: first.population,
-        callback=heard,
-    )
+    with _kept(config, run_dir, resume, first) as (record, hint):
+        ended = training.train(
+            config,
+            record,
+            console,
+            hint,
+            begin=training.start if first is None else lambda config: first.population,
+            callback=heard,
+        )
     if ended.ending == "failed":
         updates = f"{config.max_failures} updates in a row had no finite step"
         console.say(f"failed: {updates}; error/* of the curves say why")
@@ -229,26 +231,29 @@ def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> 
     )
 
 
-def _record(
+@contextmanager
+def _kept(
     config: Config, run_dir: str | Path | None, resume: bool, first: Trained | None
-) -> tuple[Memory, str]:
-    """Where a run is kept, and how it goes on."""
+) -> Iterator[tuple[Memory, str]]:
+    """Where a run is kept, while nobody else is at work there, and how it goes on."""
     if run_dir is None:
-        return Memory(), "it was kept in memory alone; give a run_dir to go on with it"
+        yield Memory(), "it was kept in memory alone; give a run_dir to go on with it"
+        return
     place = Path(run_dir)
+    if resume:
+        experiment.require_same_structure(place, config)
 
     def prepare() -> None:
-        if resume:
-            experiment.require_same_structure(place, config)
-        else:
+        if not resume:
             experiment.require_new(place)
         experiment.store(place, source.texts(config), [], config)
+        if first is not None:
+            first.keep(place)
 
-    distributed.first_only(prepare)
-    if first is not None:
-        first.keep(place)
     hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
-    return Folder(place, resume or first is not None), hint
+    with presence.alone(place):
+        distributed.first_only(prepare)
+        yield Folder(place, resume or first is not None), hint
 
 
 def _require(ok: bool, name: str, given: Any, expected: str) -> None:

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event  # pyright: ignore
-from tensorboardX.proto.summary_pb2 import Summary  # pyright: ignore
-
 from ppo_jax.component import former
 from ppo_jax.host import files
-from ppo_jax.host.catalogue import of_a_run
+from ppo_jax.host.catalogue import charts, of_a_run
+from ppo_jax.host.events import Events
+from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
@@ -87,15 +85,13 @@ class Logger(Rows):
         own: Iterable[Metric],
         began: float,
     ):
-        self._own, self._told = own, {"step"}
+        self._own, self._told = tuple(own), set[str]()
         self._path = run_dir / "metrics.jsonl"
         rows = former.translated(files.rows(self._path), names)
         rows = [row for row in rows if row["step"] <= first_step]
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
-        for stale in run_dir.glob("events.out.tfevents.*"):
-            stale.unlink()
         super().__init__(rows[-1:], began)
-        self._events = EventsWriter(str(run_dir / "events"))
+        self._events = Events(run_dir)
         for row in rows:
             self._tell(row)
         self._flushed = 0.0
@@ -116,17 +112,12 @@ class Logger(Rows):
 
     def _tell(self, row: Row) -> None:
         """Writes the event of a row, and what metrics are as soon as they are there."""
+        when = self._began + row["time/time_elapsed"]
+        if not self._told:
+            self._events.layout(charts([*row, *EVALUATIONS], self._own), when)
         if not row.keys() <= self._told:
             self._told |= row.keys()
             text = of_a_run(sorted(self._told - {"step"}), self._own)
             files.write(self._path.with_suffix(".md"), text)
-        summary = Summary(
-            value=[
-                Summary.Value(tag=name, simple_value=value)
-                for name, value in row.items()
-                if name != "step" and value is not None
-            ]
-        )
-        when = self._began + row["time/time_elapsed"]
-        event = Event(wall_time=when, step=row["step"], summary=summary)
-        self._events.write_event(event)
+        known = {k: v for k, v in row.items() if k != "step" and v is not None}
+        self._events.numbers(row["step"], when, known)

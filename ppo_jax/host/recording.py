@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ppo_jax.component import former
 from ppo_jax.host import distributed
 from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.ending import Ending, recorded
 from ppo_jax.host.lineage import Family, Lineage
 from ppo_jax.host.logger import Logger, Rows
 from ppo_jax.metrics import Metric
@@ -23,22 +24,30 @@ class Memory:
     """Keeps a run as long as somebody holds it, and writes nothing.
 
     Attributes:
+        name: What it is called, if anything.
         resumes: Whether the run goes on from what was saved.
+        ending: To be said by whoever runs it, while it is `opened`.
         rows: Of metrics, while it is `written`.
         family: Its generations, while it is `written`.
     """
 
+    name: str | None = None
     resumes = False
+    ending: Ending
     rows: Rows
     family: Family
 
     def __str__(self) -> str:
         return "in memory"
 
-    def open(self) -> Self:
-        """Makes ready to restore and to save; the run begins."""
-        self._opened = time.time()
-        return self
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Makes ready to restore and to save; the run begins, and ends.
+
+        Everything is where it is kept afterwards.
+        """
+        self.ending, self._opened = Ending(), time.time()
+        yield
 
     def restore(self, template: Population) -> Saved | None:
         """The newest whole checkpoint, if there is any; what is newer is removed.
@@ -69,12 +78,9 @@ class Memory:
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         """Saves a checkpoint; see `Checkpointer.save`."""
 
-    def close(self) -> None:
-        """Waits until everything is where it is kept."""
-
 
 class Folder(Memory):
-    """Writes a run to its directory.
+    """Writes a run to its directory, which nobody else is to be at work in.
 
     Args:
         run_dir: The directory.
@@ -82,15 +88,20 @@ class Folder(Memory):
     """
 
     def __init__(self, run_dir: Path, resumes: bool = False):
-        self.run_dir = run_dir
+        self.run_dir, self.name = run_dir, run_dir.name
         self.resumes = resumes
 
     def __str__(self) -> str:
         return f"in {self.run_dir}"
 
-    def open(self) -> Self:
-        self._checkpoints = Checkpointer(self.run_dir)
-        return super().open()
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        with (
+            super().opened(),
+            recorded(self.run_dir) as self.ending,
+            closing(Checkpointer(self.run_dir)) as self._checkpoints,
+        ):
+            yield
 
     def restore(self, template: Population) -> Saved | None:
         if self._checkpoints.empty:
@@ -116,6 +127,3 @@ class Folder(Memory):
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         self._checkpoints.save(update, population, fitness, meta)
-
-    def close(self) -> None:
-        self._checkpoints.close()

@@ -1,6 +1,6 @@
 """Tables for documents and terminals."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -14,3 +14,23 @@ def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [[cell.replace("|", r"\|") for cell in line] for line in (header, *rows)]
     first, *rest = (f"| {' | '.join(line)} |\n" for line in lines)
     return "".join([first, "|---" * len(lines[0]) + "|\n", *rest])
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose columns are as wide as they need, the first one to the left.
+
+    >>> print(aligned(("run", "steps"), [("runs/x", "1"), ("y", "200")]), end="")
+    run     steps
+    runs/x      1
+    y         200
+    """
+    lines = [header, *rows]
+    first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "".join(
+        "  ".join(
+            [line[0].ljust(first)]
+            + [cell.rjust(width) for cell, width in zip(line[1:], widths, strict=True)]
+        )
+        + "\n"
+        for line in lines
+    )

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
-from ppo_jax.host import evaluation, experiment, history, source
+from ppo_jax.host import evaluation, experiment, history, presence, source
 from ppo_jax.host.description import describe
 from ppo_jax.host.history import Curve
 from ppo_jax.host.logger import Row
@@ -137,24 +136,24 @@ class Trained:
             ExperimentError: If it cannot be written, or holds a run.
         """
         place = Path(run_dir)
-        experiment.require_new(place)
-        experiment.store(place, source.texts(self.config), [], self.config)
-        self.keep(place)
+        with presence.alone(place):
+            experiment.require_new(place)
+            experiment.store(place, source.texts(self.config), [], self.config)
+            self.keep(place)
         return place
 
     def keep(self, run_dir: Path) -> None:
-        """Writes rows, generations and a checkpoint to a run directory."""
+        """Writes rows, generations, a checkpoint and the ending to a run directory."""
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
         experiment.keep(run_dir, {"metrics.jsonl": lines})
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
         meta |= {"streaks": self.streaks}
         own, fitness = rows_of(self.config), evaluation.best(self.population)
-        with (
-            closing(Folder(run_dir).open()) as record,
-            record.written(self.steps, generations, {}, own),
-        ):
+        record = Folder(run_dir)
+        with record.opened(), record.written(self.steps, generations, {}, own):
             record.save(self.update, self.population, fitness, meta)
+            record.ending.became(self.ending)
 
     @property
     def _alone(self) -> bool:

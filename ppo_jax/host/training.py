@@ -21,6 +21,7 @@ from ppo_jax.host.members import generation_metrics, over_members
 from ppo_jax.host.mesh import Layout
 from ppo_jax.host.readiness import ready
 from ppo_jax.host.recording import Memory
+from ppo_jax.host.sinks import Sinks
 from ppo_jax.host.stopping import Callback, Stop, deaf
 from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
@@ -89,18 +90,20 @@ def train(
         closing(console),
         Interrupt(console) as interrupt,
         Watchdog(config.stall_seconds, console, hint) as watchdog,
-        closing(record.open()),
+        record.opened(),
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
             layout, population = ready(config, begin, phase_length(config))
         console.note(f"training on {layout}, {record}")
         begun = beginning.begun(config, layout, population, record, console)
-        population, done = begun.population, begun.done
-        alarms = Alarms(begun.streaks)
+        population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
-        with record.written(done * steps, begun.lineage, begun.names, own):
+        with (
+            record.written(done * steps, begun.lineage, begun.names, own),
+            closing(Sinks(config, record.name, done * steps, console)) as sinks,
+        ):
             ending = "finished" if done >= config.num_updates else ""
             ending = ending or stop.before(record.rows.last)
             while not ending:
@@ -117,22 +120,30 @@ def train(
                 population, metrics = _selected(
                     config, layout, population, done, members, due, record.family
                 )
-                flags, lines = alarms.check(members)
-                metrics |= speed | flags
-                for line in lines:
-                    console.say(line)
+                metrics |= speed | _checked(alarms, members, console)
                 row = record.rows.write(done * steps, metrics)
+                sinks.write(row)
                 console.update(done * steps, metrics)
                 asked = stop.after(row)
                 ending = ending or asked
                 if due or ending:
                     fitness = best(population) if due else -math.inf
-                    record.save(
-                        done, population, fitness, _meta(config, record, alarms)
-                    )
+                    meta = _meta(config, record, alarms)
+                    record.save(done, population, fitness, meta)
+            record.ending.became(ending, stop.error)
     if stop.error is not None:
         raise stop.error
     return Ended(ending, done, population, layout, alarms.streaks)
+
+
+def _checked(
+    alarms: Alarms, members: list[dict[str, float]], console: Console
+) -> dict[str, float]:
+    """The flags of the alerts; those that begin or end are said."""
+    flags, lines = alarms.check(members)
+    for line in lines:
+        console.say(line)
+    return flags
 
 
 def _meta(config: Config, record: Memory, alarms: Alarms) -> dict[str, Any]:

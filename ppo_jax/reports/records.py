@@ -16,7 +16,7 @@ from ppo_jax.host.description import Description
 from ppo_jax.host.figures import SCORE, Rows
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
-OURS = ("config", "overrides", "digest", "sweep", "results")
+OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
 """Files that tell of a run itself, and not of what was measured later."""
 
 

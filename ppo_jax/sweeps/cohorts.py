@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import streams, training
+from ppo_jax.host import presence, streams, training
 from ppo_jax.host.console import Console, Verbosity
 from ppo_jax.host.recording import Folder
 from ppo_jax.ppo import population as populations
@@ -107,13 +107,15 @@ def train(
     members: Sequence[Member], run_dir: Path, hint: str, verbosity: Verbosity
 ) -> str:
     """Trains members of one structure, or goes on; returns how it ended."""
-    ended = training.train(
-        members[0].config,
-        Folder(run_dir, resumes=run_dir.exists()),
-        Console(verbosity),
-        hint,
-        begin=lambda config: begin(members),
-    )
+    record = Folder(run_dir, resumes=run_dir.exists())
+    with presence.alone(run_dir):
+        ended = training.train(
+            members[0].config,
+            record,
+            Console(verbosity),
+            hint,
+            begin=lambda config: begin(members),
+        )
     return ended.ending
 
 

@@ -185,17 +185,30 @@ def rows(run_dir):
     ]
 
 
-def event_steps(run_dir):
-    """The steps of all tensorboard events of a run, in the order of the files."""
-    steps = []
+def events(run_dir):
+    """All tensorboard events of a run, in the order of the files."""
+    found = []
     for path in sorted(run_dir.glob("events.out.tfevents.*")):
         data = path.read_bytes()
         while data:
             (size,) = struct.unpack("<Q", data[:8])
-            event = Event.FromString(data[12 : 12 + size])
-            steps += [event.step] if event.HasField("summary") else []
+            found.append(Event.FromString(data[12 : 12 + size]))
             data = data[16 + size :]
-    return steps
+    return found
+
+
+def event_values(run_dir):
+    """The values of all events, with their steps and times."""
+    return [(x.step, x.wall_time, y) for x in events(run_dir) for y in x.summary.value]
+
+
+def event_steps(run_dir):
+    """The steps of all events with numbers."""
+    return [
+        event.step
+        for event in events(run_dir)
+        if any(value.HasField("simple_value") for value in event.summary.value)
+    ]
 
 
 def saved(run_dir):

@@ -18,6 +18,8 @@ LAYERS = {
     "commands": (
         "__main__",
         "train",
+        "runs",
+        "monitor",
         "evaluate",
         "sweep",
         "replay",
@@ -27,7 +29,7 @@ LAYERS = {
         "selfcheck",
         "alerts",
     ),
-    "host": ("exports", "host", "reports", "sweeps"),
+    "host": ("exports", "host", "monitoring", "reports", "sweeps"),
     "agents": ("config", "policy", "ppo"),
     "objective": ("attacks", "terms"),
     "parts": (
@@ -61,7 +63,7 @@ HOMES = {
     "matplotlib": "host.figures",
     "orbax": "host.checkpoint",
     "rich": "host.console",
-    "tensorboardX": "host.logger",
+    "tensorboardX": "host.events",
 }
 
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import platform
 import re
 import signal
 import threading
@@ -16,11 +18,22 @@ import pytest
 from brief import experiment
 from runs import rows, saved
 
-from ppo_jax import PBT, Uniform, critics, evaluate, fit, fit_all, load, networks, train
+from ppo_jax import (
+    PBT,
+    Uniform,
+    critics,
+    evaluate,
+    fit,
+    fit_all,
+    load,
+    metrics,
+    networks,
+    train,
+)
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import distributed
+from ppo_jax.host import distributed, ending, presence
 from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.optimizers import Adam
 from ppo_jax.schedules import Constant
@@ -70,6 +83,11 @@ def without_clock(rows):
     return [{k: v for k, v in row.items() if "time/" not in k} for row in rows]
 
 
+def ended(run_dir):
+    """How a run ended, as its directory has it."""
+    return vars(ending.last(run_dir))
+
+
 def assert_same(found, expected):
     """Two runs are the same, bit by bit."""
     assert (found.update, without_clock(found.rows)) == (
@@ -92,7 +110,7 @@ def test_python_and_the_command_train_the_same(tmp_path, alone, kept, capsys):
     """And a directory that Python made is one for commands."""
     path, run_dir, figures = (tmp_path / name for name in ("x.py", "run", "figures"))
     path.write_text(FILE)
-    assert train.main([str(path), "--run-dir", str(run_dir)]) == 0
+    assert train.main([str(path), "--run-dir", str(run_dir), "--no-report"]) == 0
     ours, theirs = (sorted(p.name for p in x.iterdir()) for x in (kept, run_dir))
     assert [name.split(".1")[0] for name in ours] == [x.split(".1")[0] for x in theirs]
     assert (kept / "config.json").read_text() == (run_dir / "config.json").read_text()
@@ -151,6 +169,7 @@ def test_a_callback_hears_every_phase_and_may_stop_the_run(tmp_path, alone):
     trained = fit(CONFIG, run_dir, stop, quiet=True)
     assert heard == [(128, 5.0), (256, 5.0)]
     assert (trained.ending, trained.steps, saved(run_dir)[-1]) == ("stopped", 256, 4)
+    assert ended(run_dir) == {"state": "stopped", "why": ""}
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
     assert fit(HALF, callback=lambda *_: True, quiet=True).ending == "finished"
 
@@ -167,7 +186,9 @@ def test_what_a_callback_raises_is_raised_once_the_run_is_saved(tmp_path, alone)
         fit(CONFIG, run_dir, fail, quiet=True)
     assert caught.value is error
     assert saved(run_dir) == [2]
+    assert ended(run_dir) == {"state": "failed", "why": "OSError: mine"}
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
+    assert ended(run_dir) == {"state": "finished", "why": ""}
 
 
 def test_an_interrupt_returns_what_there_is(alone):
@@ -193,6 +214,62 @@ def test_an_interrupt_returns_what_there_is(alone):
         fit(CONFIG, callback=twice, quiet=True)
     assert heard == [128]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_nobody_trains_where_a_run_is_under_way(tmp_path, alone, kept, capsys):
+    """Neither Python nor a command, and both say so in the same words."""
+    path, before = tmp_path / "x.py", sorted(kept.rglob("*"))
+    path.write_text(FILE)
+    who = f"process {os.getpid()} on {platform.node()}"
+    said = f"{kept}: a run is under way there, by {who}; wait until it has ended, or "
+    asked = (
+        lambda: fit(CONFIG, kept),
+        lambda: fit(CONFIG, kept, resume=True),
+        lambda: fit(CONFIG, kept, begin=alone),
+        lambda: alone.save(kept),
+    )
+    with presence.alone(kept):
+        for ask in asked:
+            with pytest.raises(UserError, match=re.escape(said)):
+                ask()
+        assert train.main([str(path), "--run-dir", str(kept), "--resume"]) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(kept.rglob("*")) == before
+    assert ended(kept) == {"state": "finished", "why": ""}
+    assert_same(load(kept), alone)
+
+
+def test_a_run_directory_is_locked_while_it_is_written(tmp_path):
+    """From before the experiment is stored to the end, and then no more."""
+    run_dir, heard = tmp_path / "run", []
+
+    def hear(step, metrics):
+        heard.append(presence.is_alive(run_dir))
+        with pytest.raises(UserError, match="a run is under way there"):
+            fit(HALF, run_dir, quiet=True)
+
+    fit(HALF, run_dir, hear, quiet=True)
+    assert heard == [True] and not presence.is_alive(run_dir)
+
+
+@component
+class Hearing(metrics.Sink):
+    """Remembers how runs begin, and the steps of their rows."""
+
+    def begin(self, run):
+        HEARD.append((run.name, run.step))
+
+    def write(self, step, metrics):
+        HEARD.append(step)
+
+
+HEARD = []
+
+
+def test_sinks_hear_of_runs_that_are_kept_nowhere(alone):
+    """Which have no name."""
+    fit(dataclasses.replace(CONFIG, sinks=(Hearing(),)), quiet=True)
+    assert HEARD == [(None, 0), 128, 256, 384]
 
 
 def test_a_run_in_another_thread(alone):
@@ -250,6 +327,7 @@ def test_what_was_in_memory_is_saved_and_goes_on(tmp_path, alone):
     half = fit(HALF, quiet=True)
     run_dir = half.save(tmp_path / "run")
     assert rows(run_dir) == without_clock(half.rows)
+    assert ended(run_dir) == {"state": "finished", "why": ""}
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
 
 

@@ -6,7 +6,7 @@ import json
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import PBT, LogUniform, fit, networks
+from ppo_jax import PBT, LogUniform, fit, metrics, networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
@@ -118,6 +118,23 @@ def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices
     assert given == [devices]
 
 
+@component
+class Told(metrics.Sink):
+    """Keeps what it is told."""
+
+    rows: list = dataclasses.field(default_factory=list, hash=False)
+
+    def write(self, step, metrics):
+        self.rows.append(step)
+
+
+def test_a_sink_is_told_every_row(tmp_path):
+    """PROP-0: sinks; what else they hear is tested elsewhere."""
+    told = Told()
+    said, _ = rows(tmp_path, sinks=(told,), total_timesteps=64)
+    assert told.rows == [row["step"] for row in said]
+
+
 @pytest.mark.parametrize("interval", [2, 4])
 def test_a_population_evolves_at_its_interval(tmp_path, interval):
     """PROP-0: pbt and its interval."""
@@ -141,4 +158,5 @@ def test_every_host_field_is_tested_here():
         *("Config.phase_updates", "Config.eval_phases", "Config.eval_episodes"),
         *("Config.max_failures", "Config.stall_seconds", "PBT.interval"),
         *("Config.devices_per_member", "Config.stop_at", "Config.max_seconds"),
+        "Config.sinks",
     }

@@ -35,7 +35,7 @@ def test_every_file_is_in_the_document(home):
     """And of the document all that training leaves is there."""
     assert unnamed(home / "run", "A run") == set()
     left = [name for name, by in named("A run").items() if by.startswith("`train`")]
-    assert len(left) == 10
+    assert len(left) == 12
     for pattern in left:
         assert list((home / "run").glob(pattern)), pattern
 

@@ -34,6 +34,7 @@ def test_every_field_has_a_kind_and_a_value():
         ({"gamma": 0.9}, {"gamma": "0.99 -> 0.9"}),
         ({"seed": 3}, {"seed": "0 -> 3"}),
         ({"obs_clip": 5.0}, {"obs_clip": "None -> 5.0"}),
+        ({"stop_at": {"x": 5}}, {"stop_at": "None -> (('x', 5.0),)"}),
         (
             {"terms": (terms.Surrogate(), terms.Value())},
             {

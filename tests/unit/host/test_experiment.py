@@ -24,7 +24,8 @@ def path(tmp_path):
 def run_dir(path, tmp_path):
     options = ["--gamma", "0.25"]
     config = experiment.load(path, options)
-    return experiment.create(tmp_path / "run", path, options, config)
+    experiment.create(tmp_path / "run", path, options, config)
+    return tmp_path / "run"
 
 
 def test_an_experiment_is_a_file_and_options(path):
@@ -72,9 +73,8 @@ def test_a_run_directory_stands_alone(run_dir, path):
     assert experiment.stored_names(run_dir) == {}
 
 
-def test_a_run_has_a_directory_of_its_own(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = experiment.create(None, path, [], dataclasses.replace(CONFIG, seed=7))
+def test_a_run_has_a_directory_of_its_own(path):
+    found = experiment.place(path, dataclasses.replace(CONFIG, seed=7))
     assert found.parent.name == "runs" and found.name.startswith("mine__7__")
 
 

@@ -5,7 +5,8 @@ import math
 import time
 
 import pytest
-from runs import event_steps, rows
+from runs import event_steps, event_values, rows
+from tensorboardX.proto.layout_pb2 import Layout
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.logger import Logger
@@ -24,6 +25,23 @@ def test_a_row_is_a_line_and_an_event(tmp_path):
         {"step": step, "train/loss": step, "x": 1.0} for step in (10, 20)
     ]
     assert event_steps(tmp_path) == [10, 20]
+
+
+def test_tensorboard_is_told_once_what_is_drawn_together(tmp_path):
+    """With the first row, evaluations included, which come later; also on resume."""
+    log(tmp_path, [10, 20], **{"time/fps": 1.0})
+    log(tmp_path, [30], first_step=20)
+    (told,) = (
+        value.tensor.string_val[0]
+        for _, _, value in event_values(tmp_path)
+        if value.tag == "custom_scalars__config__"
+    )
+    groups = {
+        group.title: {chart.title: [*chart.multiline.tag] for chart in group.chart}
+        for group in Layout.FromString(told).category
+    }
+    assert groups["Evaluation and time"]["steps / s"] == ["^time/fps$"]
+    assert "^eval/mean_reward$" in groups["Evaluation and time"]["reward"]
 
 
 def test_what_is_not_finite_is_null(tmp_path):

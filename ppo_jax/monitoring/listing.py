@@ -1,0 +1,101 @@
+"""A list of runs for a terminal, and as JSON."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ppo_jax.host import tables
+from ppo_jax.host.console import duration, figure
+from ppo_jax.monitoring import finding
+from ppo_jax.monitoring.status import Status, ended_badly, status
+from ppo_jax.monitoring.tail import Tail
+
+HEADER = ("run", "state", "evaluation", "best", "steps", "heard of", "size")
+UNKNOWN = "–"
+
+
+class Listed(NamedTuple):
+    """A run, and the room that it takes."""
+
+    status: Status
+    size: int
+    """Bytes."""
+
+
+def listed(root: Path) -> list[Listed]:
+    """All runs below a folder, by path; none may be there.
+
+    Raises:
+        UserError: If there is no such folder.
+    """
+    found = []
+    for run_dir in finding.find(root):
+        tail = Tail(run_dir / finding.LOGGED)
+        tail.read()
+        found.append(Listed(status(run_dir, tail), finding.size(run_dir)))
+    return found
+
+
+def text(runs: Sequence[Listed]) -> str:
+    """The runs as a table, then what to do about those that did not finish."""
+    table = tables.aligned(HEADER, [_cells(run) for run in runs])
+    badly = [run.status for run in runs if ended_badly(run.status)]
+    return table + "".join(f"\n{_advice(each)}\n" for each in badly)
+
+
+def as_json(runs: Sequence[Listed]) -> list[dict[str, Any]]:
+    """The runs as JSON has them; what is not known is null."""
+    return [
+        run.status._asdict() | {"path": printable(run.status.path), "size": run.size}
+        for run in runs
+    ]
+
+
+def printable(path: Path | str) -> str:
+    r"""A path as text that does nothing to a terminal.
+
+    >>> printable("runs/a\x1b[2Jb"), printable("runs/\udcff")
+    ('runs/a�[2Jb', 'runs/�')
+    """
+    return "".join(x if x.isprintable() else "�" for x in str(path))
+
+
+def steps(run: Status) -> str:
+    """How far it is."""
+    if run.kind == "sweep":
+        return UNKNOWN
+    done = f"{run.step:,}"
+    return done if run.total is None else f"{done} of {run.total:,}"
+
+
+def number(value: float | None) -> str:
+    """A number as it is read, or that it is not known."""
+    return UNKNOWN if value is None else figure(value)
+
+
+def ago(seconds: float) -> str:
+    """How long it is since a moment, in seconds since the epoch; 0: not known."""
+    if not seconds:
+        return UNKNOWN
+    return f"{duration(max(0.0, time.time() - seconds))} ago"
+
+
+def _cells(run: Listed) -> tuple[str, ...]:
+    now = run.status
+    return (
+        printable(now.path),
+        now.state,
+        number(now.last),
+        number(now.best),
+        steps(now),
+        ago(now.changed),
+        f"{run.size / 2**20:,.1f} MiB",
+    )
+
+
+def _advice(run: Status) -> str:
+    """Why it did not finish, and how it goes on."""
+    why = f", {printable(run.why)}" if run.why else ""
+    following = f"\n  {printable(run.next)}" if run.next else ""
+    return f"{printable(run.path)}: {run.state}{why}{following}"

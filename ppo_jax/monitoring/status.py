@@ -1,0 +1,176 @@
+"""How a run is: under way or how it ended, what it reached, and what is next."""
+
+import contextlib
+import json
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ppo_jax.host import ending, presence, script
+from ppo_jax.host.conclusion import cause
+from ppo_jax.host.experiment import CONFIG
+from ppo_jax.monitoring.tail import Tail
+from ppo_jax.sweeps import plan
+
+RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
+    "running",
+    "finished",
+    "stopped",
+    "interrupted",
+    "failed",
+    "unsaved",
+)
+DONE = FINISHED, STOPPED
+"""Nothing is left of what the experiment asks for, nor to be looked at."""
+BEFORE = "stopped before its first checkpoint"
+WITHOUT_A_WORD = (
+    "killed, stalled or stopped at once; it goes on from its last checkpoint"
+)
+BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
+SCHEDULE, LINEAGE, BATCHES = "schedule.json", "lineage.jsonl", "batches"
+"""What a replay has beside its experiment, a population, and a sweep."""
+
+
+class Status(NamedTuple):
+    """What there is to know of a run."""
+
+    path: Path
+    kind: str
+    """`run`, `population`, `replay`, `sweep`, or `batch` of a sweep."""
+    state: str
+    why: str
+    step: int
+    """Environment steps done, of each member."""
+    total: int | None
+    """Those of the whole run, if that is known."""
+    last: float | None
+    """Its last evaluation; of a population, that of the fittest member."""
+    best: float | None
+    """Its best one."""
+    left: float | None
+    """Seconds, while it is under way."""
+    changed: float
+    """When it was last heard of, in seconds since the epoch."""
+    next: str
+    """The command to give now; empty: there is none."""
+
+
+def status(run_dir: Path, tail: Tail) -> Status:
+    """How a run is now.
+
+    Args:
+        run_dir: Its directory.
+        tail: What it logged, read before.
+    """
+    kind = _kind(run_dir)
+    settings = _settings(run_dir, kind)
+    total = None if kind == "sweep" else _total(settings, tail)
+    state, why = _state(run_dir, tail, total, settings)
+    speed = tail.speed if state == RUNNING else None
+    return Status(
+        path=run_dir,
+        kind=kind,
+        state=state,
+        why=why,
+        step=tail.step,
+        total=total,
+        last=tail.score,
+        best=tail.best,
+        left=(total - tail.step) / speed if speed and total is not None else None,
+        changed=tail.changed or _heard(run_dir),
+        next=_next(run_dir, kind, state),
+    )
+
+
+def ended_badly(status: Status) -> bool:
+    """Whether a run waits for somebody to look at it, or to go on with it."""
+    return status.state not in (RUNNING, *DONE)
+
+
+def _kind(run_dir: Path) -> str:
+    if (run_dir / plan.KEPT).exists():
+        return "sweep"
+    if run_dir.parent.name == BATCHES:
+        return "batch"
+    if (run_dir / SCHEDULE).exists():
+        return "replay"
+    return "population" if (run_dir / LINEAGE).exists() else "run"
+
+
+def _settings(run_dir: Path, kind: str) -> dict[str, int]:
+    """The whole numbers of a run's experiment; those of a batch are its sweep's."""
+    home = run_dir.parents[1] if kind == "batch" else run_dir
+    try:
+        fields = json.loads((home / CONFIG).read_text())
+        return {name: int(fields[name]["value"]) for name in BUDGET}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _total(settings: dict[str, int], tail: Tail) -> int | None:
+    """Environment steps of the whole run, which are those of whole updates."""
+    if not settings:
+        return None
+    updates = tail.last.get("time/iterations")
+    given = settings["num_envs"] * settings["num_steps"]
+    update = tail.step / updates if updates else given
+    return int(settings["total_timesteps"] // update * update) if update > 0 else None
+
+
+def _state(
+    run_dir: Path, tail: Tail, total: int | None, settings: dict[str, int]
+) -> tuple[str, str]:
+    """Its state, and for what cause; what ended before that was written is guessed."""
+    if presence.is_alive(run_dir):
+        return RUNNING, ""
+    ended = ending.last(run_dir)
+    if ended.state in STATES:
+        if ended.state == FAILED and not ended.why:
+            return FAILED, _cause(run_dir, tail, settings)
+        return ended.state, ended.why
+    if (run_dir / plan.KEPT).exists():
+        return INTERRUPTED, WITHOUT_A_WORD
+    if not _is_saved(run_dir):
+        return UNSAVED, BEFORE
+    if total is not None and tail.step >= total:
+        return FINISHED, ""
+    return INTERRUPTED, WITHOUT_A_WORD
+
+
+def _cause(run_dir: Path, tail: Tail, settings: dict[str, int]) -> str:
+    """Why it learned nothing any more."""
+    if settings and "error/quarantined_steps" in tail.last:
+        return cause(list(tail.rows), settings["max_failures"], run_dir)
+    return ""
+
+
+def _is_saved(run_dir: Path) -> bool:
+    return any(path.name.isdigit() for path in run_dir.glob("checkpoints/*"))
+
+
+def _next(run_dir: Path, kind: str, state: str) -> str:
+    """The command to give now."""
+    home = run_dir.parents[1] if kind == "batch" else run_dir
+    kept = home / script.KEPT
+    if state == RUNNING or not kept.exists():
+        return ""
+    if state in DONE:
+        single = kind not in ("sweep", "batch")
+        return _command("evaluate", home) if single else ""
+    if kind == "replay":
+        return _command("replay", home, "--to", home, "--resume")
+    name = "sweep" if home != run_dir or kind == "sweep" else "train"
+    return _command(name, kept, "--run-dir", home, "--resume")
+
+
+def _command(name: str, *words: Any) -> str:
+    return f"python -m ppo_jax.{name} {shlex.join(map(str, words))}"
+
+
+def _heard(run_dir: Path) -> float:
+    """When a run that has logged nothing began last, or ended."""
+    found = 0.0
+    for name in (presence.LOCK, ending.KEPT):
+        with contextlib.suppress(OSError):
+            found = max(found, (run_dir / name).stat().st_mtime)
+    return found

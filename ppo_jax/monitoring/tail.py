@@ -1,0 +1,144 @@
+"""What a run has logged, read on from where it was left."""
+
+import collections
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.host.figures import BEST, SCORE
+from ppo_jax.monitoring.curve import Curve
+
+CHUNK = 2**20
+"""Bytes that are read at once, and the longest line that there may be."""
+FITTEST = f"best/{SCORE}"
+CURVES = ("rollout/ep_rew_mean", SCORE, FITTEST, "time/fps", "warn/*")
+"""What is drawn; the last one is how many alerts are active."""
+
+Row = dict[str, Any]
+
+
+class Tail:
+    """What is of use of a run's `metrics.jsonl`, in little memory however long it is.
+
+    Args:
+        path: That file. It may not be there yet, or not any more.
+
+    Attributes:
+        curves: By metric.
+        rows: The last two.
+        alerts: The step at which each alert was active the last time.
+        score: The last evaluation; of a population, that of its fittest member.
+        best: The best one.
+        odd: Lines that are no row.
+        changed: When a row was added, in seconds since the epoch.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._begin()
+
+    def _begin(self) -> None:
+        self.curves = {name: Curve() for name in CURVES}
+        self.rows: collections.deque[Row] = collections.deque(maxlen=2)
+        self.alerts: dict[str, int] = {}
+        self.score: float | None = None
+        self.best: float | None = None
+        self.odd, self.changed = 0, 0.0
+        self._clock: collections.deque[tuple[float, int]] = collections.deque(maxlen=20)
+        self._offset, self._file, self._skipping = 0, None, False
+
+    def read(self) -> None:
+        """Reads what is new; a file that was cut back or replaced is read anew."""
+        try:
+            # Nothing but a file is waited for, wherever a link leads.
+            handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            return self._begin()
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                return self._begin()
+            identity = found.st_dev, found.st_ino
+            if identity != self._file or found.st_size < self._offset:
+                self._begin()
+            self._file, self.changed = identity, found.st_mtime
+            file.seek(self._offset)
+            while self._take(file.read(CHUNK)):
+                file.seek(self._offset)
+
+    @property
+    def last(self) -> Row:
+        """The newest row; empty if there is none."""
+        return self.rows[-1] if self.rows else {}
+
+    @property
+    def step(self) -> int:
+        """Environment steps done, of each member."""
+        return self.last.get("step", 0)
+
+    @property
+    def speed(self) -> float | None:
+        """Steps per second of late, evaluations included; None: not known."""
+        if len(self._clock) < 2:
+            return None
+        (begun, first), (now, last) = self._clock[0], self._clock[-1]
+        return (last - first) / (now - begun) if now > begun else None
+
+    def _take(self, chunk: bytes) -> bool:
+        """Takes whole lines of what is next; returns whether there were any."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            if len(chunk) < CHUNK:
+                return False
+            self._skipping, end = True, len(chunk)  # No row is as long as that.
+        self._offset += end
+        for line in chunk[:end].splitlines(True):
+            if self._skipping:
+                self._skipping = not line.endswith(b"\n")
+                self.odd += not self._skipping
+            else:
+                self._add(line)
+        return True
+
+    def _add(self, line: bytes) -> None:
+        row = _row(line)
+        if row is None:
+            self.odd += 1
+            return
+        step: int = row["step"]
+        self.rows.append(row)
+        active = [name for name, x in row.items() if name.startswith("warn/") and x > 0]
+        self.alerts |= dict.fromkeys(active, step)
+        said = row | {"warn/*": len(active)}
+        for name, curve in self.curves.items():
+            if name in said:
+                curve.add(step, said[name])
+        score = row.get(FITTEST if BEST in row else SCORE)
+        if score is not None:
+            self.score = score
+            self.best = score if self.best is None else max(score, self.best)
+        if "time/time_elapsed" in row:
+            self._clock.append((row["time/time_elapsed"], step))
+
+
+def _row(line: bytes) -> Row | None:
+    """The finite numbers of a line; None: it is no row.
+
+    >>> _row(b'{"step": 2, "x": null, "y": 1.5, "z": NaN}')
+    {'step': 2, 'y': 1.5}
+    >>> _row(b'{"y": 1.5}'), _row(b"[1]"), _row(b"{")
+    (None, None, None)
+    """
+    try:
+        found = json.loads(line)
+        row = {name: value for name, value in found.items() if _is_number(value)}
+    except (ValueError, AttributeError, OverflowError, RecursionError):
+        return None
+    return row if isinstance(row.get("step"), int) else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

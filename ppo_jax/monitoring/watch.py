@@ -1,0 +1,85 @@
+"""Runs that are looked at again and again, by several at a time."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ppo_jax.errors import UserError
+from ppo_jax.monitoring import finding
+from ppo_jax.monitoring.status import RUNNING, Status, status
+from ppo_jax.monitoring.tail import Tail
+
+SECONDS = 1.0
+"""For which what was seen is still true."""
+SEARCHES = 5
+"""As many times as what a search took, the next one waits."""
+
+
+class Seen:
+    """A run, as it was seen last."""
+
+    def __init__(self, name: str, run_dir: Path):
+        self.name, self.run_dir = name, run_dir
+        self.tail = Tail(run_dir / finding.LOGGED)
+        self.look()
+
+    def look(self) -> None:
+        """Reads what is new."""
+        self.tail.read()
+        self.status: Status = status(self.run_dir, self.tail)
+
+
+class Watch:
+    """The runs below a folder, as they are now.
+
+    Args:
+        root: The folder.
+
+    Raises:
+        UserError: If there is no such folder.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._place = root.resolve()
+        self._runs: dict[str, Seen] = {}
+        self._lock = threading.Lock()
+        self._due = 0.0
+        next(finding.find(root), None)  # Asks whether there is such a folder.
+
+    @contextlib.contextmanager
+    def seen(self) -> Iterator[dict[str, Seen]]:
+        """The runs by name, which nobody else reads meanwhile.
+
+        Those under way are first, then the one that was last heard of.
+        """
+        with self._lock:
+            if time.monotonic() >= self._due:
+                began = time.monotonic()
+                self._search()
+                now = time.monotonic()
+                self._due = now + max(SECONDS, SEARCHES * (now - began))
+            yield self._runs
+
+    def _search(self) -> None:
+        try:
+            found = list(finding.find(self._place))
+        except UserError:  # It has been deleted.
+            found = []
+        runs = sorted(map(self._seen, found), key=_rank)
+        self._runs = {run.name: run for run in runs}
+
+    def _seen(self, run_dir: Path) -> Seen:
+        name = "/".join(run_dir.relative_to(self._place).parts)  # Its own is empty.
+        known = self._runs.get(name)
+        if known is None:
+            return Seen(name, run_dir)
+        known.look()
+        return known
+
+
+def _rank(run: Seen) -> tuple[bool, float, str]:
+    now = run.status
+    return now.state != RUNNING, -now.changed, run.name
