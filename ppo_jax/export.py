@@ -19,7 +19,7 @@ import jax
 
 from ppo_jax.exports import folder
 from ppo_jax.exports.provenance import trained
-from ppo_jax.host import command, experiment, runs
+from ppo_jax.host import command, experiment, files, runs
 from ppo_jax.policy import Policy
 
 
@@ -35,7 +35,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     member = runs.choose(run, options.member)
     learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
-    said = trained(options.run_dir, run, member)
+    name = options.run_dir.resolve().name
+    rows = files.rows(options.run_dir / "metrics.jsonl")
+    said = trained(name, run.config, run.update, member, rows)
     folder.write(out, Policy.of(learner), options.format, said)
     print(f"checkpoint {run.update}, {run.steps:,} steps, member {member}")
     for path in sorted(out.iterdir()):

@@ -1,26 +1,35 @@
 """How an exported policy came to be."""
 
-from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import description, files
+from ppo_jax.config import Config
+from ppo_jax.host import description
 from ppo_jax.host.figures import SCORE, Rows
 from ppo_jax.host.metrics import EVALUATIONS
-from ppo_jax.host.runs import Restored
 
 
-def trained(run_dir: Path, run: Restored, member: int) -> dict[str, Any]:
-    """What was trained for how long, and how the last evaluation went, as JSON."""
-    size, rows = run.population.fitness.size, files.rows(run_dir / "metrics.jsonl")
-    fields = description.describe(run.config)
+def trained(
+    run: str | None, config: Config, update: int, member: int, rows: Rows
+) -> dict[str, Any]:
+    """What was trained for how long, and how the last evaluation went, as JSON.
+
+    Args:
+        run: What the run is called; None: it is kept in memory.
+        config: The experiment.
+        update: Updates done.
+        member: Who is exported.
+        rows: Lines of `metrics.jsonl`.
+    """
+    size = config.num_members
+    fields = description.describe(config)
     return {
-        "run": run_dir.resolve().name,
-        "environment": repr(run.config.env),
-        "update": run.update,
-        "steps": run.steps,
+        "run": run,
+        "environment": repr(config.env),
+        "update": update,
+        "steps": update * config.steps_per_update,
         "member": member,
         "members": size,
-        "evaluation": evaluation(rows, run.update, member if size > 1 else None),
+        "evaluation": evaluation(rows, update, member if size > 1 else None),
         "experiment": {path: field["value"] for path, field in fields.items()},
     }
 

@@ -11,8 +11,10 @@ import jax
 import numpy as np
 
 from ppo_jax import component
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
+from ppo_jax.exports import folder, provenance
 from ppo_jax.host import evaluation, experiment, history, presence, source
 from ppo_jax.host.description import describe
 from ppo_jax.host.history import Curve
@@ -140,6 +142,25 @@ class Trained:
             experiment.require_new(place)
             experiment.store(place, source.texts(self.config), [], self.config)
             self.keep(place)
+        return place
+
+    def export(self, path: str | Path, kind: str = "all") -> Path:
+        """Writes a folder as `python -m ppo_jax.export` does.
+
+        Args:
+            path: The folder.
+            kind: What to act with: `all`, `stablehlo` or `numpy`.
+
+        Raises:
+            UserError: If the folder holds anything else, or the policy cannot be
+                exported so.
+        """
+        if kind not in folder.FORMATS:
+            raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")
+        place, who = Path(path), self.fittest
+        folder.require_free(place)
+        said = provenance.trained(None, self.config, self.update, who, self.rows)
+        folder.write(place, self.policy, kind, said)
         return place
 
     def keep(self, run_dir: Path) -> None:

@@ -23,6 +23,7 @@ from ppo_jax import (
     Uniform,
     critics,
     evaluate,
+    export,
     fit,
     fit_all,
     load,
@@ -123,6 +124,28 @@ def test_python_and_the_command_train_the_same(tmp_path, alone, kept, capsys):
         said = json.loads(figures.read_text())
         ours = alone.evaluate(7, seed=3 if sample else None, sample=sample)
         assert ours == {name: said[name] for name in ours}
+
+
+def test_python_and_the_command_export_the_same(tmp_path, alone, members, kept, capsys):
+    """But for the name of the run; of a population the fittest member."""
+    fitness = np.array([0.0, 1.0, 3.0, np.nan, 2.0], np.float32)
+    population = dataclasses.replace(members.population, fitness=fitness)
+    members = dataclasses.replace(members, population=population)
+    everybody, both = members.save(tmp_path / "members"), []
+    for number, (trained, run_dir) in enumerate(((alone, kept), (members, everybody))):
+        ours, theirs = (tmp_path / f"{who}{number}" for who in ("ours", "theirs"))
+        assert trained.export(ours, "numpy") == ours
+        line = [str(run_dir), "--format", "numpy", "--out", str(theirs)]
+        assert export.main(line) == 0
+        for name in ("policy.py", "policy.npz"):
+            assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+        said = [json.loads((x / "policy.json").read_text()) for x in (ours, theirs)]
+        assert [one["trained"].pop("run") for one in said] == [None, run_dir.name]
+        assert said[0] == said[1]
+        both.append(said[0]["trained"])
+    assert [one["members"] for one in both] == [1, 5]
+    assert [one["member"] for one in both] == [0, 2]
+    assert both[0]["evaluation"]["mean_reward"] == 5.0
 
 
 def test_a_run_goes_on(tmp_path, alone, capsys):
@@ -430,6 +453,12 @@ WRONG = {
     ),
     "episodes: expected at least 1, got 0": lambda x: x.alone.evaluate(0),
     "seed: expected 0 to 2³² − 1, or None, got -1": lambda x: x.alone.evaluate(seed=-1),
+    "kind: no format is called 'numpi'; the closest is 'numpy'": lambda x: (
+        x.alone.export(x.nowhere, "numpi")
+    ),
+    "one with an export alone; it holds checkpoints": lambda x: x.alone.export(
+        x.run_dir, "numpy"
+    ),
     "run: holds a run already": lambda x: x.alone.save(x.run_dir),
 }
 
