@@ -30,6 +30,12 @@ def pytest_configure(config):
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def started():
+    """JAX has started on one device: no `fit` and no command takes every core."""
+    jax.devices()
+
+
 @pytest.fixture
 def key():
     """A typed key, the same in every test."""

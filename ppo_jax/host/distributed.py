@@ -35,7 +35,7 @@ class JobError(UserError):
 
 
 def prepare() -> None:
-    """Gives a CPU a device for every core, before JAX has started.
+    """Gives a CPU a device for every core; where JAX has started, it is too late.
 
     What the user has set stays. XLA's pool has as many threads as there are cores, or
     devices if these are more: a device that waits for another one blocks a thread.
@@ -44,7 +44,10 @@ def prepare() -> None:
     devices = max(_forced_devices(), settings.jax_num_cpu_devices)
     if devices < 1:
         devices = cores()
-        settings.update("jax_num_cpu_devices", devices)
+        try:
+            settings.update("jax_num_cpu_devices", devices)
+        except RuntimeError:  # JAX has started.
+            return
     os.environ.setdefault("NPROC", str(max(cores(), devices)))
 
 

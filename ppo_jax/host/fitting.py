@@ -83,6 +83,7 @@ def fit(
         raise UserError("begin: a run that is resumed has begun; give one of both")
     if resume and run_dir is None:
         raise UserError("resume: expected a run_dir as well")
+    distributed.prepare()
     check(config)
     console = Guest(QUIET if quiet else NORMAL)
     first = None if begin is None else begun(config, begin, optimizer, console)
@@ -131,6 +132,7 @@ def fit_all(configs: Iterable[Config], *, quiet: bool = False) -> list[Trained]:
         _require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
         _require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
         members.append(Member(number, config.seed, _with_seed(config, 0)))
+    distributed.prepare()
     for group in cohorts.group(members):
         check(group[0].config)
         trained |= _together(group, Guest(QUIET if quiet else NORMAL))

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import signal
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
-from runs import rows, saved
+from runs import ENVIRONMENT, python, rows, saved
 
 from ppo_jax import (
     PBT,
@@ -55,12 +56,6 @@ config = experiment(TimeLimitChain(limit=5), optimizer=adam, eval_phases=1)
 """
 
 
-@pytest.fixture(autouse=True)
-def one_device(monkeypatch):
-    """Commands leave this process as it is."""
-    monkeypatch.setattr(distributed, "prepare", lambda: None)
-
-
 @pytest.fixture(scope="module")
 def alone():
     """A run that was kept nowhere."""
@@ -78,6 +73,18 @@ def kept(tmp_path_factory, alone):
     run_dir = tmp_path_factory.mktemp("fit") / "run"
     fit(CONFIG, run_dir, quiet=True)
     return run_dir
+
+
+CORES = distributed.cores()
+PROCESS = """
+import jax, ppo_jax
+from brief import experiment
+from ppo_jax.envs.probes import TimeLimitChain
+
+config = experiment(TimeLimitChain(limit=5), num_steps=32, total_timesteps=256)
+{code}
+print(jax.device_count())
+"""
 
 
 def without_clock(rows):
@@ -105,6 +112,25 @@ def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys
     assert (trained.ending, trained.update) == ("finished", 2)
     assert not list(tmp_path.iterdir())
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "cores"),
+    [
+        ("ppo_jax.fit(config)", CORES),
+        ("ppo_jax.fit_all([config])", CORES),
+        ("jax.devices(); ppo_jax.fit(config)", 1),
+    ],
+)
+def test_all_cores_are_used_unless_jax_has_started(code, cores):
+    """As the command does; two of them have enough of a minibatch to share it."""
+    chosen = ("NPROC", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+    environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    layout, *_, found = python(PROCESS.format(code=code), environment).splitlines()
+    assert int(found) == cores
+    shared = ", 2 devices" if cores > 1 else ""
+    assert layout == f"training on cpu (cpu){shared}, in memory"
 
 
 def test_python_and_the_command_train_the_same(tmp_path, alone, kept, capsys):
