@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.envs.check import traces
-from ppo_jax.host import command, distributed, evaluation, files, programs, runs
+from ppo_jax.host import command, distributed, files, programs, runs
+from ppo_jax.host.trained import Trained
 from ppo_jax.ppo import episodes
-from ppo_jax.ppo import population as populations
 
 
 @command.entrance
@@ -64,22 +64,19 @@ def _evaluate(options: Any) -> dict[str, Any]:
     )
     if options.member is None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
-    player, update = populations.member(run.population, member), run.update
-    (returns,), (ended,) = evaluation.evaluate(
-        player, seed, update, options.episodes, not options.sample
-    )
-    figures = episodes.summarize(returns)
+    agent = Trained(run.config, run.population, run.update).member(member)
+    figures = agent.evaluate(options.episodes, seed, options.sample)
+    unfinished = figures.pop("unfinished")
     for name, value in figures.items():
         print(f"{name:>10}  {value:g}")
-    unfinished = int((~ended).sum())
     if unfinished:
         print(
-            f"{unfinished} of {ended.size} episodes did not end within "
+            f"{unfinished} of {options.episodes} episodes did not end within "
             f"{episodes.limit(run.config.env):,} steps; their returns go as far as that"
         )
     random = options.sample or traces.draws(run.config.env)
-    if not random and ended.size > 1:
-        print(f"nothing is random here: all {ended.size} episodes are the same")
+    if not random and options.episodes > 1:
+        print(f"nothing is random here: all {options.episodes} episodes are the same")
     return figures | {
         "unfinished": unfinished,
         "random": random,
