@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
+from ppo_jax.host import ending as endings
 from ppo_jax.host.description import defaults
 from ppo_jax.host.figures import BEST, SCORE
 from ppo_jax.reports import troubles
@@ -18,7 +19,9 @@ ROOM = 300
 
 
 def ending(run: Record) -> str:
-    """How a run ended, as far as its directory says."""
+    """How a run ended: as it says, or else as far as its rows tell."""
+    if written := endings.last(run.path).state:
+        return written
     wanted, done = _wanted(run), run.rows[-1][UPDATES]
     if wanted is None:
         return f"{done:,.0f} updates"

@@ -8,6 +8,7 @@ from reported import row, said, written
 
 from ppo_jax import Config, critics, networks, optimizers
 from ppo_jax.host.description import describe
+from ppo_jax.host.ending import recorded
 from ppo_jax.reports import records
 from ppo_jax.reports.about import commands, ending, lead, overview, section
 
@@ -65,6 +66,10 @@ def test_how_it_ended(tmp_path, updates, streak, expected):
     assert ending(found) == expected
     again = any("--resume" in line for line in commands(found))
     assert again == (expected != "finished")
+    with recorded(tmp_path) as said:
+        said.became("stopped")
+    assert ending(found) == "stopped"
+    assert any("--resume" in line for line in commands(found))
 
 
 def test_the_figures_that_one_looks_for_first(tmp_path):
