@@ -23,6 +23,8 @@ from ppo_jax.component import program
 from ppo_jax.envs.probes import RecallCue
 from ppo_jax.host import experiment, files, training
 from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.console import QUIET, Console
+from ppo_jax.host.recording import Folder
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
@@ -137,9 +139,9 @@ def runs(tmp_path_factory):
     config = dataclasses.replace(config, optimizer=steady)
     half = dataclasses.replace(config, total_timesteps=config.total_timesteps // 3)
     home = tmp_path_factory.mktemp("runs")
-    training.train(config, home / "whole", resume=False)
-    training.train(half, home / "parts", resume=False)
-    training.train(config, home / "parts", resume=True)
+    training.train(config, Folder(home / "whole"), Console(QUIET))
+    training.train(half, Folder(home / "parts"), Console(QUIET))
+    training.train(config, Folder(home / "parts", resumes=True), Console(QUIET))
     return config, home
 
 

@@ -482,7 +482,7 @@ WRONG = {
     "kind: no format is called 'numpi'; the closest is 'numpy'": lambda x: (
         x.alone.export(x.nowhere, "numpi")
     ),
-    "one with an export alone; it holds checkpoints": lambda x: x.alone.export(
+    "one with an export alone; it holds .lock, checkpoints": lambda x: x.alone.export(
         x.run_dir, "numpy"
     ),
     "run: holds a run already": lambda x: x.alone.save(x.run_dir),

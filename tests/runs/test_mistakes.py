@@ -281,7 +281,7 @@ LINES = {
     "train run": ["error: run: is a folder; expected ", "such as run/experiment.py\n"],
     "train notes.txt": ["error: notes.txt: SyntaxError: invalid syntax", "no program"],
     "train run/config.json": ["error: run/config.json: expected a Config named"],
-    "train bytes.py": ["error: bytes.py: SyntaxError: source code"],
+    "train bytes.py": ["error: bytes.py: ", "Error: source code"],
     "sweep folder": ["error: folder: is a folder; expected a Python file\n"],
     "selfcheck nowhere.py": ["error: nowhere.py: no such experiment file\n"],
     # Fields.

@@ -66,5 +66,4 @@ def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
     Layout([Mock(platform=platform, process_index=0)])
     (options,) = [x["compiler_options"] for x in given if "compiler_options" in x]
     assert options == COMPILER_OPTIONS.get(platform)
-    assert all(name.startswith(f"xla_{platform}_") for name in options or ())
     assert bool(options) == (platform == "cpu")
