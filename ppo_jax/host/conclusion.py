@@ -65,7 +65,10 @@ def summary(ending: str, rows: Rows, run_dir: Path, page: Path | None = None) ->
 
 def _evaluation(rows: Rows) -> str:
     """The last evaluation, and the best one if that is another."""
-    rated = [row for row in rows if row.get(SCORE) is not None]
+    evaluated = [row for row in rows if SCORE in row]
+    rated = [row for row in evaluated if row[SCORE] is not None]
+    if not evaluated:
+        return "not evaluated yet"
     if not rated:
         return "no evaluation was finite"
     last = rated[-1]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ppo_jax.component import former
 from ppo_jax.host import distributed
@@ -18,6 +18,19 @@ from ppo_jax.types import PyTree
 
 Saved = tuple[int, Population, dict]
 """Updates, a population and what was saved beside it."""
+
+
+class Past(NamedTuple):
+    """What there is to know of a run before its next row."""
+
+    step: int
+    """Environment steps done."""
+    lineage: list[dict[str, Any]]
+    """The generations so far."""
+    names: former.Names
+    """How its rows call items of tuples, if a version before wrote them."""
+    own: tuple[Metric, ...]
+    """What the experiment's own metrics are."""
 
 
 class Memory:
@@ -57,22 +70,9 @@ class Memory:
         """
 
     @contextmanager
-    def written(
-        self,
-        first_step: int,
-        lineage: list[dict[str, Any]],
-        names: former.Names,
-        own: tuple[Metric, ...],
-    ) -> Iterator[None]:
-        """Makes ready for rows and generations.
-
-        Args:
-            first_step: Environment steps done when the run starts or resumes.
-            lineage: The generations so far.
-            names: How its rows call items of tuples, if a version before wrote them.
-            own: What the experiment's own metrics are.
-        """
-        self.rows, self.family = Rows((), self._opened), Family(lineage)
+    def written(self, past: Past) -> Iterator[None]:
+        """Makes ready for rows and generations."""
+        self.rows, self.family = Rows((), self._opened), Family(past.lineage)
         yield
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
@@ -112,16 +112,10 @@ class Folder(Memory):
         return saved
 
     @contextmanager
-    def written(
-        self,
-        first_step: int,
-        lineage: list[dict[str, Any]],
-        names: former.Names,
-        own: tuple[Metric, ...],
-    ) -> Iterator[None]:
+    def written(self, past: Past) -> Iterator[None]:
         with distributed.folder(self.run_dir) as folder:
-            self.family = Lineage(folder, lineage)
-            self.rows = Logger(folder, first_step, names, own, self._opened)
+            self.family = Lineage(folder, past.lineage)
+            self.rows = Logger(folder, past.step, past.names, past.own, self._opened)
             with closing(self.rows):
                 yield
 

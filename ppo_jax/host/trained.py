@@ -20,7 +20,7 @@ from ppo_jax.host.description import describe
 from ppo_jax.host.history import Curve
 from ppo_jax.host.logger import Row
 from ppo_jax.host.members import fittest
-from ppo_jax.host.recording import Folder
+from ppo_jax.host.recording import Folder, Past
 from ppo_jax.metrics.own import rows_of
 from ppo_jax.policy import Policy
 from ppo_jax.ppo import episodes
@@ -170,9 +170,10 @@ class Trained:
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
         meta |= {"streaks": self.streaks}
-        own, fitness = rows_of(self.config), evaluation.best(self.population)
+        past = Past(self.steps, generations, {}, rows_of(self.config))
+        fitness = evaluation.best(self.population)
         record = Folder(run_dir)
-        with record.opened(), record.written(self.steps, generations, {}, own):
+        with record.opened(), record.written(past):
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
 

@@ -20,7 +20,7 @@ from ppo_jax.host.lineage import Family
 from ppo_jax.host.members import generation_metrics, over_members
 from ppo_jax.host.mesh import Layout
 from ppo_jax.host.readiness import ready
-from ppo_jax.host.recording import Memory
+from ppo_jax.host.recording import Memory, Past
 from ppo_jax.host.sinks import Sinks
 from ppo_jax.host.stopping import Callback, Stop, deaf
 from ppo_jax.host.stopwatch import Stopwatch
@@ -101,7 +101,7 @@ def train(
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         with (
-            record.written(done * steps, begun.lineage, begun.names, own),
+            record.written(Past(done * steps, begun.lineage, begun.names, own)),
             closing(Sinks(config, record.name, done * steps, console)) as sinks,
         ):
             ending = "finished" if done >= config.num_updates else ""

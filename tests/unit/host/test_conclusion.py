@@ -43,7 +43,8 @@ def test_the_end_in_a_few_lines():
         "  evaluation 9.5",
         "  in run",
     ]
-    assert "no evaluation was finite" in summary("failed", rows[1:2], Path("run"))
+    assert "no evaluation was finite" in summary("failed", rows[4:], Path("run"))
+    assert "not evaluated yet" in summary("failed", rows[1:2], Path("run"))
 
 
 def test_the_share_of_what_was_quarantined_is_told():
