@@ -16,7 +16,7 @@ from ppo_jax.component.bounds import Count, Natural, Positive, PositiveShare, Sh
 from ppo_jax.controllers import EarlyStop
 from ppo_jax.critics import Critic, Scalar
 from ppo_jax.envs.env import Env
-from ppo_jax.envs.gymnax import make
+from ppo_jax.envs.suites import make
 from ppo_jax.metrics.explained import Appraisal
 from ppo_jax.metrics.sink import Sink
 from ppo_jax.networks import ActorCritic, Network

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.component import children, component, concrete, require
-from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.component import component, concrete, require
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs import parameters
 from ppo_jax.envs.deferred import deferred
 from ppo_jax.envs.env import (
     ActionSpace,
@@ -25,24 +26,11 @@ from ppo_jax.envs.env import (
     outcome,
     strong,
 )
+from ppo_jax.envs.parameters import Parameters
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"
 """The parameter that truncates an episode."""
-
-
-@component
-class Parameters:
-    """Parameters of an environment that are set; None: as gymnax has them.
-
-    Every environment has a class of its own, whose floats are numbers.
-    """
-
-    def __repr__(self) -> str:
-        return repr(_given(self))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _parameters, (type(self).__name__, _given(self))
 
 
 @component
@@ -74,7 +62,7 @@ class Gymnax(Env):
         if self.id not in known:
             said = unknown("environment of gymnax", self.id, known)
             raise ValueError(f"Gymnax.id: {said}; any other is an Env of your own")
-        given = _given(self.params)
+        given = parameters.given(self.params)
         object.__setattr__(self, "params", _parameters(self.id, given))
         if given and all(map(concrete, given.values())):
             env, params, actions, *_ = self._load()
@@ -126,7 +114,7 @@ class Gymnax(Env):
 
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""
-        given = _given(self.params)
+        given = parameters.given(self.params)
         structure = {name: x for name, x in given.items() if isinstance(x, int)}
         loaded = _load(self.id, tuple(structure.items()))
         return loaded._replace(params=dataclasses.replace(loaded.params, **given))
@@ -141,49 +129,13 @@ def _timestep(
     return outcome(obs, **{name: jnp.reshape(x, ()) for name, x in said.items()})
 
 
-def make(env: Env | str) -> Env:
-    """An environment from a gymnax id; an `Env` is returned as it is.
-
-    Raises:
-        ValueError: If gymnax does not know the id; the message names the closest one.
-        TypeError: If it is neither an id nor an `Env`.
-
-    >>> make("CartPole-v1").action_space
-    Discrete(n=2)
-    """
-    if isinstance(env, str):
-        return Gymnax(env)
-    if not isinstance(env, Env):
-        raise TypeError(
-            f"env: expected an Env or a gymnax id, got {env!r}{uncalled(env)}; an "
-            "environment of gymnax gets an id with gymnax.register"
-        )
-    return env
-
-
-def _given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that are set, by name."""
-    named = params if isinstance(params, Mapping) else children(params)
-    return {name: value for name, value in named.items() if value is not None}
-
-
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
     """Parameters of an environment, those that are not given None."""
-    return _kind(env_id)(**given)
-
-
-@functools.cache
-def _kind(env_id: str) -> type[Parameters]:
-    """The class of an environment's parameters; arrays cannot be set."""
     _, params = _make(env_id)
     values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
     types = {name: type(value) for name, value in values.items()}
     types |= {LIMIT: int} if LIMIT in types else {}
-    hints = {
-        name: kind | None for name, kind in types.items() if kind in (bool, int, float)
-    }
-    shown = {"__annotations__": hints, "__repr__": Parameters.__repr__}
-    return component(type(env_id, (Parameters,), dict.fromkeys(hints) | shown))
+    return parameters.kind(env_id, types)(**given)
 
 
 class _Loaded(NamedTuple):

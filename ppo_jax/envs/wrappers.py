@@ -13,7 +13,7 @@ from ppo_jax import tree
 from ppo_jax.component import component, converted, require
 from ppo_jax.component.bounds import Count
 from ppo_jax.envs.env import ActionSpace, Env, Step
-from ppo_jax.envs.gymnax import make
+from ppo_jax.envs.suites import make
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 

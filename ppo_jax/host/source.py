@@ -11,7 +11,7 @@ from typing import Any
 
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
-from ppo_jax.envs.gymnax import Parameters
+from ppo_jax.envs.parameters import Parameters
 from ppo_jax.errors import is_own
 from ppo_jax.host import script
 from ppo_jax.host.description import describe

@@ -122,7 +122,7 @@ WRITTEN = {
     "searching('terms.2.coeff')": [f"PBT.space: terms.2.coeff: {BY_KIND}f"],
     "searching('terms.7.coef')": ["'terms.7.coef'; the closest is 'terms.value.coef'"],
     # Environments.
-    "changed(env=3)": ["expected an Env or a gymnax id, got 3"],
+    "changed(env=3)": ["expected an Env or an id, got 3"],
     "changed(env=TimeLimitChain)": ["a class has to be called: TimeLimitChain(…)"],
     "Config('cartpole')": ["called 'cartpole'; the closest is 'CartPole-v1'"],
     "Config('HalfCheetah-v4')": ["there are: CartPole-v1, ", "Freeway-MinAtar"],

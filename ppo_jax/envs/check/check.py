@@ -16,7 +16,7 @@ from ppo_jax.component import is_component, require
 from ppo_jax.envs.check import traces
 from ppo_jax.envs.check.behaviour import NUM_RESETS, play, read
 from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, MultiDiscrete
-from ppo_jax.envs.gymnax import make
+from ppo_jax.envs.suites import make
 from ppo_jax.errors import Misfit, brief, own_lines
 
 MIN_STEPS, MAX_STEPS = 256, 10_000

@@ -1,0 +1,48 @@
+"""Environments by id: `suite/name`, and a name alone for one of gymnax.
+
+A suite is imported when one of its environments is made, and not before.
+"""
+
+import importlib
+from typing import NamedTuple
+
+from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.envs.env import Env
+
+
+class Suite(NamedTuple):
+    """Where the environments of a suite are: a class whose first field is their id."""
+
+    module: str
+    kind: str
+
+
+PLAIN = "gymnax"
+"""The suite of ids that name none."""
+SUITES = {PLAIN: Suite("ppo_jax.envs.gymnax", "Gymnax")}
+"""By the name that ids begin with."""
+
+
+def make(env: Env | str) -> Env:
+    """An environment from an id, `suite/name`; an `Env` is returned as it is.
+
+    Raises:
+        ValueError: If there is no such suite, it is not installed, or it does not know
+            the name; the message says what to install, or names the closest one.
+        TypeError: If it is neither an id nor an `Env`.
+
+    >>> make("CartPole-v1") == make("gymnax/CartPole-v1")
+    True
+    """
+    if isinstance(env, str):
+        suite, name = env.split("/", 1) if "/" in env else (PLAIN, env)
+        if suite not in SUITES:
+            raise ValueError(f"env = {env!r}: {unknown('suite', suite, SUITES)}")
+        module, kind = SUITES[suite]
+        return getattr(importlib.import_module(module), kind)(name)
+    if not isinstance(env, Env):
+        raise TypeError(
+            f"env: expected an Env or an id, got {env!r}{uncalled(env)}; an "
+            "environment of gymnax gets an id with gymnax.register"
+        )
+    return env
