@@ -1,0 +1,126 @@
+"""What does PPO reach on tasks of other suites, and how long does it take?
+
+    python benchmarks/tasks.py --only xminigrid
+    python benchmarks/tasks.py --table
+
+The first trains all seeds of each task as a sweep, which is kept in a folder of `--out`
+and goes on there if it was interrupted, and keeps every evaluation. Both print the
+table of what is kept: means over seeds of the last evaluation with bootstrapped
+intervals, and draw the curves. Of a suite, one experiment trains all tasks.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import records
+
+from ppo_jax.sweeps import aggregate
+
+HERE = Path(__file__).parent
+EXPERIMENTS = HERE.parent / "experiments"
+METRIC = "eval/mean_reward"
+MINUTES = 60
+"""The most that a task may take."""
+
+
+class Task(NamedTuple):
+    """A row of the table."""
+
+    env: str
+    experiment: str
+    steps: int
+    agent: str = "feed-forward"
+    options: tuple[str, ...] = ()
+    """Fields that differ from the experiment's, besides environment and budget."""
+    published: str = ""
+    """The best figure that somebody else told."""
+
+    @property
+    def name(self) -> str:
+        """Of its folder, and in `--only`."""
+        return f"{self.env} {self.agent}".replace("/", " ").replace(" ", "-")
+
+
+TASKS: tuple[Task, ...] = ()
+
+
+def main() -> None:
+    """Trains on the tasks that are asked for, and prints the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--only", type=re.compile, default=re.compile(""))
+    parser.add_argument("--out", type=Path, default=Path("runs/tasks"))
+    parser.add_argument("--table", action="store_true", help="train nothing")
+    parser.add_argument("--results", type=Path, default=HERE / "results/tasks")
+    options = parser.parse_args()
+    if not options.table:
+        for task in filter(lambda task: options.only.search(task.name), TASKS):
+            row = trained(task, options.seeds, options.out / task.name)
+            print(json.dumps(row), flush=True)
+            records.write(options.results / f"{task.name}.json", {}, [row])
+    kept = [records.read(path) for path in sorted(options.results.glob("*.json"))]
+    print("\n".join(table(kept)))
+
+
+def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
+    """Every evaluation of every seed of a task, and the seconds that it took."""
+    command = [sys.executable, "-m", "ppo_jax.sweep", EXPERIMENTS / task.experiment]
+    if folder.exists():
+        command += ["--run-dir", folder, "--resume"]
+    else:
+        command += ["--run-dir", folder, "--seeds", str(seeds), "--quiet"]
+        command += ["--env", task.env, "--total-timesteps", str(task.steps)]
+        command += task.options
+    start = time.perf_counter()
+    subprocess.run(command, check=True, timeout=60 * MINUTES)
+    runs = json.loads((folder / "results.json").read_text())["runs"]
+    return {
+        "env": task.env,
+        "agent": task.agent,
+        "published": task.published,
+        "seconds": round(time.perf_counter() - start),
+        "steps": runs[0]["steps"],
+        "returns": [run["evaluations"][METRIC] for run in runs],
+    }
+
+
+def table(kept: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines of a markdown table."""
+    yield (
+        "| task | agent | seeds | steps | minutes | return, half-way | at the end "
+        "| 95 % | published |"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|---|---|"
+    for row in (row for record in kept for row in record["rows"]):
+        returns = np.array(row["returns"], float)
+        last = returns[:, -1:]
+        low, high = aggregate.interval(lambda x: x.mean(axis=(-2, -1)), last)
+        half = returns[:, (returns.shape[1] - 1) // 2].mean()
+        yield (
+            f"| {row['env']} | {row['agent']} | {len(returns)} "
+            f"| {row['steps'][-1]:,} | {row['seconds'] / 60:.0f} | {shown(half)} "
+            f"| {shown(last.mean())} | {shown(low)} to {shown(high)} "
+            f"| {row['published']} |"
+        )
+
+
+def shown(number: float) -> str:
+    """To three digits that say something, or whole.
+
+    >>> [shown(x) for x in (951.27, -1.5, 0.9637)]
+    ['951', '−1.5', '0.964']
+    """
+    text = f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
+    return text.replace("-", "−")
+
+
+if __name__ == "__main__":
+    main()
