@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -47,6 +48,33 @@ def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(homes[name]), name)
 
     return get
+
+
+def brought(module: str, extra: str, wanted: str) -> ModuleType:
+    """A module that an extra of this package brings; its warnings are not shown.
+
+    Args:
+        module: Its name.
+        extra: What `pip` is told to install it.
+        wanted: What needs it, as a message begins.
+
+    Raises:
+        ValueError: If it is not installed, or something that it needs is not.
+
+    >>> brought("colorsys", extra="toys", wanted="Toy.id: 'top'").__name__
+    'colorsys'
+    >>> brought("toybox.envs", extra="toys", wanted="Toy.id: 'top'")
+    Traceback (most recent call last):
+    ValueError: Toy.id: 'top' needs toybox, which is not installed: pip install \
+'ppo_jax[toys]'
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            how = f"which is not installed: pip install 'ppo_jax[{extra}]'"
+            raise ValueError(f"{wanted} needs {error.name}, {how}") from error
 
 
 class _Deferred(ModuleType):

@@ -3,10 +3,11 @@
 import importlib
 import subprocess
 import sys
+import warnings
 
 import pytest
 
-from ppo_jax.envs.deferred import deferred
+from ppo_jax.envs.deferred import brought, deferred
 
 
 def in_fresh_python(program):
@@ -46,3 +47,29 @@ def test_gymnax_can_still_draw():
         "print(pong.sns.color_palette is seaborn.color_palette)\n"
     )
     assert said == ["True"]
+
+
+@pytest.mark.parametrize("needed", ["", "import a_missing_part.of_it\n"])
+def test_what_is_not_installed_is_an_error_that_says_how_to(
+    tmp_path, monkeypatch, needed
+):
+    """The module itself, or what it needs in turn."""
+    monkeypatch.syspath_prepend(tmp_path)
+    absent = "a_suite"
+    if needed:
+        (tmp_path / "a_suite.py").write_text(needed)
+        absent = "a_missing_part"
+    said = rf"Toy.id: 'top' needs {absent}, .* pip install 'ppo_jax\[toys\]'"
+    with pytest.raises(ValueError, match=said):
+        brought("a_suite", extra="toys", wanted="Toy.id: 'top'")
+
+
+def test_what_a_suite_warns_of_when_it_is_imported_is_not_shown(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_noisy_suite.py").write_text(
+        "import warnings\nwarnings.warn('no longer maintained', DeprecationWarning)\n"
+    )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        brought("a_noisy_suite", extra="toys", wanted="Toy.id: 'top'")
+    assert not heard
