@@ -82,6 +82,8 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             start = "." * node.level + (node.module or "")
             names += [f"{start}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "brought":
+            names.append(ast.literal_eval(node.args[0]))
     return names
 
 
