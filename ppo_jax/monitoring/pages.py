@@ -1,26 +1,42 @@
 """Pages about runs: each is whole, with its style and a short script."""
 
 import collections
-import math
 import os
-from collections.abc import Iterable, Mapping
-from html import escape
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+from xml.etree.ElementTree import Element
+
+import numpy as np
 
 from ppo_jax.host import alerts
 from ppo_jax.host.console import duration, figure
 from ppo_jax.host.figures import SCORE
 from ppo_jax.metrics.rows import match
-from ppo_jax.monitoring import charts
 from ppo_jax.monitoring.listing import UNKNOWN, ago, number, printable, steps
 from ppo_jax.monitoring.status import RUNNING, STATES, Status
-from ppo_jax.monitoring.style import SCRIPT, STYLE
 from ppo_jax.monitoring.tail import FITTEST, Tail
 from ppo_jax.monitoring.watch import Seen
+from ppo_jax.reports.charts import TONES, Chart, Curve, Size
+from ppo_jax.reports.drawing import draw, sparkline
+from ppo_jax.reports.elements import (
+    STYLE,
+    Content,
+    code,
+    document,
+    element,
+    table,
+    tiles,
+)
+from ppo_jax.reports.scales import written
 
+OWN_STYLE = Path(__file__).with_name("page.css").read_text()
+SCRIPT = Path(__file__).with_name("page.js").read_text()
 MOST = 500
 """Rows of a list; of more runs, the others are counted."""
+SIZE, DETAIL = Size(640, 230, 5, 1.0), 400
+"""Of a chart, and points of a curve at most."""
 REPORT = "report.html"
 HEADER = ("run", "state", "progress", "evaluation", "best", "", "")
 CHARTS = {
@@ -30,23 +46,22 @@ CHARTS = {
     "Alerts": {"active alerts": "warn/*"},
 }
 """What is drawn of a run: titles, names of curves, and their metrics."""
-FROM = {"Steps per second": 0.0, "Alerts": 0.0}
+FROM = {"Steps per second": (0.0,), "Alerts": (0.0,)}
 """Where the axes of some begin."""
+GONE = "The monitor has ended; this is what it showed last."
 
 
 def listing(root: Path, runs: Mapping[str, Seen], nonce: str) -> str:
     """The page of all runs below a folder."""
     counts = collections.Counter(run.status.state for run in runs.values())
-    said = " · ".join(
-        f'<span class="state {state}">{counts[state]} {state}</span>'
-        for state in STATES
-        if counts[state]
+    said = [_badge(x, f"{counts[x]} {x}") for x in STATES if counts[x]]
+    shown = element("p", said), _table(runs)
+    return _page(
+        "Runs",
+        nonce,
+        element("h1", "Runs below ", _code(root)),
+        shown if runs else element("p", "no run yet", class_="none"),
     )
-    body = [
-        f"<h1>Runs below <code>{_text(root)}</code></h1>",
-        f"<p>{said}</p>{_table(runs)}" if runs else '<p class="none">no run yet</p>',
-    ]
-    return _page("Runs", body, nonce)
 
 
 def of_run(name: str, runs: Mapping[str, Seen], nonce: str) -> str:
@@ -55,26 +70,29 @@ def of_run(name: str, runs: Mapping[str, Seen], nonce: str) -> str:
     now, tail = run.status, run.tail
     below = {x: y for x, y in runs.items() if x.startswith(home) and x != name}
     drawn = CHARTS if tail.rows or not below else {}
-    body = [
-        '<nav><a href="/">all runs</a></nav>',
-        f"<h1>{_text(_called(run))}</h1>",
-        f"<p>{_badge(now)}{_text(f' {now.why}') if now.why else ''}</p>",
+    return _page(
+        _called(run),
+        nonce,
+        element("nav", element("a", "all runs", href="/")),
+        element("h1", _called(run)),
+        element("p", _badge(now.state, now.state), printable(now.why)),
         _facts(now, tail),
-        f"<p>{_links(run)}</p>",
-        f"<p>next: <code>{_text(now.next)}</code></p>" if now.next else "",
-        '<div class="charts">',
-        *(_figure(title, names, now, tail) for title, names in drawn.items()),
-        "</div>",
+        element("p", _links(run)),
+        element("p", "next: ", _code(now.next)) if now.next else None,
+        element("div", [_chart(x, now, tail) for x in drawn], class_="grid"),
         _alerts(tail),
-        f"<h2>Runs below it</h2>{_table(below)}" if below else "",
-    ]
-    return _page(printable(_called(run)), body, nonce)
+        [element("h2", "Runs below it"), _table(below)] if below else None,
+    )
 
 
 def missing(nonce: str) -> str:
     """The page that stands for any other."""
-    body = ["<h1>There is no such run</h1>", '<p>See <a href="/">all runs</a>.</p>']
-    return _page("Nothing", body, nonce)
+    return _page(
+        "Nothing",
+        nonce,
+        element("h1", "There is no such run"),
+        element("p", "See ", element("a", "all runs", href="/"), "."),
+    )
 
 
 def address(kind: str, name: str) -> str:
@@ -86,57 +104,43 @@ def address(kind: str, name: str) -> str:
     return f"/{kind}/{quote(os.fsencode(name))}"
 
 
-def _page(title: str, body: Iterable[str], nonce: str) -> str:
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{_text(title)}</title><style nonce="{nonce}">{STYLE}</style>'
-        '<noscript><meta http-equiv="refresh" content="5"></noscript></head>'
-        f"<body><main>{''.join(body)}</main>"
-        '<p id="gone" hidden>The monitor has ended; this is what it showed last.</p>'
-        f'<script nonce="{nonce}">{SCRIPT}</script></body></html>'
+def _page(title: str, nonce: str, *body: Content) -> str:
+    again: dict[str, Any] = {"http_equiv": "refresh", "content": 5}
+    return document(
+        title,
+        [
+            element("style", STYLE, OWN_STYLE, nonce=nonce),
+            element("noscript", element("meta", **again)),
+        ],
+        element("main", body),
+        element("p", GONE, id="gone", hidden=""),
+        element("script", SCRIPT, nonce=nonce),
     )
 
 
-def _table(runs: Mapping[str, Seen]) -> str:
+def _table(runs: Mapping[str, Seen]) -> list[Element]:
     """Runs, a row each."""
     shown = list(runs.values())[:MOST]
-    head = "".join(f"<th>{title}</th>" for title in HEADER)
-    rows = "".join(map(_row, shown))
     more = len(runs) - len(shown)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" + (
-        f"<p>and {more:,} more, longer ago</p>" if more else ""
-    )
+    others = [element("p", f"and {more:,} more, longer ago")] if more else []
+    return [table(HEADER, map(_row, shown)), *others]
 
 
-def _row(run: Seen) -> str:
-    now = run.status
-    link = f'<a href="{address("run", run.name)}">{_text(_called(run))}</a>'
-    left = f"{duration(now.left)} left" if now.left is not None else ago(now.changed)
-    points = list(run.tail.curves[SCORE])
-    if len(points) < 2:
-        points = list(run.tail.curves["rollout/ep_rew_mean"])
-    cells = (
-        link,
-        _badge(now),
+def _row(run: Seen) -> tuple[Content, ...]:
+    now, curves = run.status, run.tail.curves
+    evaluated, trained = (_curve("", curves[x]) for x in (SCORE, "rollout/ep_rew_mean"))
+    return (
+        element("a", _called(run), href=address("run", run.name)),
+        _badge(now.state, now.state),
         _progress(now),
         number(now.last),
         number(now.best),
-        charts.sparkline(points),
-        left,
-    )
-    names = ("name", "", "progress", "number", "number best", "line", "when")
-    return (
-        "<tr>"
-        + "".join(
-            f'<td class="{name}">{cell}</td>'
-            for name, cell in zip(names, cells, strict=True)
-        )
-        + "</tr>"
+        sparkline(evaluated) or sparkline(trained),
+        f"{duration(now.left)} left" if now.left is not None else ago(now.changed),
     )
 
 
-def _facts(now: Status, tail: Tail) -> str:
+def _facts(now: Status, tail: Tail) -> list[Content]:
     """What a run is, in a few numbers."""
     facts = {
         "kind": now.kind,
@@ -149,79 +153,88 @@ def _facts(now: Status, tail: Tail) -> str:
         "heard of": ago(now.changed),
         "lines that are none": f"{tail.odd}" if tail.odd else "",
     }
-    cells = "".join(
-        f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>"
-        for name, value in facts.items()
-        if value not in ("", UNKNOWN)
+    known = tiles(x for x in facts.items() if x[1] not in ("", UNKNOWN))
+    return [_progress(now) if now.total else None, known]
+
+
+def _chart(title: str, now: Status, tail: Tail) -> Element:
+    """The curves of a run that are drawn together, with their last values."""
+    found = {name: tail.curves[metric] for name, metric in CHARTS[title].items()}
+    known = {name: curve for name, curve in found.items() if curve.last}
+    if not known:
+        none = element("p", "nothing yet", class_="none")
+        return element("figure", element("figcaption", element("strong", title)), none)
+    marks = [_curve(*each) for each in zip(known, known.values(), TONES, strict=False)]
+    said = "last " + ", ".join(figure(mark.y[-1]) for mark in marks)
+    ends = (0, now.total or 0)
+    chart = Chart(
+        title, marks, text=said, log=False, across=ends, up=FROM.get(title, ())
     )
-    return f"{_progress(now) if now.total else ''}<dl>{cells}</dl>"
+    return draw(chart, SIZE, DETAIL)
 
 
-def _figure(title: str, names: dict[str, str], now: Status, tail: Tail) -> str:
-    """A chart with its title and what its curves are called."""
-    curves = {name: list(tail.curves[metric]) for name, metric in names.items()}
-    curves = {name: points for name, points in curves.items() if points}
-    keys = "".join(
-        f'<span class="key c{i}">{name}</span>' for i, name in enumerate(curves)
-    )
-    last = [figure(points[-1][1]) for points in curves.values()][-1:]
-    said = keys if len(curves) > 1 else f"<b>{''.join(last)}</b>"
-    drawn = charts.chart(curves, now.total, FROM.get(title, math.inf))
-    return f"<figure><figcaption>{title} {said}</figcaption>{drawn}</figure>"
+def _curve(name: str, points: Any, tone: str = TONES[0]) -> Curve:
+    x, y = np.array([*points], np.float64).reshape(-1, 2).T
+    return Curve(name, x, y, tone, dots=len(x) == 1)
 
 
-def _alerts(tail: Tail) -> str:
+def _alerts(tail: Tail) -> list[Element]:
     """Every alert there was, with what it means and what to do about it."""
     if not tail.alerts:
-        return ""
-    told = "".join(
-        f"<details><summary><code>{_text(name)}</code> {_since(tail, step)}</summary>"
-        f"{_meaning(name)}</details>"
-        for name, step in sorted(tail.alerts.items(), key=lambda x: (-x[1], x[0]))
-    )
-    return f"<h2>Alerts</h2>{told}"
+        return []
+    told = sorted(tail.alerts.items(), key=lambda x: (-x[1], x[0]))
+    return [
+        element("h2", "Alerts"),
+        *(
+            element(
+                "details",
+                element("summary", _code(name), " ", _since(tail, step)),
+                _meaning(name),
+            )
+            for name, step in told
+        ),
+    ]
 
 
-def _since(tail: Tail, step: int) -> str:
+def _since(tail: Tail, step: int) -> Content:
     if tail.last.get("step") == step:
-        return '<span class="state failed">active</span>'
+        return _badge("failed", "active")
     return f"last active after {step:,} steps"
 
 
-def _meaning(name: str) -> str:
+def _meaning(name: str) -> list[Element]:
     rows = [row for row in alerts.ALERTS if match(row.name, name) is not None]
-    return "".join(f"<p>{_text(x.causes)}</p><p>{_text(x.remedy)}</p>" for x in rows)
+    return [element("p", text) for x in rows for text in (x.causes, x.remedy)]
 
 
-def _links(run: Seen) -> str:
+def _links(run: Seen) -> Content:
     report = run.run_dir / REPORT
     if report.is_file() and not report.is_symlink():
-        return f'<a href="{address("report", run.name)}">report</a>'
-    return f"no report yet: <code>python -m ppo_jax.report {_text(run.run_dir)}</code>"
+        return element("a", "report", href=address("report", run.name))
+    return "no report yet: ", _code(f"python -m ppo_jax.report {run.run_dir}")
 
 
-def _progress(now: Status) -> str:
+def _progress(now: Status) -> Content:
     if not now.total:
-        return f'<span class="number">{steps(now)}</span>'
+        return steps(now)
     return (
-        f'<progress max="{now.total}" value="{now.step}"></progress>'
-        f"<small>{charts.short(now.step)} of {charts.short(now.total)}</small>"
+        element("progress", max=now.total, value=now.step),
+        element("small", f"{written(now.step)} of {written(now.total)}"),
     )
 
 
-def _badge(now: Status) -> str:
-    return f'<span class="state {now.state}">{now.state}</span>'
+def _badge(state: str, said: str) -> Element:
+    return element("span", said, class_=f"state {state}")
 
 
 def _called(run: Seen) -> str:
     """Its name; that of the folder itself is the folder's."""
-    return run.name or run.run_dir.name
+    return printable(run.name or run.run_dir.name)
+
+
+def _code(value: object) -> Element:
+    return code(printable(str(value)))
 
 
 def _time(seconds: float | None) -> str:
     return "" if seconds is None else duration(seconds)
-
-
-def _text(value: object) -> str:
-    """Text that is nothing but text, in a page."""
-    return escape(printable(str(value)))

@@ -8,7 +8,7 @@ from ppo_jax.host import ending as endings
 from ppo_jax.host.description import defaults
 from ppo_jax.host.figures import BEST, SCORE
 from ppo_jax.reports import troubles
-from ppo_jax.reports.elements import code, element, table
+from ppo_jax.reports.elements import code, element, table, tiles
 from ppo_jax.reports.records import SECONDS, UPDATES, Record, last, series
 from ppo_jax.reports.scales import UNKNOWN, elapsed, exactly
 from ppo_jax.reports.sections import Fold, Part, Section
@@ -50,7 +50,7 @@ def overview(run: Record) -> Element:
     spent = float(compiling[compiling > 0].sum())
     active, lasting = troubles.summary(run)
     whose = " of each member" if run.members > 1 else ""
-    tiles = [
+    facts = [
         ("state", ending(run), f"{steps:,.0f} steps{whose}"),
         _evaluated(run),
         _tail(run),
@@ -58,15 +58,7 @@ def overview(run: Record) -> Element:
         ("speed", exactly(last(run.rows, SPEED)), "steps per second at the end"),
         ("alerts", str(active), f"that were active, {lasting} still at the end"),
     ]
-    shown = [
-        element(
-            "div",
-            element("dt", name),
-            element("dd", value, element("small", said)),
-        )
-        for name, value, said in tiles
-    ]
-    return element("dl", shown, class_="tiles")
+    return tiles((name, [value, element("small", said)]) for name, value, said in facts)
 
 
 def section(run: Record) -> Section:

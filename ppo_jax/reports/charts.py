@@ -78,8 +78,10 @@ class Chart(NamedTuple):
     """The values between which all is well."""
     log: bool | None = None
     """Whether its values span orders of magnitude; None: as they do."""
-    origin: float | None = None
+    across: Sequence[float] = ()
     """What the axis has to show, such as the time at which a run began."""
+    up: Sequence[float] = ()
+    """What the axis of values has to show."""
 
 
 def told(curve: Curve | Points) -> str:

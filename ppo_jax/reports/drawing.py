@@ -22,6 +22,8 @@ from ppo_jax.reports.thinning import thinned
 
 CHARACTER = 6.6
 """Width of one, in the units of a chart."""
+SPARK = 120, 28
+"""Width and height of a curve in a line of text."""
 
 
 class Frame(NamedTuple):
@@ -67,6 +69,22 @@ def draw(chart: Chart, size: Size, detail: int) -> Element:
     )
 
 
+def sparkline(curve: Curve) -> Element | None:
+    """A curve in a line of text, without axes; None: of fewer than two points."""
+    if len(curve.x) < 2:
+        return None
+    width, height = SPARK
+    frame = Frame(scale_of([curve.x]), scale_of([curve.y]), 0, 1, width, height - 2)
+    path = _path(*frame.points(curve.x, curve.y))
+    return element(
+        "svg",
+        element("path", d=path, class_=f"line {curve.tone}"),
+        viewBox=f"0 0 {width} {height}",
+        class_="spark",
+        aria_hidden="true",
+    )
+
+
 def _picture(chart: Chart, size: Size, detail: int) -> Element:
     """The SVG of a chart, with a text for those who do not see it."""
     curves = [mark for mark in chart.marks if isinstance(mark, Curve | Points)]
@@ -98,11 +116,10 @@ def _known(chart: Chart) -> bool:
 
 def _frame(chart: Chart, size: Size) -> Frame:
     across = [x for mark in chart.marks for x in values(mark)[0]]
-    across += [] if chart.origin is None else [np.array([chart.origin])]
-    ups = [np.asarray(y, np.float64) for mark in chart.marks for y in values(mark)[1]]
-    log = chart.log
-    if log is None:
-        log = bool(ups) and spans_orders(np.concatenate(ups))
+    across += [np.array(chart.across, np.float64)]
+    ups = [y for mark in chart.marks for y in values(mark)[1]]
+    ups = [np.asarray(y, np.float64) for y in (*ups, chart.up)]
+    log = spans_orders(np.concatenate(ups)) if chart.log is None else chart.log
     up = scale_of(ups, log)
     widest = max((len(label) for _, label in up.ticks(size.ticks)), default=1)
     left, top, below = 10 + CHARACTER * widest, 8.0, 32.0

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -10,6 +11,8 @@ Content = Any
 """A text, an element, several of them, or None."""
 UNFIT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 """What no page may hold."""
+STYLE = Path(__file__).with_name("page.css").read_text()
+"""How elements look, charts among them."""
 
 
 def element(tag: str, *content: Content, **attributes: Any) -> Element:
@@ -52,6 +55,30 @@ def markup(root: Element) -> str:
     return ElementTree.tostring(root, encoding="us-ascii", method="html").decode()
 
 
+def document(title: str, head: Content, *body: Content) -> str:
+    """A whole page.
+
+    Args:
+        title: What it is about.
+        head: What else its head holds, such as `STYLE`.
+        *body: What it shows.
+    """
+    screen = {"name": "viewport", "content": "width=device-width, initial-scale=1"}
+    root = element(
+        "html",
+        element(
+            "head",
+            element("meta", charset="utf-8"),
+            element("meta", **screen),
+            element("title", title),
+            head,
+        ),
+        element("body", body),
+        lang="en",
+    )
+    return f"<!DOCTYPE html>\n{markup(root)}\n"
+
+
 def table(header: Iterable[Content], rows: Iterable[Iterable[Content]]) -> Element:
     """A table, the first column of which names its rows."""
     head = element("tr", [element("th", cell, scope="col") for cell in header])
@@ -65,6 +92,14 @@ def table(header: Iterable[Content], rows: Iterable[Iterable[Content]]) -> Eleme
         class_="wide",
         tabindex=0,
     )
+
+
+def tiles(facts: Iterable[tuple[str, Content]]) -> Element:
+    """Facts by name, side by side."""
+    shown = [
+        element("div", element("dt", name), element("dd", fact)) for name, fact in facts
+    ]
+    return element("dl", shown, class_="tiles")
 
 
 def prose(text: str) -> list[Content]:

@@ -67,7 +67,7 @@ def _returns(run: Record, x: str) -> Chart:
         return Chart("Return", marks, "steps", text="over steps")
     name, unit = clock(series(run.rows, SECONDS)[1])
     timed = [_scaled(mark, unit) for mark in marks]
-    return Chart("Return", timed, name, text="over time", origin=0.0)
+    return Chart("Return", timed, name, text="over time", across=(0.0,))
 
 
 def _scaled(mark: Mark, unit: float) -> Mark:

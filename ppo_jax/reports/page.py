@@ -1,7 +1,6 @@
 """A whole page: one file, which refers to nothing outside of it and needs no script."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from ppo_jax.reports import (
@@ -13,12 +12,11 @@ from ppo_jax.reports import (
     speed,
     troubles,
 )
-from ppo_jax.reports.elements import element, markup
+from ppo_jax.reports.elements import STYLE, document, element
 from ppo_jax.reports.records import Record
 from ppo_jax.reports.sections import Section, laid_out
 
 Lead = Sequence[Element | None]
-STYLE = Path(__file__).with_name("page.css")
 LIMIT = 1_000_000
 """Characters of a page, each of which is a byte."""
 DETAILS = (240, 120, 60, 30, 12)
@@ -60,24 +58,11 @@ def _text(title: str, lead: Lead, sections: Sequence[Section], detail: int) -> s
     links = [
         element("a", section.title, href=f"#{section.anchor}") for section in sections
     ]
-    root = element(
-        "html",
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element(
-                "meta", name="viewport", content="width=device-width, initial-scale=1"
-            ),
-            element("title", title),
-            element("style", STYLE.read_text()),
-        ),
-        element(
-            "body",
-            element("header", element("h1", title), lead),
-            element("nav", links, aria_label="Sections"),
-            element("main", [laid_out(section, detail) for section in sections]),
-            element("footer", "Made by python -m ppo_jax.report."),
-        ),
-        lang="en",
+    return document(
+        title,
+        element("style", STYLE),
+        element("header", element("h1", title), lead),
+        element("nav", links, aria_label="Sections"),
+        element("main", [laid_out(section, detail) for section in sections]),
+        element("footer", "Made by python -m ppo_jax.report."),
     )
-    return f"<!DOCTYPE html>\n{markup(root)}\n"

@@ -19,7 +19,6 @@ WITHOUT = {
     "host/fitting.py": FIT,
     "host/recording.py": FIT,
     "host/trained.py": FIT,
-    "monitoring/style.py": "texts, which a browser reads",
     "reports/charts.py": "what test_drawing.py draws",
     "reports/sections.py": "what test_page.py lays out",
     "attacks/metrics.py": TABLE,

@@ -65,7 +65,7 @@ def test_a_list_says_how_each_run_is(root):
     page = elements(root)
     for said in ("sound", "1 interrupted", "1 failed", "3.5", "4.25", "30 of 100"):
         assert said in page.text
-    assert [tag for tag, _ in page.found].count("polyline") == 2
+    assert [x.get("class") for _, x in page.found].count("spark") == 2
     links = [x["href"] for tag, x in page.found if tag == "a"]
     assert "/run/sound" in links
 

@@ -46,6 +46,14 @@ def test_ticks_are_where_they_say():
             assert float(text.rstrip("kM")) * unit == pytest.approx(value)
 
 
+@pytest.mark.parametrize("low", [0.0, -7.3, 1e-9, 123.0])
+@pytest.mark.parametrize("width", [1e-6, 0.3, 1.0, 7.0, 1e9])
+def test_ticks_are_few_and_inside(low, width):
+    found = [value for value, _ in Scale(low, low + width).ticks()]
+    assert 2 <= len(found) <= 7
+    assert low - 1e-6 * width <= found[0] and found[-1] <= low + width * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("step", [1e-12, 0.019, 0.02, 3.0, 7.1, 99.0, 1e17])
 def test_a_nice_step_is_the_next_one_two_or_five(step):
     powers = [m * 10.0**i for i in range(-13, 20) for m in (1, 2, 5)]
