@@ -53,8 +53,8 @@ class Keys(NamedTuple):
     env: Key
 
 
-class Deed(NamedTuple):
-    """What was seen and done in a step, and what it led to; every leaf `[B, ...]`."""
+class Decision(NamedTuple):
+    """What was seen and chosen in a step; every leaf `[B, ...]`."""
 
     obs: PyTree
     """As the network saw it."""
@@ -69,6 +69,17 @@ class Deed(NamedTuple):
     """After the step."""
     truth: Carry
     """That of an agent which always saw the truth."""
+
+    @property
+    def move(self) -> Array:
+        """The action as environments take it."""
+        return self.policy.to_action(self.action)
+
+
+class Deed(NamedTuple):
+    """What was chosen in a step, and what it led to."""
+
+    decision: Decision
     timestep: Timestep
     env_state: PyTree
 
@@ -114,6 +125,17 @@ def act(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> Deed:
         keys: Two per environment. What is random about attacks follows from the first
             one for an action.
     """
+    decision = decide(agent, actor, truth, keys.action)
+    timestep, env_state = jax.vmap(agent.learner.config.env.step)(
+        keys.env, actor.env_state, decision.move
+    )
+    env_state = fused(env_state)  # An environment may have made keys itself.
+    _require_one_each(timestep, actor.reset)
+    return Deed(decision, timestep, env_state)
+
+
+def decide(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Decision:
+    """What all environments are to be moved by; as `act`, before they move."""
     env, params = agent.learner.config.env, agent.learner.params
     mask, reset = _action_masks(env, actor), actor.reset
     obs, finite = view(agent.learner, actor.obs, reset)
@@ -121,18 +143,11 @@ def act(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> Deed:
     answers = functools.partial(says, actor.carry)
     if agent.opposition is not None:
         honest = says(truth, obs)
-        obs = shown(agent.opposition, answers, honest, obs, keys.action[0])
+        obs = shown(agent.opposition, answers, honest, obs, keys[0])
         truth = honest.carry
     policy, value, carry = answers(obs)
-    action = jax.vmap(agent.choice)(policy, keys.action)
-    timestep, env_state = jax.vmap(env.step)(
-        keys.env, actor.env_state, policy.to_action(action)
-    )
-    env_state = fused(env_state)  # An environment may have made keys itself.
-    _require_one_each(timestep, reset)
-    return Deed(
-        obs, finite, mask, action, policy, value, carry, truth, timestep, env_state
-    )
+    action = jax.vmap(agent.choice)(policy, keys)
+    return Decision(obs, finite, mask, action, policy, value, carry, truth)
 
 
 def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:

@@ -68,7 +68,7 @@ def run_episodes(
         keys = Keys(*(crew.own(jax.random.split(k, num_episodes)) for k in both))
         actor, deed = _step(agent, actor, truth, keys)
         total += jnp.where(ended, 0.0, deed.timestep.reward)
-        return actor, deed.truth, time + 1, total, ended | actor.reset
+        return actor, deed.decision.truth, time + 1, total, ended | actor.reset
 
     loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
     *_, total, ended = jax.lax.while_loop(going, step, loop)
@@ -127,6 +127,6 @@ def _step(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> tuple[Actor, 
         env_state=deed.env_state,
         obs=timestep.obs,
         reset=timestep.terminated | timestep.truncated,
-        carry=deed.carry,
+        carry=deed.decision.carry,
     )
     return actor, deed

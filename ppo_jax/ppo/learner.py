@@ -62,13 +62,34 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
-    crew = sharding.crew(run.learner.config.num_envs)
     key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
-    actor, steps, carries = rollout.unroll(
-        _opposed(run.learner, progress.course), run.actor, key_rollout
+    lived = rollout.unroll(
+        opposed(run.learner, progress.course), run.actor, key_rollout
     )
+    return learned(dataclasses.replace(run, key=key), progress, key_update, *lived)
+
+
+def learned(
+    run: Run,
+    progress: Progress,
+    key: Key,
+    actor: Actor,
+    steps: Trajectory,
+    carries: Carry,
+) -> tuple[Run, Metrics]:
+    """What becomes of a run by what it lived; as `iteration`, after the rollout.
+
+    Args:
+        run: One member.
+        progress: How far training is.
+        key: Of the minibatches.
+        actor: After the rollout.
+        steps: The rollout `[T, B, ...]`.
+        carries: Before the first step of each chunk, `[T / L, B, ...]`.
+    """
+    crew = sharding.crew(run.learner.config.num_envs)
     batch, targets, metrics, own_metrics = assemble(run.learner, steps, carries)
-    learner, result = update(run.learner, batch, key_update, progress)
+    learner, result = update(run.learner, batch, key, progress)
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
     metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))
     metrics |= _said_by_environments(learner, actor)
@@ -79,10 +100,10 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
-    return Run(learner, actor, plain(key), counters), metrics
+    return Run(learner, actor, plain(run.key), counters), metrics
 
 
-def _opposed(learner: Learner, progress: Array) -> Learner:
+def opposed(learner: Learner, progress: Array) -> Learner:
     """The learner whose opponent attacks with the radius in force."""
     opponent = learner.config.opponent
     if opponent is None:

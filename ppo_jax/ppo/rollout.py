@@ -29,6 +29,17 @@ class BootstrapSlots(NamedTuple):
     """Slots in use, `[B]`."""
 
 
+class Draws(NamedTuple):
+    """Keys of a rollout, `[B]` each; those of a device that shares the agent."""
+
+    steps: Keys
+    """`[T / L, L, B]`, chunk after chunk."""
+    resets: Key
+    renewals: Key
+    owed: Key
+    """One for all."""
+
+
 def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory, Carry]:
     """Acts for `num_steps`; steps that are not finite are quarantined.
 
@@ -41,21 +52,9 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     """
     config = learner.config
     crew = sharding.crew(config.num_envs)
-    opposition = None
-    if config.opponent is not None:
-        plays = crew.own(config.opponent.plays(config.num_envs))
-        opposition = Opposition(config.opponent, plays)
-    agent = Agent(learner, config.build(), acting.sampled, opposition)
-    length = config.chunk if config.network.memory is not None else config.num_steps
+    agent = traveller(learner)
     actor, key = fused((actor, key))
-    key_steps, key_reset, key_renewal, key_owed = jax.random.split(key, 4)
-    shape = (config.num_steps // length, length, config.num_envs, 2)
-    pairs = crew.own(jax.random.split(key_steps, shape), axis=2)
-    keys = Keys(action=pairs[..., 0], env=pairs[..., 1])
-    renewals, resets = (
-        crew.own(jax.random.split(key, config.num_envs))
-        for key in (key_renewal, key_reset)
-    )
+    drawn = draws(config, key)
 
     def one_step(loop, keys):
         actor, slots = loop
@@ -67,14 +66,44 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
         loop, steps = jax.lax.scan(one_step, loop, keys)
         return loop, (steps, carry)
 
-    actor = acting.renew(config.env, actor, renewals)
-    loop = (actor, _no_slots(config.env, actor, config.num_steps))
-    (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, keys)
+    actor = acting.renew(config.env, actor, drawn.renewals)
+    loop = (actor, no_slots(config.env, actor, config.num_steps))
+    (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
     steps, slot = tree.merge_leading(steps).unpack()
-    steps = _bootstrap(agent, actor, slots, steps, slot, key_owed)
-    actor = quarantine.reset_broken(config.env, actor, resets)
+    steps = bootstrap(agent, actor, slots, steps, slot, drawn.owed)
+    actor = quarantine.reset_broken(config.env, actor, drawn.resets)
     steps, carries = (crew.whole(shares, axis=1) for shares in (steps, carries))
     return plain(actor), steps, carries
+
+
+def traveller(learner: Learner) -> Agent:
+    """Who acts in rollouts, and against whom."""
+    config, opposition = learner.config, None
+    if config.opponent is not None:
+        plays = config.opponent.plays(config.num_envs)
+        crew = sharding.crew(config.num_envs)
+        opposition = Opposition(config.opponent, crew.own(plays))
+    return Agent(learner, config.build(), acting.sampled, opposition)
+
+
+def draws(config: Any, key: Key) -> Draws:
+    """The keys of a rollout."""
+    crew = sharding.crew(config.num_envs)
+    length = kept_together(config)
+    key_steps, key_reset, key_renewal, key_owed = jax.random.split(key, 4)
+    shape = (config.num_steps // length, length, config.num_envs, 2)
+    pairs = crew.own(jax.random.split(key_steps, shape), axis=2)
+    keys = Keys(action=pairs[..., 0], env=pairs[..., 1])
+    renewals, resets = (
+        crew.own(jax.random.split(key, config.num_envs))
+        for key in (key_renewal, key_reset)
+    )
+    return Draws(keys, resets, renewals, key_owed)
+
+
+def kept_together(config: Any) -> int:
+    """L, steps after each of which the carry is kept; T without a memory."""
+    return config.chunk if config.network.memory is not None else config.num_steps
 
 
 def _step(
@@ -82,18 +111,25 @@ def _step(
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
     """One step of all environments, and the slot that each of them wrote to."""
     deed = acting.act(agent, actor, actor.carry, keys)
-    step = _kept(agent.learner.config, actor, deed)
-    final_obs, ok = deed.timestep.final_obs, deed.finite
-    outcome = (step.reward, final_obs, step.log_prob, step.value, deed.carry)
+    return lived(agent.learner.config, actor, slots, deed)
+
+
+def lived(
+    config: Any, actor: Actor, slots: BootstrapSlots, deed: Deed
+) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
+    """The actor after a step, and what is kept of it; see `_step`."""
+    decision, step = deed.decision, _kept(config, actor, deed)
+    final_obs, ok = deed.timestep.final_obs, decision.finite
+    outcome = (step.reward, final_obs, step.log_prob, step.value, decision.carry)
     valid = ok & quarantine.finite(outcome, ok)
     valid &= ~quarantine.has_nan(deed.env_state, ok)
-    slots, slot = _record_truncation(slots, deed.timestep, deed.carry, valid)
+    slots, slot = _record_truncation(slots, deed.timestep, decision.carry, valid)
     valid &= slot < _size(slots)
     actor = Actor(
         env_state=deed.env_state,
         obs=deed.timestep.obs,
         reset=step.last | ~valid,
-        carry=quarantine.zero_unless(valid, deed.carry),
+        carry=quarantine.zero_unless(valid, decision.carry),
         episode_return=jnp.where(step.last, 0.0, step.episode_return),
         episode_length=jnp.where(step.last, 0, step.episode_length),
     )
@@ -102,23 +138,24 @@ def _step(
 
 def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
     """What is kept of a step, whether or not it is finite; its value is still owed."""
+    decision = deed.decision
     timestep: Any = deed.timestep  # Of many environments: all fields are arrays.
-    value = pessimistic(deed.value)
+    value = pessimistic(decision.value)
     return Trajectory(
-        obs=deed.obs,
+        obs=decision.obs,
         raw_obs=() if config.obs_clip is None else actor.obs,
         reset=actor.reset,
-        action=deed.action,
-        log_prob=deed.policy.log_prob(deed.action),
-        action_mask=() if deed.mask is None else deed.mask,
+        action=decision.action,
+        log_prob=decision.policy.log_prob(decision.action),
+        action_mask=() if decision.mask is None else decision.mask,
         value=value,
-        old_value=deed.value.outputs if deed.value.clips else (),
-        old_policy=deed.policy if config.reads_old_policy else (),
+        old_value=decision.value.outputs if decision.value.clips else (),
+        old_policy=decision.policy if config.reads_old_policy else (),
         next_value=jnp.zeros_like(value),
         reward=timestep.reward,
         terminated=timestep.terminated,
         last=timestep.terminated | timestep.truncated,
-        valid=deed.finite,
+        valid=decision.finite,
         weight=timestep.weight,
         group=timestep.group,
         cost=timestep.cost,
@@ -127,7 +164,8 @@ def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
     )
 
 
-def _no_slots(env: Env, actor: Actor, num_steps: int) -> BootstrapSlots:
+def no_slots(env: Env, actor: Actor, num_steps: int) -> BootstrapSlots:
+    """As many slots as a rollout may need, none of them in use."""
     size = 1 + (num_steps - 1) // env.min_steps_to_truncation
     empty = jax.tree.map(
         lambda x: jnp.zeros((size, *x.shape), x.dtype), (actor.obs, actor.carry)
@@ -156,7 +194,7 @@ def _record_truncation(
     return BootstrapSlots(final_obs, carry, used), jnp.where(owed, slots.used, 0)
 
 
-def _bootstrap(
+def bootstrap(
     agent: Agent,
     actor: Actor,
     slots: BootstrapSlots,

@@ -54,15 +54,15 @@ def lived(learner, choice):
     def step(actor, key):
         keys = Keys(*(jax.random.split(k, COUNT) for k in jax.random.split(key)))
         deed = acting.act(agent, actor, actor.carry, keys)
-        done = deed.policy.to_action(deed.action)
+        done = deed.decision.move
         after = dataclasses.replace(
             actor,
             env_state=deed.env_state,
             obs=deed.timestep.obs,
             reset=deed.timestep.terminated | deed.timestep.truncated,
-            carry=deed.carry,
+            carry=deed.decision.carry,
         )
-        return after, ((actor.obs, actor.reset, deed.mask), done)
+        return after, ((actor.obs, actor.reset, deed.decision.mask), done)
 
     def live(keys):
         starts = jax.random.split(jax.random.key(1), COUNT)

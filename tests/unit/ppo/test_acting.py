@@ -44,7 +44,7 @@ def test_actions_are_as_likely_as_they_are():
 @pytest.mark.parametrize("choice", [acting.sampled, acting.most_likely])
 def test_only_legal_actions_are_chosen(choice):
     run = first(experiment(MaskedBandit(), num_envs=48))
-    done = deed(run, choice)
+    done = deed(run, choice).decision
     assert done.mask is not None and not done.mask.all()
     assert done.mask[jnp.arange(48), done.action].all()
 
