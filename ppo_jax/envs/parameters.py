@@ -4,6 +4,7 @@ Which ones there are is known when an environment is made, so each has a class o
 own. Floats are numbers: traced, and different from member to member.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -22,40 +23,71 @@ class Parameters:
         return repr(given(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        name, types = type(self).__name__, type(self).__annotations__
-        types = {field: hint.__args__[0] for field, hint in types.items()}
-        return _again, (name, types, given(self))
+        return _again, (type(self).__name__, _types(type(self)), given(self))
 
 
 def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that are set, by name."""
+    """Parameters that are set, by name; those of a group as a dict of their own."""
     named = params if isinstance(params, Mapping) else children(params)
-    return {name: value for name, value in named.items() if value is not None}
+    plain = {
+        name: given(value) if isinstance(value, Mapping | Parameters) else value
+        for name, value in named.items()
+    }
+    return {
+        name: value
+        for name, value in plain.items()
+        if value is not None and not (isinstance(value, dict) and not value)
+    }
 
 
-def kind(name: str, types: Mapping[str, type]) -> type[Parameters]:
+def kind(name: str, types: Mapping[str, Any]) -> type[Parameters]:
     """The class of an environment's parameters.
 
     Args:
         name: The environment's.
-        types: Of parameters, by name; those that are no bool, int or float, such as
-            arrays, cannot be set.
+        types: Of parameters, by name, a mapping for a group of them; those that are no
+            bool, int or float, such as arrays, cannot be set.
 
     >>> kind("Moon", {"gravity": float, "map": tuple})(gravity=2)
     {'gravity': 2.0}
+    >>> kind("Moon", {"scales": {"energy": float}})(scales={"energy": 2})
+    {'scales': {'energy': 2.0}}
     """
-    usable = {field: of for field, of in types.items() if of in (bool, int, float)}
+    groups = {
+        field: kind(field, of) for field, of in types.items() if isinstance(of, Mapping)
+    }
+    usable = {
+        field: groups.get(field, of)
+        for field, of in types.items()
+        if field in groups or of in (bool, int, float)
+    }
     return _kind(name, tuple(usable.items()))
 
 
 @functools.cache
 def _kind(name: str, types: tuple[tuple[str, type], ...]) -> type[Parameters]:
-    hints = {field: of | None for field, of in types}
+    groups = {field: of for field, of in types if issubclass(of, Parameters)}
+    hints = {field: of if field in groups else of | None for field, of in types}
     shown = {"__annotations__": hints, "__repr__": Parameters.__repr__}
-    return component(type(name, (Parameters,), dict.fromkeys(hints) | shown))
+    fields = {field: _group(of) for field, of in groups.items()}
+    return component(type(name, (Parameters,), dict.fromkeys(hints) | fields | shown))
+
+
+def _group(kind: type[Parameters]) -> Any:
+    """A field that holds parameters, and takes them by name."""
+    metadata = {"converter": lambda values: kind(**given(values))}
+    return dataclasses.field(default=kind(), metadata=metadata)
+
+
+def _types(kind: type[Parameters]) -> dict[str, Any]:
+    """The types that a class of parameters was made of."""
+    return {
+        field: _types(hint) if isinstance(hint, type) else hint.__args__[0]
+        for field, hint in kind.__annotations__.items()
+    }
 
 
 def _again(
-    name: str, types: Mapping[str, type], values: Mapping[str, Any]
+    name: str, types: Mapping[str, Any], values: Mapping[str, Any]
 ) -> Parameters:
     return kind(name, types)(**values)

@@ -19,7 +19,11 @@ class Suite(NamedTuple):
 
 PLAIN = "gymnax"
 """The suite of ids that name none."""
-SUITES = {PLAIN: Suite("ppo_jax.envs.gymnax", "Gymnax")}
+SUITES = {
+    PLAIN: Suite("ppo_jax.envs.gymnax", "Gymnax"),
+    "brax": Suite("ppo_jax.envs.brax", "Brax"),
+    "playground": Suite("ppo_jax.envs.playground", "Playground"),
+}
 """By the name that ids begin with."""
 
 

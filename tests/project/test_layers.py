@@ -58,9 +58,11 @@ LAYERS = {
 DEPTH = {entry: depth for depth, layer in enumerate(LAYERS.values()) for entry in layer}
 
 HOMES = {
+    "brax": "envs.brax",
     "flax.linen": "networks",
     "gymnax": "envs.gymnax",
     "matplotlib": "host.figures",
+    "mujoco_playground": "envs.playground",
     "orbax": "host.checkpoint",
     "rich": "host.console",
     "tensorboardX": "host.events",

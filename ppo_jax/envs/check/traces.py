@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import partial_eval
 
-from ppo_jax.component import as_arrays
+from ppo_jax.component import as_arrays, numbers
 from ppo_jax.envs.env import Box, Discrete, Env, MultiDiscrete, Timestep
 from ppo_jax.errors import UserError, brief, is_of_jax, kind, own_lines
 from ppo_jax.types import Array, PyTree
@@ -92,13 +92,27 @@ def draws(env: Env) -> bool:
         jax.make_jaxpr(env.reset)(key),
         jax.make_jaxpr(env.step)(key, state, _action(env)),
     )
-    return any(_uses_first(program.jaxpr) for program in programs)
+    return any(_used(program.jaxpr)[0] for program in programs)
 
 
-def _uses_first(jaxpr: Any) -> bool:
-    """Whether a result depends on the first argument."""
+def unread(env: Env) -> list[str]:
+    """Paths of the numbers that neither a reset nor a transition depends on."""
+    values, rebuild = opened(env)
+
+    def call(values, key, action):
+        env = rebuild(values)
+        obs, state = env.reset(key)
+        return obs, env.transition(key, state, action)
+
+    program = jax.make_jaxpr(call)(values, jax.random.key(0), _action(env))
+    used = _used(program.jaxpr)[: len(values)]
+    return [path for path, use in zip(numbers(env), used, strict=True) if not use]
+
+
+def _used(jaxpr: Any) -> list[bool]:
+    """Whether a result depends on an argument, for each of them."""
     _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return used[0]
+    return used
 
 
 def _listed(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:

@@ -1,0 +1,87 @@
+"""Environments of Brax, on any of its four backends."""
+
+import functools
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from ppo_jax.component import component
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs import parameters
+from ppo_jax.envs.deferred import brought
+from ppo_jax.envs.physics import MJX, Bodies, Powers, Simulation, changed, structure
+
+BACKENDS = ("generalized", "mjx", "positional", "spring")
+LENGTHS = {"episode_length": 1000, "action_repeat": 1}
+"""What Brax leaves to whoever steps an environment, and its defaults."""
+SYSTEM: Powers = {
+    "gravity": {"gravity": 1} | MJX["gravity"],
+    "friction": MJX["friction"],
+    "mass": {"link.inertia.mass": 1, "link.inertia.i": 1} | MJX["mass"],
+}
+"""What a system is made of: an `mjx` model, and what the other backends read."""
+
+
+@component
+class Brax(Bodies):
+    """An environment of Brax.
+
+    Its parameters are arguments of its class, and `episode_length` and `action_repeat`.
+
+    Attributes:
+        backend: What simulates it: `generalized`, `mjx`, `positional` or `spring`.
+
+    >>> Brax("ant", {"healthy_reward": 0.5}, backend="spring")  # doctest: +SKIP
+    Brax(id='ant', params={'healthy_reward': 0.5}, physics=..., backend='spring')
+    """
+
+    backend: str = "generalized"
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a backend that there is not, then as all do."""
+        if self.backend not in BACKENDS:
+            said = unknown("backend", self.backend, BACKENDS)
+            raise ValueError(f"Brax.backend: {said}")
+        super().validate()
+
+    def _types(self) -> Mapping[str, Any]:
+        arguments = inspect.signature(_class(self.id)).parameters.values()
+        types = {x.name: type(x.default) for x in arguments if x.name != "backend"}
+        return types | dict.fromkeys(LENGTHS, int)
+
+    def _load(self) -> Simulation:
+        return _load(self.id, self.backend, structure(self.params))
+
+    def _made(self, drawn: Mapping[str, Any]) -> Any:
+        given = parameters.given(self.params).items()
+        kept = {f"_{name}": x for name, x in given if not isinstance(x, int)}
+        env = self._load().env
+        if hasattr(env, "sys"):
+            kept["sys"] = self.physics.world(env.sys, drawn, SYSTEM)
+        return changed(env, **kept)
+
+
+def _class(env_id: str) -> Any:
+    """What makes an environment.
+
+    Raises:
+        ValueError: For an id that there is not.
+    """
+    known = brought("brax.envs", extra="brax", wanted=f"Brax.id: {env_id!r}")._envs
+    if env_id not in known:
+        said = unknown("environment of brax", env_id, known)
+        raise ValueError(f"Brax.id: {said}")
+    return known[env_id]
+
+
+@functools.cache
+def _load(env_id: str, backend: str, given: tuple[tuple[str, Any], ...]) -> Simulation:
+    lengths = LENGTHS | {name: x for name, x in given if name in LENGTHS}
+    others = {name: x for name, x in given if name not in LENGTHS}
+    # The first call may be inside a trace, whose tracers must not be cached.
+    with jax.ensure_compile_time_eval(), warnings.catch_warnings(action="ignore"):
+        env = _class(env_id)(backend=backend, **others)
+    return Simulation(env, **lengths)

@@ -1,0 +1,236 @@
+"""What environments of rigid bodies have in common, whoever simulates them.
+
+A simulation is an object with `reset(key)` and `step(state, action)`, which give states
+with an observation, a reward and whether the episode ended by itself. Suites restart it
+by wrappers of theirs, which are not used: they begin every episode alike, and show what
+follows a time limit instead of what it cut off.
+"""
+
+import copy
+import functools
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax import tree
+from ppo_jax.component import children, component, numbers, require
+from ppo_jax.component.bounds import Bound, Finite, Positive
+from ppo_jax.envs import parameters
+from ppo_jax.envs.check.traces import unread
+from ppo_jax.envs.env import Box, Env, Step, outcome, strong
+from ppo_jax.envs.parameters import Parameters
+from ppo_jax.errors import missing
+from ppo_jax.types import Array, Key, PyTree
+
+Powers = Mapping[str, Mapping[str, int]]
+"""By the name of a factor: numbers of a model, and the power of it they take."""
+
+MJX: Powers = {
+    "gravity": {"opt.gravity": 1},
+    "friction": {"geom_friction": 1, "pair_friction": 1},
+    "mass": {
+        "body_mass": 1,
+        "body_inertia": 1,
+        "body_subtreemass": 1,
+        "body_invweight0": -1,
+        "dof_invweight0": -1,
+        "tendon_invweight0": -1,
+    },
+}
+"""What a model of `mjx` is made of."""
+
+
+@component
+class Physics:
+    """Factors of what a world is made of; None: it is as the suite has it.
+
+    Attributes:
+        gravity: Of the acceleration by gravity.
+        friction: Of the coefficients of friction between bodies that touch.
+        mass: Of masses and, with them, inertias.
+        spread: Every episode has a world of its own: each factor that is set is
+            multiplied by a number drawn uniformly from 1 − spread to 1 + spread.
+
+    Raises:
+        ValueError: At construction, for a spread of nothing.
+
+    >>> Physics(friction=1.0, spread=0.3)
+    Physics(gravity=None, friction=1.0, mass=None, spread=0.3)
+    """
+
+    gravity: Finite[float | None] = None
+    friction: Positive[float | None] = None
+    mass: Positive[float | None] = None
+    spread: Annotated[
+        float | None, Bound("a number in [0, 1)", lambda x: 0 <= x < 1)
+    ] = None
+
+    def validate(self) -> None:
+        """Raises a `ValueError` for a spread of nothing."""
+        expected = f"one of {', '.join(MJX)} beside it: 1.0 is as the suite has it"
+        idle = self.spread is not None and not self.factors()
+        require(not idle, "Physics.spread", self.spread, expected)
+
+    def factors(self) -> dict[str, Any]:
+        """The factors that are set, by name."""
+        given = children(self)
+        return {name: given[name] for name in MJX if given[name] is not None}
+
+    def draw(self, key: Key) -> dict[str, Array]:
+        """What an episode multiplies factors by, by name; nothing without a spread."""
+        if self.spread is None:
+            return {}
+        names = list(self.factors())
+        drawn = 1 + self.spread * jax.random.uniform(key, (len(names),), minval=-1)
+        return dict(zip(names, drawn, strict=True))
+
+    def world(self, model: Any, drawn: Mapping[str, Array], powers: Powers) -> Any:
+        """A model as factors, with those of an episode, make it."""
+        for name, factor in self.factors().items():
+            factor = factor * drawn.get(name, 1.0)
+            model = model.tree_replace(
+                {
+                    path: functools.reduce(getattr, path.split("."), model)
+                    * factor**power
+                    for path, power in powers[name].items()
+                }
+            )
+        return model
+
+
+class Simulation(NamedTuple):
+    """What is the same for all numbers."""
+
+    env: Any
+    episode_length: int
+    """Steps of the simulation to the end of an episode that does not end by itself."""
+    action_repeat: int
+    """Steps of the simulation per action."""
+
+
+class Episode(NamedTuple):
+    """State of `Bodies`."""
+
+    suite: PyTree
+    """The state that the suite has."""
+    steps: Array
+    """Actions of this episode so far, int32 scalar."""
+    drawn: dict[str, Array]
+    """What this episode multiplies factors by, float32 scalars by name."""
+
+
+@component
+class Bodies(Env):
+    """An environment of rigid bodies, of a suite.
+
+    An episode is terminated where the simulation says that it is done, and truncated
+    after as many steps as the suite gives it. An action that is repeated earns the sum
+    of the rewards, up to an end.
+
+    Attributes:
+        id: What the suite calls it.
+        params: Those of its parameters that are set, by name.
+        physics: Factors of what its world is made of.
+
+    Raises:
+        ValueError: At construction, for an id that the suite does not know, if the
+            suite is not installed, or for a number that no step depends on.
+        TypeError: At construction, for a parameter that there is not.
+    """
+
+    id: str
+    params: Parameters | Mapping[str, Any] = Parameters()
+    physics: Physics = Physics()
+
+    def validate(self) -> None:
+        """Completes parameters; raises an error for what the suite does not know."""
+        given = parameters.given(self.params)
+        made = parameters.kind(self.id, self._types())(**given)
+        object.__setattr__(self, "params", made)
+        _, *counts = self._load()._asdict().items()
+        owner = type(self).__name__
+        for name, count in counts:
+            require(count >= 1, f"{owner}.params.{name}", count, "at least 1")
+        for name in _idle(self):
+            said = f"no reset or step of {self.id!r} depends on it"
+            raise ValueError(f"{owner}.{name}: cannot be set: {said}")
+
+    @property
+    def action_space(self) -> Box:
+        size = self._load().env.action_size
+        return Box((-1.0,) * size, (1.0,) * size)
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self.max_episode_steps
+
+    @property
+    def max_episode_steps(self) -> int:
+        loaded = self._load()
+        return -(-loaded.episode_length // loaded.action_repeat)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        key_suite, key_drawn = jax.random.split(key)
+        drawn = strong(self.physics.draw(key_drawn))
+        start = self._made(drawn).reset(key_suite)
+        start = strong(start.replace(reward=jnp.zeros(()), done=jnp.zeros(())))
+        return start.obs, Episode(start, jnp.zeros((), jnp.int32), drawn)
+
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        env, repeat = self._made(state.drawn), self._load().action_repeat
+        suite, reward = _acted(env, state.suite, action, repeat)
+        steps = state.steps + 1
+        truncated = steps >= self.max_episode_steps
+        timestep = outcome(suite.obs, reward, suite.done > 0, truncated)
+        return timestep, state._replace(suite=suite, steps=steps)
+
+    def _types(self) -> Mapping[str, Any]:
+        """Types of the suite's parameters, by name."""
+        raise missing(self, "_types")
+
+    def _load(self) -> Simulation:
+        """The simulation as the parameters that are structure make it."""
+        raise missing(self, "_load")
+
+    def _made(self, drawn: Mapping[str, Array]) -> Any:
+        """The simulation with all numbers, those of an episode included."""
+        raise missing(self, "_made")
+
+
+def structure(params: Parameters | Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The parameters that a program is compiled for."""
+    given = parameters.given(params).items()
+    return tuple((name, value) for name, value in given if isinstance(value, int))
+
+
+def changed(env: Any, **attributes: Any) -> Any:
+    """The same simulation with other attributes; the one that is given stays."""
+    other = copy.copy(env)
+    vars(other).update(attributes)
+    return other
+
+
+def _acted(env: Any, start: Any, action: Array, repeat: int) -> tuple[Any, Array]:
+    """Where an action leads, and the sum of its rewards, up to an end."""
+
+    def step(state: Any, _: None) -> tuple[Any, Array]:
+        copied = jax.tree.map(lambda x: x, state)  # Suites write into its dicts.
+        after = strong(env.step(copied, action))
+        over = state.done > 0
+        return tree.where(over, (state, 0.0 * state.reward), (after, after.reward))
+
+    state, rewards = jax.lax.scan(step, start, length=repeat)
+    return state, rewards.sum()
+
+
+def _idle(env: Bodies) -> tuple[str, ...]:
+    """Numbers that are set and that nothing depends on."""
+    return _unread(jax.tree.structure(env)) if numbers(env) else ()
+
+
+@functools.cache
+def _unread(of: Any) -> tuple[str, ...]:
+    """It takes a trace, which is the same for all values."""
+    return tuple(unread(of.unflatten([1.0] * of.num_leaves)))
