@@ -66,6 +66,7 @@ HOMES = {
     "orbax": "host.checkpoint",
     "rich": "host.console",
     "tensorboardX": "host.events",
+    "xminigrid": "envs.xminigrid",
 }
 
 

@@ -1,0 +1,123 @@
+"""Grids of XLand-MiniGrid: what an agent sees around itself, MiniGrid's tasks."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component, require
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs import parameters
+from ppo_jax.envs.deferred import brought
+from ppo_jax.envs.env import ActionSpace, Discrete, Env, Step, outcome, strong
+from ppo_jax.envs.parameters import Parameters
+from ppo_jax.types import Array, Key, PyTree
+
+UNRULED = "XLand"
+"""How ids begin of tasks that are nothing without rules from elsewhere."""
+LAYERS = (13, 12)
+"""How many tiles and colours there are."""
+
+
+@component
+class XMiniGrid(Env):
+    """An environment of XLand-MiniGrid, `xminigrid/MiniGrid-DoorKey-8x8` as an id.
+
+    Observations are what the suite shows, an egocentric square of the grid, and where
+    the agent looks: `{"grid": [view, view, 25], "direction": [4]}`. Of each cell, 13
+    numbers say which tile it is and 12 which colour, as one-hot vectors; a `Cnn` takes
+    them as they are. As in the suite, what the agent carries cannot be seen.
+
+    Attributes:
+        id: What xminigrid calls it.
+        params: Those of its parameters that are set, by name; all are structure.
+
+    Raises:
+        ValueError: At construction, if xminigrid is not installed, does not know the
+            id, or needs rules for it.
+        TypeError: At construction, for a parameter that there is not.
+    """
+
+    id: str = "MiniGrid-DoorKey-8x8"
+    params: Parameters | Mapping[str, Any] = Parameters()
+
+    def validate(self) -> None:
+        """Raises an error for an unknown id or parameter; completes parameters."""
+        known = _xminigrid(self.id).registered_environments()
+        if self.id not in known:
+            said = unknown("environment of xminigrid", self.id, known)
+            raise ValueError(f"XMiniGrid.id: {said}")
+        ruled = not self.id.startswith(UNRULED)
+        expected = (
+            "a task of MiniGrid: what is to be done in one of XLand is said by a "
+            "benchmark, which would have to be downloaded"
+        )
+        require(ruled, "XMiniGrid.id", self.id, expected)
+        given = parameters.given(self.params)
+        object.__setattr__(self, "params", _parameters(self.id, given))
+        for name, value in given.items():
+            require(value >= 1, f"XMiniGrid.params.{name}", value, "at least 1")
+
+    @property
+    def action_space(self) -> ActionSpace:
+        env, params = self._load()
+        return Discrete(env.num_actions(params))
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self._load().params.max_steps
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return self._load().params.max_steps
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        env, params = self._load()
+        timestep = strong(env.reset(params, key))
+        return _seen(timestep), timestep
+
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        env, params = self._load()
+        timestep = strong(env.step(params, state, action))
+        ended = timestep.discount == 0
+        over = timestep.state.step_num >= params.max_steps
+        return outcome(_seen(timestep), timestep.reward, ended, over), timestep
+
+    def _load(self) -> "_Loaded":
+        return _load(self.id, tuple(parameters.given(self.params).items()))
+
+
+def _seen(timestep: Any) -> PyTree:
+    """What a timestep of xminigrid shows, as numbers that a network takes."""
+    layers = zip(jnp.moveaxis(timestep.observation, -1, 0), LAYERS, strict=True)
+    kinds = [jax.nn.one_hot(layer, count) for layer, count in layers]
+    direction = jax.nn.one_hot(timestep.state.agent.direction, 4)
+    return {"grid": jnp.concatenate(kinds, axis=-1), "direction": direction}
+
+
+def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
+    """Parameters of an environment, those that are not given None."""
+    _, params = _load(env_id, ())
+    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
+    types = {name: type(value) for name, value in values.items()}
+    return parameters.kind(env_id, types)(**given)
+
+
+class _Loaded(NamedTuple):
+    env: Any
+    params: Any
+
+
+def _xminigrid(env_id: str) -> ModuleType:
+    return brought("xminigrid", "xminigrid", f"XMiniGrid.id: {env_id!r}")
+
+
+@functools.cache
+def _load(env_id: str, params: tuple[tuple[str, Any], ...]) -> _Loaded:
+    # The first call may be inside a trace, whose tracers must not be cached.
+    with jax.ensure_compile_time_eval():
+        return _Loaded(*_xminigrid(env_id).make(env_id, **dict(params)))

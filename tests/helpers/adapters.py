@@ -1,0 +1,70 @@
+"""Environments of suites, held against the suites' own stepping, and trained."""
+
+import dataclasses
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from brief import experiment
+from runs import digest
+from tabular import first
+
+from ppo_jax import PBT, LogUniform, envs, fit, optimizers
+from ppo_jax.ppo import rollout
+from ppo_jax.schedules import Constant
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def played(env, method, state, actions, key):
+    """Timesteps `[T]` of a method of an environment, from a state."""
+
+    def once(state, chosen):
+        key, action = chosen
+        timestep, state = getattr(env, method)(key, state, action)
+        return state, timestep
+
+    keys = jax.random.split(key, len(actions))
+    return jax.lax.scan(once, state, (keys, jnp.asarray(actions)))[1]
+
+
+def owed(env, final):
+    """A rollout owes the value of what the suite shows last, at truncations.
+
+    Args:
+        env: An environment that truncates the episodes of a rollout of 8 steps once.
+        final: From the state before a rollout and the actions to the final observation.
+    """
+    run = first(experiment(env, num_envs=2))
+    _, kept, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    cut = kept.last & ~kept.terminated
+    assert cut.sum(axis=0).tolist() == [1, 1]
+    network = run.learner.config.build()
+    for i, t in enumerate(np.argmax(cut, axis=0)):
+        before = jax.tree.map(lambda x, i=i: x[i], run.actor.env_state)
+        obs = final(before, kept.action[: t + 1, i])
+        one = jax.tree.map(lambda x: jnp.asarray(x)[None, None], obs)
+        value = network.apply(run.learner.params, (), one, jnp.zeros((1, 1), bool))
+        expected = value.value.mean().squeeze()
+        chex.assert_trees_all_close(kept.next_value[t, i], expected, rtol=0, atol=1e-6)
+        anew = kept.value[(t + 1) % 8, i]
+        assert np.abs(kept.next_value[t, i] - anew) > 1e-6
+
+
+def goes_on(env, tmp_path, **space):
+    """A population of four, of pooled environments, resumes to the same bits."""
+    search = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)} | space
+    config = experiment(
+        envs.ResetPool(env, 2),
+        num_envs=2,
+        total_timesteps=16 * 6,
+        optimizer=optimizers.Adam(schedule=Constant()),
+        pbt=PBT(search, size=4, interval=2),
+        eval_phases=1,
+    )
+    half = dataclasses.replace(config, total_timesteps=16 * 2)
+    fit(config, tmp_path / "whole", quiet=True)
+    fit(half, tmp_path / "parts", quiet=True)
+    fit(config, tmp_path / "parts", resume=True, quiet=True)
+    assert digest(tmp_path / "whole") == digest(tmp_path / "parts")

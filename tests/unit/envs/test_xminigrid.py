@@ -1,0 +1,130 @@
+"""Grids of XLand-MiniGrid, against its own stepping and against numbers by hand."""
+
+import re
+
+import adapters
+import chex
+import jax
+import numpy as np
+import pytest
+
+from ppo_jax import Config, envs, networks
+from ppo_jax.component import numbers
+from ppo_jax.envs.xminigrid import LAYERS, XMiniGrid
+
+xminigrid = pytest.importorskip("xminigrid")
+
+AHEAD, RIGHT, STILL = 0, 1, 4
+TO_THE_GOAL = (AHEAD, AHEAD, RIGHT, AHEAD, AHEAD)
+"""Of a room of 3×3 cells, from one corner to the other."""
+
+
+def empty(limit=100):
+    return XMiniGrid("MiniGrid-Empty-5x5", params={"max_steps": limit})
+
+
+def shown(timestep):
+    """What a timestep of the suite shows, by hand."""
+    tiles, colours = np.asarray(timestep.observation).transpose(2, 0, 1)
+    kinds = (np.eye(13)[tiles], np.eye(12)[colours])
+    direction = np.eye(4)[int(timestep.state.agent.direction)]
+    return {"grid": np.concatenate(kinds, axis=-1), "direction": direction}
+
+
+ENV, PARAMS = xminigrid.make("MiniGrid-Empty-5x5")
+STEP = jax.jit(ENV.step)
+
+
+def by_itself(limit, timestep, actions):
+    """Timesteps of the suite, which no wrapper resets."""
+    params = PARAMS.replace(max_steps=limit)
+    for action in actions:
+        timestep = STEP(params, timestep, action)
+        yield timestep
+
+
+@pytest.fixture(scope="module")
+def start():
+    return empty().reset(jax.random.key(3))
+
+
+@pytest.mark.parametrize("limit", [100, 5, 3])
+def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, start, limit):
+    """The goal is reached in five steps: sooner than the limit, at it, or never."""
+    _, state = start
+    env, actions = empty(limit), TO_THE_GOAL[:limit]
+    given = adapters.played(env, "transition", state, actions, key)
+    own = list(by_itself(limit, state, actions))
+    for t, expected in enumerate(own):
+        seen = jax.tree.map(lambda x, t=t: x[t], given.final_obs)
+        chex.assert_trees_all_equal(seen, shown(expected))
+    rewards = [expected.reward for expected in own]
+    chex.assert_trees_all_equal(given.reward, np.float32(rewards))
+    steps = np.arange(1, len(own) + 1)
+    np.testing.assert_array_equal(given.terminated, steps == 5)
+    np.testing.assert_array_equal(given.truncated, steps == limit)
+    assert rewards[-1] == pytest.approx(1 - 0.9 * 5 / limit if limit >= 5 else 0)
+    assert env.max_episode_steps == env.min_steps_to_truncation == limit
+
+
+def test_a_step_that_ends_shows_the_end_and_the_next_start(key, start):
+    obs, state = start
+    given = adapters.played(empty(), "step", state, TO_THE_GOAL, key)
+    *_, last = by_itself(100, state, TO_THE_GOAL)
+    end = jax.tree.map(lambda x: x[-1], given)
+    chex.assert_trees_all_equal(end.final_obs, shown(last))
+    chex.assert_trees_all_equal(end.obs, obs)  # Every episode begins alike.
+    assert not np.array_equal(end.obs["grid"], end.final_obs["grid"])
+
+
+def test_a_rollout_owes_the_value_of_the_last_sight():
+    """R-D8: of what the suite shows before a reset."""
+
+    def final(before, actions):
+        *_, last = by_itself(5, before, actions)
+        return shown(last)
+
+    adapters.owed(XMiniGrid("MiniGrid-EmptyRandom-5x5", params={"max_steps": 5}), final)
+
+
+def test_observations_are_what_a_convolution_takes():
+    core = xminigrid.core.constants
+    assert (core.NUM_TILES, core.NUM_COLORS) == LAYERS
+    torso = networks.Cnn(channels=(4,))
+    config = Config(empty(), network=networks.ActorCritic(torso))
+    obs = {name: x.shape for name, x in config.obs_spec().items()}
+    assert obs == {"grid": (7, 7, 25), "direction": (4,)}
+    assert config.env.action_space == envs.Discrete(6)
+    assert config.env.has_transition and numbers(config.env) == {}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "params", "error", "said"),
+    [
+        (
+            "MiniGrid-DoorKy-8x8",
+            {},
+            ValueError,
+            "the closest is 'MiniGrid-DoorKey-8x8'",
+        ),
+        ("XLand-MiniGrid-R1-9x9", {}, ValueError, "would have to be downloaded"),
+        ("MiniGrid-Empty-5x5", {"hight": 9}, TypeError, "closest is 'height'"),
+        ("MiniGrid-Empty-5x5", {"max_steps": 1.5}, TypeError, "expected int"),
+        ("MiniGrid-Empty-5x5", {"max_steps": 0}, ValueError, "expected at least 1"),
+        ("MiniGrid-Empty-5x5", {"render_mode": "x"}, TypeError, "render_mode"),
+    ],
+)
+def test_impossible_environments_are_errors(env_id, params, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        XMiniGrid(env_id, params=params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", ["MiniGrid-DoorKey-5x5", "MiniGrid-MemoryS8"])
+def test_an_environment_keeps_the_protocol(env_id):
+    envs.check(f"xminigrid/{env_id}")
+
+
+@pytest.mark.slow
+def test_a_population_goes_on_with_a_pool(tmp_path):
+    adapters.goes_on(empty(limit=3), tmp_path)
