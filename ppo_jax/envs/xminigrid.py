@@ -83,9 +83,10 @@ class XMiniGrid(Env):
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         env, params = self._load()
         timestep = strong(env.step(params, state, action))
-        ended = timestep.discount == 0
-        over = timestep.state.step_num >= params.max_steps
-        return outcome(_seen(timestep), timestep.reward, ended, over), timestep
+        terminated = timestep.discount == 0
+        truncated = timestep.last() & ~terminated
+        seen = _seen(timestep)
+        return outcome(seen, timestep.reward, terminated, truncated), timestep
 
     def _load(self) -> "_Loaded":
         return _load(self.id, tuple(parameters.given(self.params).items()))

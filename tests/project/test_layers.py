@@ -61,6 +61,7 @@ HOMES = {
     "brax": "envs.brax",
     "flax.linen": "networks",
     "gymnax": "envs.gymnax",
+    "jumanji": "envs.jumanji",
     "matplotlib": "host.figures",
     "mujoco_playground": "envs.playground",
     "orbax": "host.checkpoint",

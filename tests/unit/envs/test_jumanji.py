@@ -1,0 +1,233 @@
+"""Games of Jumanji, against its own stepping and against numbers by hand."""
+
+import re
+
+import adapters
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import Config, envs, networks
+from ppo_jax.component import numbers, replace_at
+from ppo_jax.envs.jumanji import Jumanji
+
+jumanji = pytest.importorskip("jumanji")
+
+UP = 0
+
+
+def snake(limit=100):
+    return Jumanji("Snake-v1", {"num_rows": 4, "num_cols": 4, "time_limit": limit})
+
+
+def by_itself(env_id, params, state, actions):
+    """Timesteps of the suite, which no wrapper resets."""
+    env = jumanji.make(env_id, **params)
+    step = jax.jit(env.step)
+    for action in actions:
+        state, timestep = step(state, action)
+        yield timestep
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """A snake in the second row from below, or higher."""
+    env = snake()
+    for seed in range(9):
+        obs, state = env.reset(jax.random.key(seed))
+        if state.env.head_position.row == 2:
+            return obs, state
+    raise AssertionError
+
+
+@pytest.mark.parametrize("limit", [100, 3, 2])
+def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, begun, limit):
+    """Two rows are above: up, it dies in the third step; the limit may come first."""
+    params = {"num_rows": 4, "num_cols": 4, "time_limit": limit}
+    _, state = begun
+    count = min(limit, 3)
+    given = adapters.played(snake(limit), "transition", state, [UP] * count, key)
+    own = list(by_itself("Snake-v1", params, state.env, [UP] * count))
+    for t, expected in enumerate(own):
+        seen = jax.tree.map(lambda x, t=t: x[t], given.final_obs)
+        chex.assert_trees_all_equal(seen["grid"], expected.observation.grid)
+        assert given.reward[t] == expected.reward
+        ends = given.terminated[t] | given.truncated[t]
+        assert ends == expected.last() == (t + 1 == count)
+    assert own[-1].discount == 0  # Whatever it was that ended the episode.
+    assert given.terminated[-1] == (limit > 2) and given.truncated[-1] == (limit == 2)
+    env = snake(limit)
+    assert env.max_episode_steps == env.min_steps_to_truncation == limit
+
+
+def test_a_step_that_ends_shows_the_end_and_the_next_start(key, begun):
+    _, state = begun
+    params = {"num_rows": 4, "num_cols": 4, "time_limit": 2}
+    given = adapters.played(snake(2), "step", state, [UP] * 2, key)
+    *_, last = by_itself("Snake-v1", params, state.env, [UP] * 2)
+    chex.assert_trees_all_equal(given.final_obs["grid"][1], last.observation.grid)
+    chex.assert_trees_all_equal(given.obs["grid"][0], given.final_obs["grid"][0])
+
+
+CUBE = {"time_limit": 5}
+
+
+def test_a_rollout_owes_the_value_of_the_last_sight():
+    """R-D8: of what the suite shows before a reset; kinds are one-hot vectors."""
+
+    def final(before, actions):
+        *_, last = by_itself("RubiksCube-v0", CUBE, before.env, actions)
+        cube = np.eye(6, dtype=np.float32)[np.asarray(last.observation.cube)]
+        return {"cube": cube, "step_count": np.eye(6, dtype=np.float32)[5]}
+
+    adapters.owed(Jumanji("RubiksCube-v0", CUBE), final)
+
+
+def beside_a_wall(env):
+    """A start in which something is forbidden."""
+    for seed in range(99):
+        _, state = env.reset(jax.random.key(seed))
+        if not state.mask.all():
+            return state
+    raise AssertionError
+
+
+@pytest.mark.parametrize("env_id", ["Snake-v1", "Tetris-v0"])
+def test_what_a_mask_forbids_ends_the_episode(env_id):
+    """A mask of combinations is one of actions that are combinations."""
+    env = Jumanji(env_id, params={"num_rows": 6, "num_cols": 6})
+    state = beside_a_wall(env)
+    actions = jnp.arange(env.action_space.n)
+    step = jax.vmap(env.transition, (None, None, 0))
+    timesteps, _ = jax.jit(step)(jax.random.key(0), state, actions)
+    allowed = env.action_mask(state)
+    np.testing.assert_array_equal(allowed, ~timesteps.terminated)
+    assert allowed.any() and not allowed.all()
+
+
+def test_where_nothing_is_allowed_everything_is():
+    """A snake that has caught itself."""
+    env = snake()
+
+    @jax.jit
+    def play(key):
+        def once(loop, keys):
+            obs, state = loop
+            mask = env.action_mask(state)
+            action = jax.random.categorical(keys[0], jnp.where(mask, 0.0, -jnp.inf))
+            timestep, after = env.step(keys[1], state, action)
+            return (timestep.obs, after), (obs["action_mask"], mask, timestep)
+
+        keys = jax.random.split(key, (200, 2))
+        return jax.lax.scan(once, env.reset(key), keys)[1]
+
+    own, mask, timestep = jax.vmap(play)(jax.random.split(jax.random.key(0), 16))
+    lost = ~np.asarray(own, bool).any(axis=-1)
+    assert lost.any() and timestep.terminated[lost].all() and mask[lost].all()
+    np.testing.assert_array_equal(mask[~lost], own[~lost])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "space"),
+    [
+        ("Game2048-v1", envs.Discrete(4)),
+        ("Tetris-v0", envs.Discrete(4 * 10)),
+        ("RubiksCube-v0", envs.MultiDiscrete((6, 1, 3))),
+        ("Connector-v3", envs.MultiDiscrete((5,) * 10)),
+        ("SearchAndRescue-v0", envs.Box((-1.0,) * 4, (1.0,) * 4)),
+    ],
+)
+def test_actions_are_those_of_the_suite(env_id, space):
+    env = Jumanji(env_id)
+    assert env.action_space == space and env.has_transition
+
+
+def test_a_float_of_a_constructor_is_a_number(key):
+    """What a step of the cleaner costs: another one is the same program."""
+    env = Jumanji("Cleaner-v0", params={"penalty_per_timestep": 0.25})
+    assert numbers(env) == {"params.penalty_per_timestep": 0.25}
+    _, state = env.reset(key)
+
+    @jax.jit
+    def paid(penalty):
+        one = replace_at(env, "params.penalty_per_timestep", penalty)
+        return one.transition(key, state, jnp.zeros(3, jnp.int32))[0].reward
+
+    assert paid(0.25) - paid(2.0) == pytest.approx(1.75)
+
+
+def test_observations_are_what_a_convolution_takes():
+    network = networks.ActorCritic(networks.Cnn(channels=(4,)))
+    config = Config("jumanji/Snake-v1", network=network)
+    shapes = {name: x.shape for name, x in config.obs_spec().items()}
+    assert shapes == {"grid": (12, 12, 5), "step_count": (), "action_mask": (4,)}
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(9, np.eye(9)[2]), (101, 0.02)])
+def test_few_values_are_kinds_and_many_are_one_number(limit, shown, begun):
+    """Of a counter: two steps of those that the limit allows."""
+    _, state = begun
+    given = adapters.played(
+        snake(limit), "transition", state, [UP] * 2, jax.random.key(0)
+    )
+    counted = given.final_obs["step_count"][1]
+    chex.assert_trees_all_close(counted, np.float32(shown), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "params", "error", "said"),
+    [
+        ("Snak-v1", {}, ValueError, "the closest is 'Snake-v1'"),
+        ("Sokoban-v0", {}, ValueError, "does not have to download"),
+        ("Snake-v1", {"num_row": 9}, TypeError, "closest is 'num_rows'"),
+        ("Snake-v1", {"time_limit": 1.5}, TypeError, "expected int"),
+        ("Snake-v1", {"time_limit": 0}, ValueError, "expected at least 1"),
+        ("Snake-v1", {"viewer": 1}, TypeError, "viewer"),
+    ],
+)
+def test_impossible_environments_are_errors(env_id, params, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        Jumanji(env_id, params=params)
+
+
+LIMITED = [
+    "Cleaner-v0",
+    "Connector-v3",
+    "LevelBasedForaging-v0",
+    "MMST-v0",
+    "Maze-v0",
+    "PacMan-v1",
+    "RobotWarehouse-v0",
+    "SearchAndRescue-v0",
+    "SlidingTilePuzzle-v0",
+    "Tetris-v0",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", LIMITED)
+def test_a_time_limit_truncates(env_id, key):
+    """Two steps are no end of any of these games, but for the limit."""
+    env = Jumanji(env_id, params={"time_limit": 2})
+    _, state = env.reset(key)
+    space = env.action_space
+    least = [space.low] if isinstance(space, envs.Box) else np.zeros(len(space.nvec))
+    action = np.reshape(least, -1).astype(int)
+    mask = env.action_mask(state)
+    if isinstance(space, envs.Discrete):
+        action = np.argmax(mask) if mask is not None else 0
+    given = adapters.played(env, "transition", state, np.stack([action] * 2), key)
+    assert given.truncated.tolist() == [False, True] and not given.terminated.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", ["Snake-v1", "Connector-v3"])
+def test_an_environment_keeps_the_protocol(env_id):
+    envs.check(f"jumanji/{env_id}")
+
+
+@pytest.mark.slow
+def test_a_population_goes_on_with_a_pool(tmp_path):
+    adapters.goes_on(Jumanji("RubiksCube-v0", CUBE), tmp_path)
