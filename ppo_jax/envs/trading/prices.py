@@ -1,0 +1,128 @@
+"""Where prices come from, and what they are known by."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ppo_jax.envs.trading.bars import Bars, digest
+from ppo_jax.errors import missing
+
+DAY = np.timedelta64(1, "D")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Prices:
+    """Prices of assets over time; a subclass says where they come from, in `load`.
+
+    They are read at construction. Programs are compiled for them, and a run is stored
+    with where they come from and the SHA-256 of what was read. Prices of the same
+    content are equal, wherever they come from.
+    """
+
+    def __post_init__(self) -> None:
+        self.sha256  # noqa: B018 - What cannot be used is refused at once.
+
+    def load(self) -> Bars:
+        """What was read and checked."""
+        raise missing(self, "load")
+
+    @functools.cached_property
+    def bars(self) -> Bars:
+        """The prices, as arrays of the host."""
+        return self.load()
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Digest of the content."""
+        return digest(self.bars)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prices) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={_shown(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+        ]
+        return f"{type(self).__name__}({', '.join(given)}, sha256={self.sha256!r})"
+
+
+def _shown(value: Any) -> str:
+    """As `repr`, the same in every process."""
+    if isinstance(value, tuple):
+        return f"({''.join(f'{_shown(item)}, ' for item in value).rstrip()})"
+    return getattr(value, "__name__", None) or repr(value)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class RandomWalk(Prices):
+    """Driftless geometric random walks: nothing can be earned, but by chance.
+
+    The expected price tomorrow is the price today, so that whoever trades expects to
+    lose the costs. Bars are weekdays from 2000 on.
+
+    Attributes:
+        num_bars: How many.
+        num_assets: How many, of independent prices.
+        volatility: Of a year's log returns.
+        overnight: The share of the variance between a close and the next open; None:
+            closes only.
+        seed: Of the random numbers.
+
+    >>> RandomWalk(num_bars=100, num_assets=2).bars.close.shape
+    (100, 2)
+    """
+
+    num_bars: int = 2_000
+    num_assets: int = 1
+    volatility: float = 0.2
+    overnight: float | None = 0.25
+    seed: int = 0
+
+    def load(self) -> Bars:
+        rng = np.random.default_rng(self.seed)
+        shape, night = (self.num_bars, self.num_assets), self.overnight or 0.0
+        variance = self.volatility**2 / 252
+        nights, days = (
+            rng.normal(-part * variance / 2, np.sqrt(part * variance), shape)
+            for part in (night, 1 - night)
+        )
+        close = 100 * np.exp(np.cumsum(nights + days, axis=0))
+        weekdays = np.busday_offset("2000-01-03", np.arange(self.num_bars))
+        return Bars(
+            times=weekdays.astype("datetime64[ns]"),
+            symbols=tuple(f"WALK{i}" for i in range(self.num_assets)),
+            close=close,
+            open=None if self.overnight is None else close * np.exp(-days),
+            tradable=np.ones(shape, bool),
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Shuffled(Prices):
+    """Other prices, whose returns come in another order: of the past, nothing is left.
+
+    The bars of all assets are shuffled together, so that they end where they ended, and
+    what they have in common stays.
+
+    >>> walk = RandomWalk(num_bars=100)
+    >>> Shuffled(walk).bars.close[-1].round(9) == walk.bars.close[-1].round(9)
+    array([ True])
+    """
+
+    prices: Prices
+    seed: int = 0
+
+    def load(self) -> Bars:
+        bars = self.prices.bars
+        order = np.random.default_rng(self.seed).permutation(len(bars.times) - 1) + 1
+        steps = np.log(bars.close[1:] / bars.close[:-1])[order - 1]
+        path = np.concatenate([np.zeros_like(steps[:1]), np.cumsum(steps, axis=0)])
+        close, moved = bars.close[0] * np.exp(path), np.concatenate([[0], order])
+        first = None if bars.open is None else close * (bars.open / bars.close)[moved]
+        return bars._replace(close=close, open=first, tradable=bars.tradable[moved])
