@@ -11,7 +11,7 @@ from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
-from ppo_jax.packing import pack
+from ppo_jax.ppo.packing import pack
 from ppo_jax.state import Trajectory
 from ppo_jax.types import Array, Carry, Metrics, PyTree
 

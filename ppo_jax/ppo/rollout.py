@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import Env, Timestep
-from ppo_jax.packing import pack
 from ppo_jax.ppo import acting, counting, quarantine, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
+from ppo_jax.ppo.packing import pack
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from ppo_jax.packing import pack
+from ppo_jax.ppo.packing import pack
 from ppo_jax.types import Array, PyTree
 
 ENVS = "environments"

@@ -13,9 +13,9 @@ from ppo_jax import tree
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
-from ppo_jax.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
+from ppo_jax.ppo.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo.permutation import permutation
 from ppo_jax.ppo.sharding import Crew
 from ppo_jax.schedules import Progress

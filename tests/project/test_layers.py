@@ -47,9 +47,9 @@ LAYERS = {
     "ground": (
         "component",
         "errors",
-        "packing",
         "ppo.counting",
         "ppo.keys",
+        "ppo.packing",
         "ppo.sharding",
         "tree",
         "types",

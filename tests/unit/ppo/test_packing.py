@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.packing import pack, pack_like, unpack
+from ppo_jax.ppo.packing import pack, pack_like, unpack
 
 TREE = {
     "flag": np.array([[True, False, True]] * 2),
