@@ -29,7 +29,7 @@ LAYERS = {
         "selfcheck",
         "alerts",
     ),
-    "host": ("exports", "host", "monitoring", "reports", "sweeps"),
+    "host": ("backtests", "exports", "host", "monitoring", "reports", "sweeps"),
     "agents": ("config", "policy", "ppo"),
     "objective": ("attacks", "terms"),
     "parts": (

@@ -1,0 +1,1 @@
+"""Backtests: agents on prices that neither training nor selection has seen."""
