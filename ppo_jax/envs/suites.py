@@ -23,6 +23,7 @@ SUITES = {
     PLAIN: Suite("ppo_jax.envs.gymnax", "Gymnax"),
     "brax": Suite("ppo_jax.envs.brax", "Brax"),
     "playground": Suite("ppo_jax.envs.playground", "Playground"),
+    "craftax": Suite("ppo_jax.envs.craftax", "Craftax"),
     "jumanji": Suite("ppo_jax.envs.jumanji", "Jumanji"),
     "xminigrid": Suite("ppo_jax.envs.xminigrid", "XMiniGrid"),
 }

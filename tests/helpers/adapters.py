@@ -11,7 +11,7 @@ from brief import experiment
 from runs import digest
 from tabular import first
 
-from ppo_jax import PBT, LogUniform, envs, fit, optimizers
+from ppo_jax import PBT, LogUniform, envs, fit, optimizers, train
 from ppo_jax.ppo import rollout
 from ppo_jax.schedules import Constant
 
@@ -27,6 +27,25 @@ def played(env, method, state, actions, key):
 
     keys = jax.random.split(key, len(actions))
     return jax.lax.scan(once, state, (keys, jnp.asarray(actions)))[1]
+
+
+FILE = """
+from ppo_jax import Config
+from ppo_jax.envs.{module} import {kind}
+config = Config({kind}({env_id!r}, {params!r}))
+"""
+
+
+def refused(kind, env_id, params, tmp_path, capsys):
+    """What `train` says of an environment that is none: an error, and no traceback."""
+    path = tmp_path / "experiment.py"
+    module = kind.__module__.rpartition(".")[2]
+    said = dict(module=module, kind=kind.__name__, env_id=env_id, params=params)
+    path.write_text(FILE.format(**said))
+    assert train.main([str(path), "--run-dir", str(tmp_path / "run")]) == 2
+    text = capsys.readouterr().err
+    assert "Traceback" not in text and not (tmp_path / "run").exists()
+    return text
 
 
 def owed(env, final):

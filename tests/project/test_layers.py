@@ -59,6 +59,7 @@ DEPTH = {entry: depth for depth, layer in enumerate(LAYERS.values()) for entry i
 
 HOMES = {
     "brax": "envs.brax",
+    "craftax": "envs.craftax",
     "flax.linen": "networks",
     "gymnax": "envs.gymnax",
     "jumanji": "envs.jumanji",

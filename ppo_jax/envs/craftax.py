@@ -1,0 +1,110 @@
+"""Worlds of Craftax."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+
+from ppo_jax.component import component, require
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs import parameters
+from ppo_jax.envs.deferred import brought
+from ppo_jax.envs.env import NEVER, ActionSpace, Discrete, Env, Step, outcome, strong
+from ppo_jax.envs.parameters import Parameters
+from ppo_jax.types import Array, Key, PyTree
+
+LIMIT = "max_timesteps"
+"""The parameter that truncates an episode."""
+IDS = (
+    "Craftax-Classic-Symbolic-v1",
+    "Craftax-Classic-Pixels-v1",
+    "Craftax-Symbolic-v1",
+    "Craftax-Pixels-v1",
+)
+"""What Craftax has no list of."""
+
+
+@component
+class Craftax(Env):
+    """An environment of Craftax, `craftax/Craftax-Classic-Symbolic-v1` as an id.
+
+    Observations are those of Craftax: numbers `[n]`, or pixels `[H, W, 3]` from 0 to 1.
+
+    Craftax says of its time limit that the episode is done. It has terminated if it
+    would have ended without the limit too; else it is truncated.
+
+    Attributes:
+        id: What Craftax calls it.
+        params: Those of its parameters that are set, by name.
+
+    Raises:
+        ValueError: At construction, if Craftax is not installed, or does not know the
+            id.
+        TypeError: At construction, for a parameter that there is not.
+    """
+
+    id: str = "Craftax-Classic-Symbolic-v1"
+    params: Parameters | Mapping[str, Any] = Parameters()
+
+    def validate(self) -> None:
+        """Raises an error for an unknown id or parameter; completes parameters."""
+        if self.id not in IDS:
+            said = unknown("environment of Craftax", self.id, IDS)
+            raise ValueError(f"Craftax.id: {said}")
+        given = parameters.given(self.params)
+        object.__setattr__(self, "params", _parameters(self.id, given))
+        limit = given.get(LIMIT, 1)
+        require(limit >= 1, f"Craftax.params.{LIMIT}", limit, "at least 1")
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return Discrete(_load(self.id).env.num_actions)
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return getattr(self._load().params, LIMIT)
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return getattr(self._load().params, LIMIT)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        env, params = self._load()
+        return strong(env.reset_env(key, params))
+
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        env, params = self._load()
+        obs, state, reward, done, _ = env.step_env(key, state, action, params)
+        endless = dataclasses.replace(params, **{LIMIT: NEVER})
+        terminated = env.is_terminal(state, endless)
+        return outcome(obs, reward, terminated, done & ~terminated), strong(state)
+
+    def _load(self) -> "_Loaded":
+        """The environment, with its parameters."""
+        env, params = _load(self.id)
+        given = parameters.given(self.params)
+        return _Loaded(env, dataclasses.replace(params, **given))
+
+
+def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
+    """Parameters of an environment, those that are not given None."""
+    _, params = _load(env_id)
+    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
+    types = {name: type(value) for name, value in values.items()}
+    return parameters.kind(env_id, types)(**given)
+
+
+class _Loaded(NamedTuple):
+    env: Any
+    params: Any
+
+
+@functools.cache
+def _load(env_id: str) -> _Loaded:
+    # The first call may be inside a trace, whose tracers must not be cached.
+    with jax.ensure_compile_time_eval():
+        craftax = brought("craftax.craftax_env", "craftax", f"Craftax.id: {env_id!r}")
+        env = craftax.make_craftax_env_from_name(env_id, auto_reset=False)
+        return _Loaded(env, env.default_params)
