@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brought import or_skip
 
 from ppo_jax import adversaries, controllers, critics, fit, networks, optimizers, terms
 from ppo_jax.component import is_component
@@ -22,6 +23,8 @@ from ppo_jax.schedules import Progress
 FOLDER = Path(__file__).parents[2] / "experiments"
 PATHS = sorted({*FOLDER.glob("*.py")} - {FOLDER / "by_hand.py"})
 """But for the one that is no experiment: a loop of one's own."""
+PLAIN = [path for path in PATHS if "pip install" not in path.read_text()]
+"""Those that need nothing more than this package does."""
 TINY = {
     "num-envs": 4,
     "num-steps": 16,
@@ -34,8 +37,10 @@ TINY = {
 }
 
 
-def load(name):
-    return experiment.load(FOLDER / f"{name}.py", [])
+def load(name, *options):
+    """An experiment, if what it is made of is installed."""
+    with or_skip():
+        return experiment.load(FOLDER / f"{name}.py", [*options])
 
 
 def train(config, seeds):
@@ -62,7 +67,7 @@ def evaluate(members):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_every_experiment_loads_and_says_what_to_expect(path):
-    config = experiment.load(path, [])
+    config = load(path.stem)
     assert config.num_updates > 0
     assert "Expect" in path.read_text().split('"""')[1]
 
@@ -125,7 +130,7 @@ def beside(monkeypatch):
 
 def test_all_that_an_agent_learns_by_is_in_some_experiment():
     known = offered(adversaries, controllers, critics, optimizers, terms)
-    used = set(kinds(tuple(runpy.run_path(str(path)) for path in PATHS)))
+    used = set(kinds(tuple(runpy.run_path(str(path)) for path in PLAIN)))
     assert known - used == IN_NO_EXPERIMENT
 
 
@@ -138,10 +143,10 @@ def last_row(config, run_dir):
 def tiny(path):
     """An experiment as the command line shrinks it."""
     options = [f"--{name}={size}" for name, size in TINY.items()]
-    config = experiment.load(path, options)
+    config = load(path.stem, *options)
     if config.pbt is None:
         return config
-    return experiment.load(path, [*options, "--pbt.interval=2"])
+    return load(path.stem, *options, "--pbt.interval=2")
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
