@@ -66,6 +66,7 @@ HOMES = {
     "matplotlib": "host.figures",
     "mujoco_playground": "envs.playground",
     "orbax": "host.checkpoint",
+    "pandas": "envs.trading",
     "rich": "host.console",
     "tensorboardX": "host.events",
     "xminigrid": "envs.xminigrid",

@@ -1,7 +1,15 @@
-"""A market of prices that you bring: `read` them, and `Trading` trades them."""
+"""A market on the device: bring prices, and `Trading` trades them.
 
+`PriceFile` reads prices of your own, and `repairs` mend what is wrong with them if they
+are asked to. `Stocks`, `Sp500Stocks` and `Sp500Index` come with packages. Of
+`RandomWalk` and `Shuffled` nothing can be learned.
+"""
+
+from ppo_jax.envs.trading import repairs
 from ppo_jax.envs.trading.account import Account
 from ppo_jax.envs.trading.bars import Bars
 from ppo_jax.envs.trading.features import Features
+from ppo_jax.envs.trading.files import PriceError
 from ppo_jax.envs.trading.prices import Prices, RandomWalk, Shuffled
+from ppo_jax.envs.trading.sources import PriceFile, Sp500Index, Sp500Stocks, Stocks
 from ppo_jax.envs.trading.trading import RUIN, Trading

@@ -55,7 +55,8 @@ class Prices:
 def _shown(value: Any) -> str:
     """As `repr`, the same in every process."""
     if isinstance(value, tuple):
-        return f"({''.join(f'{_shown(item)}, ' for item in value).rstrip()})"
+        items = ", ".join(_shown(item) for item in value)
+        return f"({items},)" if len(value) == 1 else f"({items})"
     return getattr(value, "__name__", None) or repr(value)
 
 

@@ -1,0 +1,108 @@
+"""Repairs of prices, each of which has to be asked for by name.
+
+None knows the future, but for `undo_splits` and `adjust`, which scale all prices before
+an event alike: no return changes but the one across it.
+"""
+
+import numpy as np
+import pandas as pd
+
+from ppo_jax.envs.trading.splits import factors
+from ppo_jax.envs.trading.table import Table
+
+
+def drop_other_columns(table: Table) -> Table:
+    """Ignores columns that say nothing of prices."""
+    return table._replace(others=())
+
+
+def to_utc(table: Table) -> Table:
+    """Takes times of several zones for what they are in UTC; none may lack a zone."""
+    zone = table.rows["zone"]
+    return table._replace(rows=table.rows.assign(zone=zone.where(zone == "", "Z")))
+
+
+def sort_rows(table: Table) -> Table:
+    """Puts rows in the order of time."""
+    return table._replace(rows=table.rows.sort_values("time", kind="stable"))
+
+
+def keep_last(table: Table) -> Table:
+    """Keeps the last of several rows of an asset at a time."""
+    return table._replace(
+        rows=table.rows.drop_duplicates(["time", "symbol"], keep="last")
+    )
+
+
+def blank_non_positive(table: Table) -> Table:
+    """Takes prices that are not above 0 for missing."""
+    prices = table.rows[table.prices]
+    return table._replace(rows=table.rows.assign(**prices.where(prices > 0)))
+
+
+def drop_incomplete(table: Table) -> Table:
+    """Drops bars at which a price of any asset is missing, or an asset altogether."""
+    rows = table.rows
+    whole = rows[table.prices].notna().all(axis=1)
+    count = whole.groupby(rows["time"]).transform("sum")
+    return table._replace(rows=rows[count == rows["symbol"].nunique()])
+
+
+def forward_fill(table: Table) -> Table:
+    """Holds the last close where prices are missing; such bars are not traded."""
+    rows, prices = table.rows, table.prices
+    times = np.sort(rows["time"].unique())
+    assets = rows.groupby("symbol", sort=False)
+    filled = [_filled(part, times, prices) for _, part in assets]
+    return table._replace(rows=pd.concat(filled, ignore_index=True))
+
+
+def adjust(table: Table) -> Table:
+    """Scales prices by what adjusted closes are of closes: splits and dividends."""
+    scale = table.rows["adjusted"] / table.rows["close"]
+    scaled = {name: table.rows[name] * scale for name in table.prices}
+    return table._replace(rows=table.rows.assign(**scaled))
+
+
+def widen_range(table: Table) -> Table:
+    """Takes the highest price of a bar for its high, and the lowest for its low."""
+    prices = table.rows[table.prices]
+    ends = {"high": prices.max(axis=1), "low": prices.min(axis=1)}
+    ends = {name: values for name, values in ends.items() if name in prices}
+    return table._replace(rows=table.rows.assign(**ends))
+
+
+def undo_splits(table: Table) -> Table:
+    """Scales prices before a jump that looks like a split, by its exact ratio."""
+    backwards = factors(table.rows)[::-1].groupby(table.rows["symbol"][::-1])
+    later = backwards.cumprod().groupby(table.rows["symbol"][::-1]).shift(1)
+    before = later.fillna(1.0)
+    scaled = {name: table.rows[name] * before for name in table.prices}
+    return table._replace(rows=table.rows.assign(**scaled))
+
+
+def accept_gaps(table: Table) -> Table:
+    """Says that long times without a bar are as they should be."""
+    return table
+
+
+def accept_jumps(table: Table) -> Table:
+    """Says that jumps which look like splits are what was earned or lost."""
+    return table
+
+
+def accept_unadjusted(table: Table) -> Table:
+    """Says that closes are meant, though there are adjusted ones that differ."""
+    return table
+
+
+def _filled(rows: pd.DataFrame, times: np.ndarray, prices: list[str]) -> pd.DataFrame:
+    """One asset at all times from its first on."""
+    whole = rows.set_index("time").reindex(times[times >= rows["time"].iloc[0]])
+    missing = whole[prices].isna().any(axis=1)
+    held = whole["close"].where(~missing).ffill()
+    filled = {name: whole[name].where(~missing, held) for name in prices}
+    tradable = whole["tradable"].astype("boolean").fillna(False).astype(bool) & ~missing
+    whole = whole.assign(tradable=tradable, **filled)
+    constant = ["place", "zone", "symbol"]
+    return whole.assign(**whole[constant].ffill()).rename_axis("time").reset_index()

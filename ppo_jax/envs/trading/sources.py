@@ -1,0 +1,141 @@
+"""Prices of files, and those that come with packages."""
+
+import dataclasses
+import importlib
+from types import ModuleType
+from typing import ClassVar
+
+import pandas as pd
+
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs.trading.bars import Bars
+from ppo_jax.envs.trading.checks import REPAIRS, Repair, examined
+from ppo_jax.envs.trading.files import PriceError, cells, cells_of
+from ppo_jax.envs.trading.prices import Prices
+from ppo_jax.envs.trading.repairs import (
+    accept_jumps,
+    adjust,
+    drop_incomplete,
+    widen_range,
+)
+from ppo_jax.envs.trading.table import bars, table
+from ppo_jax.errors import missing
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class PriceFile(Prices):
+    """Prices of your own, from a `.csv`, or a `.parquet` with the extra `market`.
+
+    A row has a time (`date`, `time`, `datetime` or `timestamp`, as 2020-01-31 or
+    2020-01-31T16:00:00+00:00) and prices, oldest first: `close`, and `open`, `high`,
+    `low`, `volume`, `adj close` if they are known. For several assets there is a column
+    `symbol`, or instead of all these a column of closes for each asset, with its name.
+    Whatever is wrong is refused, and what can be repaired is repaired if it is asked
+    for.
+
+    Attributes:
+        path: The file, as seen from where the command is given, or absolute.
+        repairs: Of `trading.repairs`; in which order does not matter.
+
+    Raises:
+        PriceError: At construction, for a file that cannot be used; the message names
+            row and column, what was found and expected, and the repair.
+    """
+
+    path: str
+    repairs: tuple[Repair, ...] = ()
+
+    def load(self) -> Bars:
+        for repair in self.repairs:
+            names = [known.__name__ for known in REPAIRS]
+            said = unknown("repair", getattr(repair, "__name__", str(repair)), names)
+            if repair not in REPAIRS:
+                raise ValueError(f"PriceFile.repairs: {said}, in trading.repairs")
+        return bars(examined(table(cells(str(self.path))), self.repairs))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Packaged(Prices):
+    """Prices that come with a package of the extra `market`; nothing is downloaded.
+
+    Attributes:
+        symbols: Which of its assets; (): all of them.
+
+    Raises:
+        PriceError: At construction, if the package is not installed, or does not know a
+            symbol.
+    """
+
+    symbols: tuple[str, ...] = ()
+
+    package: ClassVar[str]
+    repairs: ClassVar[tuple[Repair, ...]] = ()
+
+    def frame(self, package: ModuleType) -> pd.DataFrame:
+        """What the package has, with the columns of a file."""
+        raise missing(self, "frame")
+
+    def load(self) -> Bars:
+        name = type(self).__name__
+        try:
+            package = importlib.import_module(self.package)
+        except ImportError as error:
+            said = f"needs {error.name}: pip install 'ppo_jax[market]'"
+            raise PriceError(f"{name}: {said}") from error
+        frame = self.frame(package)
+        long = "symbol" in frame
+        known = list(frame["symbol"].unique() if long else frame.columns[1:])
+        for symbol in self.symbols:
+            if symbol not in known:
+                raise PriceError(f"{name}: {unknown('asset', symbol, known)}")
+        chosen = list(self.symbols) or known
+        kept = frame[frame["symbol"].isin(chosen)] if long else frame[["Date", *chosen]]
+        found = table(cells_of(kept, name))
+        return bars(examined(found, self.repairs))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Stocks(Packaged):
+    """Daily opens and closes of AAPL, GOOG, IBM and MSFT, 2000-03 to 2013-03.
+
+    They come with `bokeh_sampledata` (Quandl WIKI, public domain), and are adjusted for
+    splits and dividends. FB is there as well, from 2012-05 on; bars are those at which
+    all assets have a price. Who looks back knows that these companies did well.
+    """
+
+    symbols: tuple[str, ...] = ("AAPL", "IBM", "MSFT")
+
+    package: ClassVar[str] = "bokeh_sampledata.stocks"
+    repairs: ClassVar[tuple[Repair, ...]] = (adjust, drop_incomplete, widen_range)
+
+    def frame(self, package: ModuleType) -> pd.DataFrame:
+        names = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
+        parts = (pd.DataFrame(getattr(package, name)) for name in names)
+        named = [x.assign(symbol=name) for x, name in zip(parts, names, strict=True)]
+        return pd.concat(named, ignore_index=True)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Sp500Stocks(Packaged):
+    """Daily adjusted closes of 20 companies, 1990-01 to 2022-12, of `skfolio`.
+
+    All 20 were large companies of the S&P 500 in 2022: whoever holds them earns what
+    nobody could know in 1990 (survivorship). Compare with holding all of them alike,
+    not with an index. One jump looks like a split and is left: RRC in April 1990.
+    """
+
+    package: ClassVar[str] = "skfolio.datasets"
+    repairs: ClassVar[tuple[Repair, ...]] = (accept_jumps,)
+
+    def frame(self, package: ModuleType) -> pd.DataFrame:
+        return package.load_sp500_dataset().reset_index()
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Sp500Index(Packaged):
+    """Daily closes of the index S&P 500 without dividends, 1990-01 to 2022-12."""
+
+    package: ClassVar[str] = "skfolio.datasets"
+
+    def frame(self, package: ModuleType) -> pd.DataFrame:
+        return package.load_sp500_index().reset_index()

@@ -1,0 +1,179 @@
+"""Prices as rows: a time, an asset, and what was paid."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs.trading.bars import Bars
+from ppo_jax.envs.trading.files import Cells, PriceError, column
+
+TIMES = ("date", "time", "datetime", "timestamp")
+SYMBOLS = ("symbol", "ticker", "asset")
+PRICES = ("open", "high", "low", "close")
+ADJUSTED = ("adj close", "adjclose", "adjusted close")
+OTHERS = ("volume", "tradable")
+MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
+"""What stands for a number that is not there, in small letters."""
+LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+"""A time without its zone."""
+ISO = re.compile(LOCAL.pattern + r"(Z|[+-]\d\d:?\d\d)?")
+
+
+class Table(NamedTuple):
+    """Prices row by row, before and after they are checked."""
+
+    name: str
+    """Of the file."""
+    rows: pd.DataFrame
+    """`place`, `time` in UTC, `zone` as it was written, `symbol`, and numbers:
+    prices by name, `adjusted`, `volume`, `tradable`."""
+    unit: str
+    """What `place` counts: lines or rows."""
+    headers: dict[str, str]
+    """What columns of numbers are called in the file; {}: as the symbols are."""
+    others: tuple[str, ...] = ()
+    """Columns that say nothing of prices."""
+
+    @property
+    def prices(self) -> list[str]:
+        """Prices that there are."""
+        return [name for name in PRICES if name in self.rows]
+
+    def where(self, row: pd.Series, field: str | None = None) -> str:
+        """Where something is in the file."""
+        header = self.headers.get(str(field), row["symbol"])
+        place = f"{self.name}, {self.unit} {row['place']}"
+        return f"{place}, column {header!r}" if field else place
+
+
+def table(cells: Cells) -> Table:
+    """The rows of a file, whatever its layout.
+
+    Layouts are: one asset, with a column `close`; many below each other, with a column
+    `symbol` as well; many side by side, a column of closes each.
+
+    Raises:
+        PriceError: If a column, a time or a number is not to be understood.
+    """
+    names = [re.sub(r"[\s_]+", " ", name.strip().casefold()) for name in cells.header]
+    _require_distinct(cells, names)
+    time = _one_of(cells, names, TIMES)
+    known = {*PRICES, *ADJUSTED, *OTHERS}
+    fields = [i for i, name in enumerate(names) if name in known]
+    symbols = [i for i, name in enumerate(names) if name in SYMBOLS]
+    rest = {*range(len(names))} - {time, *fields, *symbols}
+    begun = _times(cells, time)
+    if not symbols and len(fields) <= len(rest) and "close" not in names:
+        return _side_by_side(cells, begun, sorted(rest | {*fields}))
+    if "close" not in names:
+        there = [cells.header[i] for i in sorted({*range(len(names))} - {time})]
+        raise PriceError(f"{cells.name}: {unknown('column', 'close', there)}")
+    rows = begun.assign(symbol=_symbols(cells, symbols))
+    called = {("adjusted" if names[i] in ADJUSTED else names[i]): i for i in fields}
+    for name, index in called.items():
+        rows[name] = _numbers(cells, index)
+    headers = {name: cells.header[index] for name, index in called.items()}
+    others = tuple(cells.header[i] for i in sorted(rest))
+    return Table(cells.name, _with_trades(rows), cells.unit, headers, others)
+
+
+def bars(table: Table) -> Bars:
+    """The arrays of a table that was checked."""
+    rows = table.rows
+    symbols = tuple(dict.fromkeys(rows["symbol"]))
+    wide = rows.pivot(index="time", columns="symbol")
+    array = {
+        name: wide[name][list(symbols)].to_numpy()
+        for name in ("open", "close", "tradable")
+        if name in rows
+    }
+    times = wide.index.to_numpy().astype("datetime64[ns]")
+    tradable = array["tradable"].astype(bool)
+    return Bars(times, symbols, array["close"], array.get("open"), tradable)
+
+
+def _side_by_side(cells: Cells, begun: pd.DataFrame, columns: list[int]) -> Table:
+    parts = [
+        begun.assign(symbol=cells.header[i], close=_numbers(cells, i)) for i in columns
+    ]
+    if not parts:
+        raise PriceError(f"{cells.name}: no column of prices; expected one per asset")
+    rows = _with_trades(pd.concat(parts, ignore_index=True))
+    return Table(cells.name, rows, cells.unit, {})
+
+
+def _with_trades(rows: pd.DataFrame) -> pd.DataFrame:
+    """Says which bars saw a trade: those of a volume, where an asset has volumes."""
+    traded = pd.Series(True, rows.index)
+    if "volume" in rows:
+        some = rows["volume"].fillna(0) > 0
+        traded &= some | ~some.groupby(rows["symbol"]).transform("any")
+    if "tradable" in rows:
+        traded &= rows["tradable"].fillna(0) > 0
+    return rows.assign(tradable=traded)
+
+
+def _require_distinct(cells: Cells, names: list[str]) -> None:
+    for index, name in enumerate(names):
+        if not name:
+            said = f"{cells.name}: column {index + 1} has no name"
+            raise PriceError(f"{said}; expected a header with a name per column")
+        if name in names[:index]:
+            again = cells.header[index]
+            raise PriceError(f"{cells.name}: two columns {again!r}; expected one")
+
+
+def _one_of(cells: Cells, names: list[str], wanted: tuple[str, ...]) -> int:
+    """Where the one column is that is called in one of some ways."""
+    found = [i for i, name in enumerate(names) if name in wanted]
+    if len(found) > 1:
+        both = " and ".join(repr(cells.header[i]) for i in found)
+        raise PriceError(f"{cells.name}: columns {both}; expected one of times")
+    if not found:
+        said = unknown("column", wanted[0], cells.header)
+        raise PriceError(f"{cells.name}: {said}; expected one of {', '.join(wanted)}")
+    return found[0]
+
+
+def _symbols(cells: Cells, columns: list[int]) -> pd.Series | str:
+    if not columns:
+        return re.split(r"[\\/]", cells.name)[-1].rpartition(".")[0] or cells.name
+    found = column(cells, columns[0])
+    for row in np.flatnonzero(found == "")[:1]:
+        header = cells.header[columns[0]]
+        raise PriceError(f"{_at(cells, row, header)}: no asset is named")
+    return found
+
+
+def _numbers(cells: Cells, index: int) -> pd.Series:
+    """The numbers of a column; NaN where none is."""
+    text = column(cells, index)
+    numbers = pd.to_numeric(text, errors="coerce").astype(float)
+    strange = numbers.isna() & ~text.str.casefold().isin(MISSING)
+    for row in np.flatnonzero(strange)[:1]:
+        said = f"got {text[row]!r}, expected a number"
+        raise PriceError(f"{_at(cells, row, cells.header[index])}: {said}")
+    return numbers
+
+
+def _times(cells: Cells, index: int) -> pd.DataFrame:
+    text = column(cells, index)
+    form = text.str.fullmatch(ISO)
+    times = pd.to_datetime(
+        text.where(form), errors="coerce", format="ISO8601", utc=True
+    )
+    for row in np.flatnonzero(times.isna())[:1]:
+        raise PriceError(
+            f"{_at(cells, row, cells.header[index])}: got {text[row]!r}, expected a "
+            "time as 2020-01-31 or 2020-01-31T16:00:00+00:00"
+        )
+    zones = text.str.replace(LOCAL, "", regex=True)
+    naive = times.dt.tz_localize(None).astype("datetime64[ns]")
+    return pd.DataFrame({"place": cells.place, "time": naive, "zone": zones})
+
+
+def _at(cells: Cells, row: int, header: str) -> str:
+    return f"{cells.name}, {cells.unit} {cells.place[row]}, column {header!r}"

@@ -1,0 +1,109 @@
+"""What each repair makes of a file that is broken."""
+
+import numpy as np
+import pytest
+from price_files import BROKEN, GOOD, bars_of, long, text
+
+from ppo_jax.envs.trading import PriceError, PriceFile, repairs
+from ppo_jax.envs.trading.checks import REPAIRS
+
+MENDED = {
+    "other": repairs.drop_other_columns,
+    "zones": repairs.to_utc,
+    "disorder": repairs.sort_rows,
+    "again": repairs.keep_last,
+    "low": repairs.widen_range,
+    "outside": repairs.widen_range,
+    "missing": repairs.forward_fill,
+    "calendars": repairs.drop_incomplete,
+    "late": repairs.drop_incomplete,
+    "gap": repairs.accept_gaps,
+    "split": repairs.undo_splits,
+    "reverse_split": repairs.undo_splits,
+    "unadjusted": repairs.adjust,
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def prices(content, *asked):
+        path = tmp_path / "prices.csv"
+        path.write_text(content)
+        return PriceFile(str(path), asked).bars
+
+    return prices
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_file_is_mended_by_the_repair_that_is_offered(read, name):
+    with pytest.raises(PriceError, match=MENDED[name].__name__):
+        read(BROKEN[name][0])
+    bars = read(BROKEN[name][0], MENDED[name])
+    assert np.isfinite(bars.close).all() and (np.diff(bars.times.astype(int)) > 0).all()
+
+
+def test_a_file_that_is_whole_stays_as_it_is(read):
+    whole, mended = read(GOOD), read(GOOD, *REPAIRS)
+    for one, other in zip(whole, mended, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_missing_price_is_the_last_close_and_is_not_traded(read):
+    whole, filled = read(GOOD), read(BROKEN["missing"][0], repairs.forward_fill)
+    assert filled.close[10] == filled.open[10] == whole.close[9]
+    assert np.flatnonzero(~filled.tradable).tolist() == [10]
+    np.testing.assert_array_equal(
+        np.delete(filled.close, 10), np.delete(whole.close, 10)
+    )
+
+
+def test_an_asset_that_begins_late_has_no_price_to_be_filled_with(read):
+    with pytest.raises(PriceError, match=r"2000-01-03 00:00:00, but B has none"):
+        read(BROKEN["late"][0], repairs.forward_fill)
+    filled = read(BROKEN["calendars"][0], repairs.forward_fill)
+    assert filled.close[7, 1] == filled.close[6, 1]
+    assert not filled.tradable[7, 1] and filled.tradable.sum() == 179
+
+
+def test_prices_that_are_not_positive_are_missing(read):
+    mend = (repairs.blank_non_positive, repairs.forward_fill)
+    filled = read(BROKEN["zero"][0], *mend)
+    assert filled.open[10] == filled.close[10] == filled.close[9]
+    with pytest.raises(PriceError, match="a price is missing"):
+        read(BROKEN["zero"][0], repairs.blank_non_positive)
+
+
+def test_bars_that_are_incomplete_are_dropped(read):
+    bars = read(BROKEN["calendars"][0], repairs.drop_incomplete)
+    assert bars.close.shape == (89, 2)
+    whole = read(long())
+    np.testing.assert_array_equal(bars.close, np.delete(whole.close, 7, axis=0))
+
+
+@pytest.mark.parametrize("name", ["split", "reverse_split"])
+def test_a_split_that_is_undone_leaves_the_returns_of_other_days(read, name):
+    """The jump itself keeps what is not the split's."""
+    whole, mended = read(GOOD), read(BROKEN[name][0], repairs.undo_splits)
+    for one, other in ((whole.close, mended.close), (whole.open, mended.open)):
+        np.testing.assert_allclose(one / one[-1], other / other[-1], rtol=1e-5)
+
+
+def test_adjusted_closes_scale_all_prices(read):
+    whole, mended = read(GOOD), read(BROKEN["unadjusted"][0], repairs.adjust)
+    scale = np.where(np.arange(100) < 48, 0.9, 1.0)[:, None]
+    np.testing.assert_allclose(mended.close, whole.close * scale, rtol=1e-6)
+    np.testing.assert_allclose(mended.open, whole.open * scale, rtol=1e-6)
+    kept = read(BROKEN["unadjusted"][0], repairs.accept_unadjusted)
+    np.testing.assert_array_equal(kept.close, whole.close)
+
+
+def test_jumps_are_kept_where_they_are_accepted(read):
+    bars = read(BROKEN["split"][0], repairs.accept_jumps)
+    assert bars.close[58] / bars.close[57] < 0.55
+
+
+def test_the_last_of_several_rows_counts(read):
+    lines = bars_of(90)
+    day = lines[30].split(",")[0]
+    lines.insert(31, f"{day},50,60,40,55,10")
+    assert read(text(lines), repairs.keep_last, repairs.accept_jumps).close[29] == 55.0
