@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import chex
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from backtest import backtest
 
+from ppo_jax import envs
 from ppo_jax.component import as_arrays
 from ppo_jax.envs import trading
 from ppo_jax.envs.trading import Bars, Features, Prices, RandomWalk, Trading
@@ -91,3 +93,139 @@ def test_an_account_is_that_of_a_backtest_step_by_step(name, leverage):
     assert account.positions.min() < -0.2 and account.positions.max() > 0.2
     assert np.array_equal(account.bar, np.arange(6, 156))
     chex.assert_trees_all_equal(step.cost, account.paid)
+
+
+def test_an_account_is_right_to_a_hundred_thousandth_after_5000_steps():
+    """Cash and positions are equity; rewards add up to its logarithm."""
+    prices = RandomWalk(5_100, 2)
+    drift = np.cumsum(np.random.default_rng(1).normal(0, 0.1, (5_000, 2)), axis=0)
+    actions = np.sin(drift).astype(np.float32)
+    size = np.maximum(np.abs(actions).sum(axis=1, keepdims=True), 1.0)
+    expected = backtest(prices.bars, 1.5 * actions / size, 5, 1.0, 0.03)
+    env = Trading(prices, 1.0, 0.03, leverage=1.5, window=None, features=SHORT)
+    _, (step, account) = traded(env, actions)
+    close = prices.bars.close[account.bar]
+    owned = account.cash.astype(float) + (account.shares * close).sum(axis=1)
+    assert len(expected) == 5_000 and not step.terminated.any()
+    np.testing.assert_allclose(owned, account.equity, rtol=1e-5)
+    np.testing.assert_allclose(account.equity, [row[0] for row in expected], rtol=1e-5)
+    total = np.cumsum(step.reward.astype(float))
+    np.testing.assert_allclose(np.exp(total), account.equity, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", PRICES)
+@pytest.mark.parametrize("number", ["cost", "borrow"])
+def test_whoever_pays_more_owns_less(name, number):
+    """For the same actions, step by step, whatever they are."""
+    prices = PRICES[name]
+    for seed in range(5):
+        actions = random_actions(150, len(prices.bars.symbols), seed)
+        equities = []
+        for value in (0.0, 0.01, 0.3, 2.0, 30.0):
+            env = Trading(prices, window=None, features=SHORT, leverage=2.0)
+            env = dataclasses.replace(env, **{number: value})
+            _, (step, account) = traded(env, actions)
+            ended = np.maximum.accumulate(step.terminated)
+            equities.append(np.where(ended, 0.0, account.equity))
+        for cheap, dear in itertools.pairwise(equities):
+            assert (dear <= cheap).all() and dear[-1] < cheap[-1]
+
+
+def test_who_is_bankrupt_has_ended_and_every_reward_is_finite():
+    """A price that rises a hundredfold overnight, and who has sold it short."""
+    bars = RandomWalk(40).bars
+    scale = np.where(np.arange(40) < 20, 1.0, 100.0)[:, None]
+    risen = Given(bars._replace(close=bars.close * scale, open=bars.open * scale))
+    env = Trading(risen, window=None, features=SHORT)
+    _, (step, account) = traded(env, -np.ones((20, 1)))
+    assert np.flatnonzero(step.terminated)[0] == 14 and account.equity[14] < 0
+    assert step.reward[14] == np.float32(np.log(trading.RUIN))
+    assert np.isfinite(step.reward[:15]).all() and np.isfinite(step.obs[:15]).all()
+
+
+SPACES = {
+    "one asset": (PRICES["one asset"], None, envs.Box((-1.0,), (1.0,))),
+    "choices": (PRICES["one asset"], (-1, 0, 0.5), envs.Discrete(3)),
+    "many": (PRICES["many assets"], (0, 1), envs.MultiDiscrete((2,) * 5)),
+    "halts": (PRICES["halts"], None, envs.Box((-1.0,) * 3, (1.0,) * 3)),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("window", [20, None])
+def test_it_is_an_environment(name, window):
+    prices, positions, space = SPACES[name]
+    env = Trading(prices, positions=positions, window=window, features=SHORT, last=80)
+    assert env.action_space == space
+    envs.check(env, steps=200)
+
+
+def test_chosen_positions_are_those_that_are_taken():
+    env = Trading(PRICES["many assets"], positions=(-1, 0, 0.5), window=20, cost=0.0)
+    _, account = env.reset(jax.random.key(0))
+    _, after = env.transition(jax.random.key(0), account, jnp.array([0, 1, 2, 2, 1]))
+    value = after.shares * env.prices.bars.open[int(after.bar)]
+    np.testing.assert_allclose(value, [-0.5, 0, 0.25, 0.25, 0], atol=1e-6)
+
+
+def test_episodes_are_windows_of_a_fold_and_reach_all_of_it():
+    """Folds are numbers: one program plays all of them."""
+    starts = jax.jit(
+        lambda env, keys: jax.vmap(lambda key: env.reset(key)[1])(keys),
+    )
+    keys = jax.random.split(jax.random.key(0), 500)
+    env = Trading(PRICES["one asset"], window=10, features=SHORT)
+    for first, last in ((5, 30), (100, 200), (150, 161)):
+        fold = as_arrays(dataclasses.replace(env, first=first, last=last))
+        account = jax.device_get(starts(fold, keys))
+        assert set(account.bar) == set(range(first, last - 10))
+        assert (account.end == account.bar + 10).all()
+    assert starts._cache_size() == 1
+    whole = dataclasses.replace(env, first=100, last=150, window=None)
+    account = jax.device_get(starts(as_arrays(whole), keys))
+    assert set(account.bar) == {100} and set(account.end) == {149}
+
+
+def test_an_episode_is_cut_off_at_the_last_bar_of_its_fold():
+    env = Trading(PRICES["closes"], window=None, features=SHORT, first=50, last=60)
+    _, (step, account) = traded(env, np.zeros((9, 3)))
+    assert np.flatnonzero(step.truncated).tolist() == [8]
+    assert account.bar[8] == 59 and not step.terminated.any()
+
+
+def test_bars_without_a_trade_weigh_nothing():
+    bars = RandomWalk(60, 2).bars
+    bars.tradable[[20, 30]] = False
+    bars.tradable[40, 0] = False
+    env = Trading(Given(bars), window=None, features=SHORT)
+    _, (step, account) = traded(env, random_actions(50, 2))
+    assert account.bar[step.weight == 0].tolist() == [20, 30]
+    assert (account.turnover[step.weight == 0] == 0).all()
+
+
+def test_what_does_not_go_together_is_refused():
+    walk = PRICES["one asset"]
+    for fields, said in (
+        (
+            {"window": 200},
+            r"Trading\.prices: expected more than 263 bars: fea",
+        ),
+        ({"first": 10}, r"Trading\.first: expected 63 to 178"),
+        (
+            {"first": 90, "last": 100},
+            r"Trading\.last: expected first \+ 22 = 112 to",
+        ),
+        ({"last": 201}, r"Trading\.last: expected first"),
+        (
+            {"positions": (0.5, 0.5)},
+            r"Trading\.positions: expected distinct",
+        ),
+        (
+            {"positions": (2.0, 0.5)},
+            r"Trading\.positions: expected distinct",
+        ),
+        ({"cost": -1}, r"Trading\.cost: expected a finite number ≥ 0, got -1"),
+        ({"leverage": 0.0}, r"Trading\.leverage: expected a number > 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Trading(walk, **{"window": 21} | fields)
