@@ -19,6 +19,7 @@ COMMANDS = (
     "robustness",
     "export",
     "sweep",
+    "walkforward",
     "replay",
     "selfcheck",
     "alerts",

@@ -30,6 +30,9 @@ from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
+Steer = Callable[[Population, int], Population]
+"""What becomes of the members before a phase, after so many updates."""
+
 
 class Ended(NamedTuple):
     """What a run has come to."""
@@ -54,13 +57,18 @@ def start(config: Config) -> Population:
     return populations.init(config, keys)
 
 
+def unsteered(population: Population, done: int) -> Population:
+    """The members as they are."""
+    return population
+
+
 def train(
     config: Config,
     record: Memory,
     console: Console,
     hint: str = "",
     begin: Callable[[Config], Population] = start,
-    steer: Callable[[Population, int], Population] = lambda members, done: members,
+    steer: Steer = unsteered,
     callback: Callback = deaf,
 ) -> Ended:
     """Trains to the end of the budget, or until something stops it.

@@ -38,23 +38,28 @@ def of_run(run: Record) -> str:
     return page(run.name, lead, [part for part in parts if part is not None])
 
 
-def page(title: str, lead: Lead, sections: Sequence[Section]) -> str:
+def page(
+    title: str, lead: Lead, sections: Sequence[Section], maker: str = "report"
+) -> str:
     """A page as text, as detailed as fits into its limit.
 
     Args:
         title: What it is about.
         lead: What stands above all sections.
         sections: What it holds.
+        maker: The command that makes it.
     """
     text = ""
     for detail in DETAILS:
-        text = _text(title, lead, sections, detail)
+        text = _text(title, lead, sections, detail, maker)
         if len(text) <= LIMIT:
             break
     return text
 
 
-def _text(title: str, lead: Lead, sections: Sequence[Section], detail: int) -> str:
+def _text(
+    title: str, lead: Lead, sections: Sequence[Section], detail: int, maker: str
+) -> str:
     links = [
         element("a", section.title, href=f"#{section.anchor}") for section in sections
     ]
@@ -64,5 +69,5 @@ def _text(title: str, lead: Lead, sections: Sequence[Section], detail: int) -> s
         element("header", element("h1", title), lead),
         element("nav", links, aria_label="Sections"),
         element("main", [laid_out(section, detail) for section in sections]),
-        element("footer", "Made by python -m ppo_jax.report."),
+        element("footer", f"Made by python -m ppo_jax.{maker}."),
     )

@@ -34,6 +34,20 @@ def sizes(
     return found
 
 
+def divided(groups: Sequence[list[Member]], sizes: Sequence[int]) -> list[list[Member]]:
+    """The batches of all programs, in their order."""
+    return [
+        batch
+        for group, size in zip(groups, sizes, strict=True)
+        for batch in cohorts.split(group, size)
+    ]
+
+
+def place(run_dir: Path, number: int) -> Path:
+    """The directory of a batch, the first of which is 1."""
+    return run_dir / "batches" / f"{number:03}"
+
+
 def train(
     groups: Sequence[list[Member]],
     sizes: Sequence[int],
@@ -53,17 +67,13 @@ def train(
     Raises:
         KeyboardInterrupt: If a batch was interrupted, and has been saved.
     """
-    batches = [
-        batch
-        for group, size in zip(groups, sizes, strict=True)
-        for batch in cohorts.split(group, size)
-    ]
+    batches = divided(groups, sizes)
     for number, batch in enumerate(batches, start=1):
-        home = run_dir / "batches" / f"{number:03}"
+        home = place(run_dir, number)
         found = scores.kept(home)
         if found is None:
             print(f"batch {number} of {len(batches)}, {len(batch)} runs")
-            ending = cohorts.train(batch, home, hint, verbosity)
+            ending = cohorts.train(batch, home, hint, verbosity).ending
             if ending == "interrupted":
                 print(hint)
                 raise KeyboardInterrupt

@@ -14,6 +14,7 @@ from ppo_jax.config import Config
 from ppo_jax.host import presence, streams, training
 from ppo_jax.host.console import Console, Verbosity
 from ppo_jax.host.recording import Folder
+from ppo_jax.host.training import Ended, Steer
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
@@ -104,19 +105,23 @@ def begin(members: Sequence[Member]) -> Population:
 
 
 def train(
-    members: Sequence[Member], run_dir: Path, hint: str, verbosity: Verbosity
-) -> str:
-    """Trains members of one structure, or goes on; returns how it ended."""
+    members: Sequence[Member],
+    run_dir: Path,
+    hint: str,
+    verbosity: Verbosity,
+    steer: Steer = training.unsteered,
+) -> Ended:
+    """Trains members of one structure, or goes on; see `training.train`."""
     record = Folder(run_dir, resumes=run_dir.exists())
     with presence.alone(run_dir):
-        ended = training.train(
+        return training.train(
             members[0].config,
             record,
             Console(verbosity),
             hint,
             begin=lambda config: begin(members),
+            steer=steer,
         )
-    return ended.ending
 
 
 def capacity() -> int:

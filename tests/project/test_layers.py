@@ -22,6 +22,7 @@ LAYERS = {
         "monitor",
         "evaluate",
         "sweep",
+        "walkforward",
         "replay",
         "robustness",
         "export",

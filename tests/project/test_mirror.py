@@ -10,11 +10,17 @@ PACKAGE, UNIT = ROOT / "ppo_jax", ROOT / "tests" / "unit"
 
 TABLE = "a table, which the runs of test_catalogue.py are held against"
 FIT = "whole runs from Python: tests/runs/test_fit.py"
+WALKS = "whole walk-forwards: tests/runs/test_walkforward.py"
 WITHOUT = {
     "types.py": "names of types",
     "state.py": "fields of what training carries",
     "networks/architecture.py": "fields of a component",
     "networks/distributions/distribution.py": "a protocol; its room has a contract",
+    "backtests/keeping.py": WALKS,
+    "backtests/page.py": WALKS,
+    "backtests/results.py": WALKS,
+    "backtests/standing.py": WALKS,
+    "backtests/walking.py": WALKS,
     "host/exits.py": "an enumeration",
     "host/fitting.py": FIT,
     "host/recording.py": FIT,
@@ -32,6 +38,7 @@ WITHOUT = {
     "monitor.py": "a command: tests/runs/test_monitor.py",
     "evaluate.py": "a command: tests/runs/test_evaluate.py",
     "sweep.py": "a command: tests/runs/test_sweep.py",
+    "walkforward.py": "a command: tests/runs/test_walkforward.py",
     "replay.py": "a command: tests/runs/test_replay.py",
     "robustness.py": "a command: tests/runs/test_robustness.py",
     "export.py": "a command: tests/runs/test_export.py",

@@ -1,0 +1,151 @@
+"""What needs no learning: plans of positions, made of the past, on the same account.
+
+A plan says at the close of each bar which positions are to be held, and whether there
+is to be any trade at all; where not, shares stay as they are.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.backtests.folds import Span
+from ppo_jax.backtests.measures import BARS
+from ppo_jax.backtests.playing import Track
+from ppo_jax.envs.trading import Trading
+from ppo_jax.envs.trading.account import Broker, opened, settled
+from ppo_jax.envs.trading.trading import RUIN
+from ppo_jax.envs.trading.trading import tape as tape_of
+from ppo_jax.types import Array
+
+MONTH, QUARTER = 21, 63
+VOLATILITY = 0.1
+"""Of a year, which the second plan aims at."""
+
+
+class Schedule(NamedTuple):
+    """What is to be held after each decision of a span."""
+
+    positions: np.ndarray
+    """Shares of equity, `[bars, A]`."""
+    trades: np.ndarray
+    """Whether they are asked for, bool `[bars]`."""
+
+
+Rule = Callable[[np.ndarray, Span], Schedule]
+"""From closes `[N, A]` and a span to a schedule, by closes up to each decision."""
+
+
+def cash(close: np.ndarray, span: Span) -> Schedule:
+    """Nothing, ever."""
+    return Schedule(np.zeros((span.bars, close.shape[1])), np.zeros(span.bars, bool))
+
+
+def hold(close: np.ndarray, span: Span) -> Schedule:
+    """As much of every asset at the first bar, and no trade after it.
+
+    >>> schedule = hold(np.ones((9, 2)), Span(3, 6))
+    >>> schedule.positions[0].tolist(), schedule.trades.tolist()
+    ([0.5, 0.5], [True, False, False])
+    """
+    return Schedule(_equal(close, span), np.arange(span.bars) == 0)
+
+
+def steady(close: np.ndarray, span: Span) -> Schedule:
+    """As much of every asset, less of all the more they move: 10 % a year, at most 1.
+
+    The volatility is that of equal parts over the last quarter of a year.
+    """
+    moves = (close[1:] / close[:-1] - 1).mean(axis=1)
+    moves = np.concatenate([[0.0], moves])
+    recent = [moves[max(1, t - QUARTER + 1) : t + 1] for t in range(*span)]
+    deviation = np.array([np.sqrt(BARS * (x**2).mean()) for x in recent])
+    share = np.minimum(1.0, VOLATILITY / np.maximum(deviation, 1e-12))
+    return Schedule(share[:, None] * _equal(close, span), np.ones(span.bars, bool))
+
+
+def momentum(close: np.ndarray, span: Span) -> Schedule:
+    """Every month anew: equal parts for assets that rose, cash for those that fell.
+
+    Over a year but for its last month, as far back as prices go.
+
+    References:
+        Moskowitz, Ooi and Pedersen, `Time Series Momentum`, 2012.
+    """
+    bars = np.arange(*span)
+    begin, end = (np.maximum(bars - back, 0) for back in (BARS, MONTH))
+    rose = close[end] > close[begin]
+    return Schedule(rose * _equal(close, span), np.arange(span.bars) % MONTH == 0)
+
+
+RULES: dict[str, Rule] = {
+    "buy & hold": hold,
+    "cash": cash,
+    "volatility 10 %": steady,
+    "momentum 12-1": momentum,
+}
+
+
+def elsewhere(
+    positions: np.ndarray, turnover: np.ndarray, random: np.random.Generator
+) -> Schedule:
+    """An agent's own positions at other times and in other assets: as much is traded.
+
+    Args:
+        positions: What it held after each decision, `[bars, A]`.
+        turnover: What it traded then, `[bars]`.
+        random: Draws how far they are moved, around the end, and whose they become.
+    """
+    bars, assets = positions.shape
+    shift, order = random.integers(1, max(bars, 2)), random.permutation(assets)
+    moved = np.roll(positions, shift, axis=0)[:, order]
+    trades = np.roll(turnover > 0, shift)
+    trades[0] = True  # As there is nothing yet.
+    return Schedule(moved, trades)
+
+
+def play(
+    env: Trading, first: int, schedules: list[Schedule], costs: list[float]
+) -> Track:
+    """What becomes of schedules of one length from a bar on, `[schedules, bars]`.
+
+    Args:
+        env: Whose prices, interest and leverage it is.
+        first: The bar of the first decision.
+        schedules: What to hold.
+        costs: What trades cost, in basis points, one per schedule.
+    """
+    positions = np.stack([each.positions for each in schedules])
+    total = np.abs(positions).sum(axis=-1, keepdims=True)
+    share = np.minimum(1.0, float(env.leverage) / np.maximum(total, 1e-12))
+    trades = np.stack([each.trades for each in schedules])
+    play = jax.jit(jax.vmap(lambda *given: _played(env, first, *given)))
+    track = play(*map(jnp.float32, (positions * share, trades, costs)))
+    return Track(*map(np.asarray, track))
+
+
+def _played(
+    env: Trading, first: int, positions: Array, trades: Array, cost: Array
+) -> Track:
+    bars, assets = positions.shape
+    broker, tape = Broker(cost, env.borrow), tape_of(env.prices, env.features)
+
+    def step(account, decided):
+        target, wanted = decided
+        market = tape.after(account.bar)
+        market = market._replace(tradable=market.tradable & (wanted > 0))
+        after = settled(account, target, market, broker)
+        growth = jnp.log(jnp.maximum(after.equity / account.equity, RUIN))
+        track = Track(growth, after.turnover, jnp.abs(after.positions).sum())
+        ruined = account.equity <= RUIN
+        after = jax.tree.map(lambda x, y: jnp.where(ruined, x, y), account, after)
+        return after, jax.tree.map(lambda x: jnp.where(ruined, 0.0, x), track)
+
+    account = opened(jnp.int32(first), jnp.int32(first + bars), assets)
+    return jax.lax.scan(step, account, (positions, trades))[1]
+
+
+def _equal(close: np.ndarray, span: Span) -> np.ndarray:
+    return np.full((span.bars, close.shape[1]), 1 / close.shape[1])

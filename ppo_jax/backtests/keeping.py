@@ -1,0 +1,57 @@
+"""What a walk-forward leaves in its directory: numbers, tracks and a page."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from ppo_jax.backtests import measures, page, summary
+from ppo_jax.backtests.results import Account, Results
+from ppo_jax.host import files, tables
+from ppo_jax.reports.scales import written
+from ppo_jax.sweeps.scores import as_json
+
+ALL, TRACKS, PAGE = "backtest.json", "equity.csv", "backtest.html"
+COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
+
+
+def write(run_dir: Path, results: Results) -> str:
+    """Writes all that there is to say; returns a table for a terminal."""
+    said = summary.as_json(results)
+    files.write_json(run_dir / ALL, as_json(said))
+    files.write(run_dir / TRACKS, tracks(results))
+    files.write(run_dir / PAGE, page.of(str(run_dir), results, said))
+    header = ("who", "cost", *COLUMNS, "deflated")
+    return tables.aligned(header, [_row(each) for each in _everybody(said)])
+
+
+def tracks(results: Results) -> str:
+    """Equity over time as CSV: a row per bar, a column per track."""
+    accounts = [each.account for each in results.agents] + results.baselines
+    names = [name for account in accounts for name in _names(account)]
+    columns = np.concatenate([measures.equity(x.returns)[:, 1:] for x in accounts])
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["time", *names])
+    for time, values in zip(results.times, columns.T, strict=True):
+        rows.writerow([str(time)[:19], *(f"{value:.9g}" for value in values)])
+    return text.getvalue()
+
+
+def _names(account: Account) -> list[str]:
+    """What the tracks of an account are called."""
+    count = len(account.returns)
+    name = f"{account.name}, {account.cost:g} bp"
+    return [name] if count == 1 else [f"{name}, seed {i}" for i in range(count)]
+
+
+def _everybody(said: dict) -> list[dict]:
+    return [*said["agents"], *said["baselines"]]
+
+
+def _row(each: dict) -> list[str]:
+    medians = [written(each["figures"][name]["median"]) for name in COLUMNS]
+    luck = each.get("deflated")
+    known = "" if luck is None else written(float(np.median(luck)))
+    return [each["name"], f"{each['cost']:g} bp", *medians, known]

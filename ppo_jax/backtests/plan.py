@@ -1,0 +1,142 @@
+"""What a walk-forward is to do: settings, folds and seeds, as members of programs."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from ppo_jax import component
+from ppo_jax.backtests.folds import Fold, Shape, Span, walk
+from ppo_jax.backtests.playing import numbers_of
+from ppo_jax.component import children
+from ppo_jax.config import Config
+from ppo_jax.envs import check_types
+from ppo_jax.envs.trading import Trading
+from ppo_jax.errors import UserError
+from ppo_jax.host import experiment, files
+from ppo_jax.sweeps import cohorts, settings
+from ppo_jax.sweeps.cohorts import Member
+from ppo_jax.sweeps.settings import Names, Setting
+from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
+
+ASKED = (*Shape._fields, "seeds", "grid", "sizes")
+"""What a walk-forward remembers of its command line, and how large its batches are."""
+KEPT = "walk.json"
+OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
+"""The numbers of terms that are about risk, which turn them off when they are 0."""
+
+
+class Plan(NamedTuple):
+    """All that is trained and tested."""
+
+    config: Config
+    settings: list[Setting]
+    folds: list[Fold]
+    seeds: int
+    groups: list[list[Member]]
+    """The members of each program; `place_of` says what a member is."""
+
+    def place_of(self, member: Member) -> tuple[int, int, int]:
+        """The numbers of a member's setting, fold and seed."""
+        setting, fold = divmod(member.setting, len(self.folds))
+        return setting, fold, member.seed - self.config.seed
+
+    @property
+    def trials(self) -> int:
+        """How many agents are tested, each of them on all folds."""
+        return len(self.settings) * self.seeds
+
+    @property
+    def whole(self) -> Span:
+        """All bars that are tested at."""
+        return Span(self.folds[0].test.first, self.folds[-1].test.last)
+
+
+def plan(config: Config, names: Names, options: Any) -> Plan:
+    """What is asked for, of single agents.
+
+    Raises:
+        ExperimentError: For settings that cannot be.
+        UserError: For folds that do not fit, or an experiment that does not trade.
+    """
+    kind = type(config.env).__name__
+    if not isinstance(config.env, Trading):
+        raise UserError(f"Config.env: expected a Trading to walk in, got {kind}")
+    alone = dataclasses.replace(config, pbt=None)
+    grid = settings.grid(options.grid, names)
+    for path in ("env.first", "env.last"):
+        if path in grid[0]:
+            raise UserError(f"{path}: folds set it; give --folds, --train and so on")
+    found = with_ablations(alone, grid)
+    shape = Shape(*(getattr(options, name) for name in Shape._fields))
+    try:
+        folds = walk(usable(config.env), shape)
+    except ValueError as error:
+        raise UserError(f"--{error}") from error
+    members = [
+        Member(number * len(folds) + place, alone.seed + seed, one)
+        for number, setting in enumerate(found)
+        for place, fold in enumerate(folds)
+        for one in [settings.apply(alone, setting | numbers_of(fold.train))]
+        for seed in range(options.seeds)
+    ]
+    groups = cohorts.group(members)
+    for first, *_ in groups:
+        check_types(first.config.env)
+    return Plan(alone, found, folds, options.seeds, groups)
+
+
+def usable(env: Trading) -> Span:
+    """The bars that an environment decides at: a bar comes after each of them.
+
+    >>> from ppo_jax.envs.trading import RandomWalk
+    >>> usable(Trading(RandomWalk(num_bars=500)))
+    Span(first=63, last=499)
+    """
+    first = env.features.lookback if env.first is None else env.first
+    last = len(env.prices.bars.times) if env.last is None else env.last
+    return Span(int(first), int(last) - 1)
+
+
+def with_ablations(config: Config, found: list[Setting]) -> list[Setting]:
+    """Settings, and each without what is about risk, where that is another one.
+
+    >>> from ppo_jax import terms
+    >>> config = Config("CartPole-v1", terms=(terms.Surrogate(), terms.CVaR(coef=0.5)))
+    >>> with_ablations(config, [{"gamma": 0.9}])
+    [{'gamma': 0.9}, {'gamma': 0.9, 'terms.cvar.coef': 0.0}]
+    """
+    every = []
+    for setting in found:
+        here = settings.apply(config, setting)
+        numbers = component.numbers(here)
+        off = {path: 0.0 for path in risk_numbers(here) if numbers[path] != 0}
+        every += [setting, setting | off]
+    given: dict[tuple, Setting] = {}
+    for setting in every:
+        leaves, structure = jax.tree.flatten(settings.apply(config, setting))
+        given.setdefault((structure, *leaves), setting)
+    return list(given.values())
+
+
+def risk_numbers(config: Config) -> list[str]:
+    """The paths of the numbers that turn terms about risk off."""
+    return [
+        f"terms.{name}.{OFF[type(term)]}"
+        for name, term in children(config.terms).items()
+        if type(term) in OFF
+    ]
+
+
+def remember(run_dir: Path, options: Any) -> None:
+    """Keeps what was asked for."""
+    asked = {name: getattr(options, name) for name in ASKED}
+    files.write_json(run_dir / KEPT, asked)
+
+
+def recall(run_dir: Path, options: Any) -> None:
+    """Sets the options to what was asked for."""
+    stored = experiment.stored(run_dir, KEPT)
+    for name in ASKED:
+        setattr(options, name, stored[name])

@@ -1,0 +1,91 @@
+"""Checkpoints of members, chosen by what they earn on their validation alone."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ppo_jax.backtests import playing
+from ppo_jax.backtests.folds import Span
+from ppo_jax.config import Config
+from ppo_jax.host import files
+from ppo_jax.host.training import phase_length
+from ppo_jax.state import Learner, Population
+
+KEPT = "selected.npz"
+
+
+class Selection:
+    """Keeps the best that each member has been, in a file too.
+
+    It is shown the members after every phase (`training.train`'s `steer`), and changes
+    nothing about them. A run that is resumed comes by the same members again.
+
+    Args:
+        config: Their experiment.
+        spans: Their validations, one per member.
+        home: The directory of their run.
+
+    Attributes:
+        scores: Log growth on validation of the best so far, float64 `[P]`.
+        updates: After how many updates that was, `[P]`.
+    """
+
+    def __init__(self, config: Config, spans: list[Span], home: Path):
+        self._config, self._spans, self._path = config, spans, home / KEPT
+        self._every = phase_length(config) * config.eval_phases
+        self._best: list[np.ndarray] = []
+        self.scores = np.full(len(spans), -np.inf)
+        self.updates = np.zeros(len(spans), int)
+        if self._path.exists():
+            with np.load(self._path) as stored:
+                self.scores, self.updates = stored["scores"], stored["updates"]
+                self._best = [stored[f"leaf{i}"] for i in range(len(stored) - 2)]
+
+    def __call__(self, population: Population, done: int) -> Population:
+        """Looks at the members after so many updates, if it is time."""
+        if done and (done % self._every == 0 or done >= self._config.num_updates):
+            self._look(jax.device_get(population.runs.learner), done)
+        return population
+
+    def of(self, population: Population) -> Learner:
+        """The members as they were at their best; those of `population` lend types."""
+        learners = jax.device_get(population.runs.learner)
+        structure = jax.tree.structure(_acting(learners))
+        return _with(learners, jax.tree.unflatten(structure, self._best))
+
+    def _look(self, learners: Learner, done: int) -> None:
+        seen = playing.through(self._config, learners, self._spans)
+        bars = max(span.bars for span in self._spans)
+        growth = np.asarray(playing.play(seen, bars).track.growth, np.float64)
+        scores = np.nan_to_num(growth.sum(axis=-1), nan=-np.inf)
+        leaves = jax.tree.leaves(_acting(learners))
+        better = scores > self.scores
+        better |= not self._best  # Of several that are broken, one is there.
+        self._best = self._best or leaves
+        self._best = [
+            np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+            for new, old in zip(leaves, self._best, strict=True)
+        ]
+        self.scores = np.where(better, scores, self.scores)
+        self.updates = np.where(better, done, self.updates)
+        if better.any():
+            self._keep()
+
+    def _keep(self) -> None:
+        text = io.BytesIO()
+        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(self._best)}
+        np.savez(text, scores=self.scores, updates=self.updates, **leaves)
+        files.write_bytes(self._path, text.getvalue())
+
+
+def _acting(learner: Learner) -> Any:
+    """What of a learner changes in training, and decides what it does and says."""
+    return learner.params, learner.obs_moments, learner.return_scale
+
+
+def _with(learner: Learner, acting: Any) -> Learner:
+    params, moments, scale = acting
+    return learner.replace(params=params, obs_moments=moments, return_scale=scale)

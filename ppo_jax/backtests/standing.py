@@ -1,0 +1,209 @@
+"""Sections of the page that are tables, estimates and frontiers, made of plain data."""
+
+from typing import Any
+
+import numpy as np
+
+from ppo_jax.backtests import measures
+from ppo_jax.backtests.results import Results
+from ppo_jax.backtests.summary import LEVELS, MARKET, SHARES, SHARPE
+from ppo_jax.reports.charts import TONES, Chart, Curve, Mark, Points
+from ppo_jax.reports.elements import element, table
+from ppo_jax.reports.scales import written
+from ppo_jax.reports.sections import Fold, Grid, Section
+from ppo_jax.reports.strips import Estimate, forest, pair
+
+Said = dict[str, Any]
+INTERVALS = (
+    "The median over seeds. Intervals are 95 %, of one agent: a seed drawn at random, "
+    "and bars drawn anew in blocks of a month on average (stationary bootstrap)."
+)
+DEFLATED = (
+    "How likely the true Sharpe ratio of an agent is above 0, after as many trials as "
+    "there were: the deflated Sharpe ratio of Bailey and López de Prado, 2014. At a "
+    "cost that breaks even, in basis points of what is traded, the mean return is that "
+    "of cash, or of who buys and holds."
+)
+
+
+def section(said: Said) -> Section:
+    """What everybody earned and risked."""
+    names = said["measures"]
+    units = [f"{name}, %" if name in SHARES else name for name in names]
+    header = ("who", "cost", *units)
+    rows = [
+        (each["name"], f"{each['cost']:g} bp", *(_cell(each, name) for name in names))
+        for each in [*said["agents"], *said["baselines"]]
+    ]
+    parts = [element("p", INTERVALS), table(header, rows)]
+    estimates = [
+        Estimate(_called(each), each["figures"][SHARPE]["median"], _interval(each))
+        for each in [*said["agents"], *said["baselines"]]
+    ]
+    ends = [
+        end for each in estimates for end in each.interval or () if np.isfinite(end)
+    ]
+    if ends:
+        heading = element("h3", "Sharpe ratio")
+        parts += [heading, forest(estimates, min(0.0, *ends), max(ends), middle=0.0)]
+    return Section("Measures", parts)
+
+
+def luck(said: Said) -> Section:
+    """What of it may be luck."""
+    header = (
+        *("agents", "cost", "deflated Sharpe", "best seed's"),
+        *(f"Sharpe over {MARKET}", "over its trades elsewhere"),
+        *("breaks even with cash", f"with {MARKET}"),
+    )
+    rows = [
+        (
+            each["name"],
+            f"{each['cost']:g} bp",
+            written(_median(each["deflated"])),
+            written(_most(each["deflated"])),
+            pair(each["over_market"]),
+            pair(each["over_control"]),
+            f"{written(_median(each['even_cash']))} bp",
+            f"{written(_median(each['even_market']))} bp",
+        )
+        for each in said["agents"]
+    ]
+    trials = f"{said['trials']} trials, all that were made here. {DEFLATED}"
+    return Section("Luck", [element("p", trials), table(header, rows)])
+
+
+def frontier(said: Said) -> Section:
+    """Growth against risk, and what costs leave of it."""
+    charts = [
+        Chart(
+            f"CAGR over {risk}",
+            [
+                _points("agents, each seed", said["agents"], risk, TONES[0]),
+                _points("baselines", said["baselines"], risk, TONES[1]),
+            ],
+            risk,
+            "a year",
+            "To the upper left is better.",
+            log=False,
+        )
+        for risk in ("max drawdown", "CVaR 5 %")
+    ]
+    if len({each["cost"] for each in said["agents"]}) > 1:
+        charts.append(_over_costs(said))
+    return Section("Frontier", [Grid(charts)])
+
+
+def folds(results: Results, said: Said) -> Section:
+    """Each fold by itself: where it was learned, selected, and tested."""
+    parts = [
+        _fold_table(results, said, number) for number in range(len(said["agents"]))
+    ]
+    text = "CAGR, the median over seeds; updates are those of the checkpoints chosen."
+    first, *rest = parts
+    return Section("Folds", [element("p", text), first, *rest])
+
+
+def calibration(said: Said) -> Section | None:
+    """What critics predicted, and what came; None: it is not known."""
+    known = [each for each in said["agents"] if each["covered"] is not None]
+    if not known:
+        return None
+    levels = np.array(LEVELS)
+    marks: list[Mark] = [Curve("as predicted", levels, levels, TONES[1])]
+    marks += [
+        Curve(each["name"], levels, np.array(each["covered"]), tone, dots=True)
+        for each, tone in zip(known, (TONES[0], *TONES[2:]), strict=False)
+    ]
+    text = "Share of returns to come that were below a quantile the critic predicted."
+    chart = Chart("Coverage", marks, "quantile", text=text, log=False)
+    rows = [(_called(each), *map(written, each["covered"])) for each in known]
+    shown = table(("agents", *(f"{level:g}" for level in LEVELS)), rows)
+    return Section("Calibration", [Grid([chart]), shown])
+
+
+def _over_costs(said: Said) -> Chart:
+    """A point per setting and cost."""
+    marks = [
+        Points(
+            name,
+            np.array([each["cost"] for each in group]),
+            np.array([each["figures"][SHARPE]["median"] for each in group]),
+            tone,
+        )
+        for name, group, tone in (
+            ("agents, the median seed", said["agents"], TONES[0]),
+            (
+                MARKET,
+                [each for each in said["baselines"] if each["name"] == MARKET],
+                TONES[1],
+            ),
+        )
+    ]
+    return Chart("Sharpe ratio over costs", marks, "cost, bp", log=False)
+
+
+def _fold_table(results: Results, said: Said, number: int) -> Fold:
+    agents = results.agents[number]
+    (market,) = [x for x in results.beside(agents) if x.name == MARKET]
+    bars = results.plan.folds[0].test.bars
+    rows = []
+    for fold, days in enumerate(said["folds"]):
+        here = slice(fold * bars, (fold + 1) * bars)
+        grown = [_yearly(x[:, fold]) for x in (agents.trained, agents.validated)]
+        tested = agents.account.returns[:, here]
+        rows.append(
+            (
+                " – ".join(days["test"]),
+                *map(written, grown),
+                written(_median(measures.cagr(tested))),
+                written(float(measures.cagr(market.returns[0, here]))),
+                written(_median(measures.sharpe(tested))),
+                written(_median(measures.max_drawdown(tested))),
+                written(_median(agents.updates[:, fold])),
+            )
+        )
+    header = ("test", "train", "validation", "test", MARKET, SHARPE, "max drawdown")
+    shown = table((*header, "updates"), rows)
+    return Fold(_called(said["agents"][number]), [shown], open=number == 0)
+
+
+def _yearly(growth: np.ndarray) -> float:
+    """Growth of a year, from log growth of a bar; the median."""
+    return _median(np.expm1(measures.BARS * growth))
+
+
+def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:
+    across, up = (
+        np.array([x for each in group for x in each["figures"][name]["each"]])
+        for name in (risk, "CAGR")
+    )
+    return Points(name, across, up, tone)
+
+
+def _cell(each: Said, name: str) -> str:
+    figure, unit = each["figures"][name], 100 if name in SHARES else 1
+    text, ends = written(unit * figure["median"], 3), figure["interval"]
+    if ends is None or not np.isfinite(ends).all():
+        return text
+    low, high = (written(unit * end, 3) for end in ends)
+    return f"{text} ({low} to {high})"
+
+
+def _interval(each: Said) -> tuple[float, float] | None:
+    ends = each["figures"][SHARPE]["interval"]
+    return ends if ends and np.isfinite(ends).all() else None
+
+
+def _called(each: Said) -> str:
+    return f"{each['name']}, {each['cost']:g} bp"
+
+
+def _median(values: Any) -> float:
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    return float(np.median(known)) if known.size else float("nan")
+
+
+def _most(values: Any) -> float:
+    return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")

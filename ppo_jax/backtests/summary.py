@@ -1,0 +1,177 @@
+"""What accounts say in numbers, how sure that is, and how much of it may be luck."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ppo_jax.backtests import bootstrap, deflation, measures
+from ppo_jax.backtests.playing import LEVELS
+from ppo_jax.backtests.results import Account, Agents, Results
+
+Measure = Callable[..., np.ndarray]
+MEASURES: Mapping[str, Measure] = {
+    "CAGR": lambda returns, *_: measures.cagr(returns),
+    "volatility": lambda returns, *_: measures.volatility(returns),
+    "Sharpe": lambda returns, *_: measures.sharpe(returns),
+    "Sortino": lambda returns, *_: measures.sortino(returns),
+    "Calmar": lambda returns, *_: measures.calmar(returns),
+    "max drawdown": lambda returns, *_: measures.max_drawdown(returns),
+    "longest drawdown": lambda returns, *_: measures.drawdown_bars(returns),
+    "VaR 5 %": lambda returns, *_: measures.var(returns),
+    "CVaR 5 %": lambda returns, *_: measures.cvar(returns),
+    "hit rate": lambda returns, *_: measures.hit_rate(returns),
+    "turnover": lambda _, turnover, __: measures.yearly(turnover),
+    "exposure": lambda _, __, exposure: exposure.mean(axis=-1),
+}
+"""Of returns, turnover and exposure, `[..., bars]` each."""
+SURE = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %")
+"""Those that are given with an interval."""
+SHARES = {*SURE, "volatility", "VaR 5 %", "hit rate", "exposure"} - {"Sharpe"}
+"""Those that are read more easily as percentages."""
+SHARPE, MARKET = "Sharpe", "buy & hold"
+FADED = 0.05
+"""A return to come is known once what is left of it weighs no more than this."""
+
+
+class Figure(NamedTuple):
+    """A measure of tracks."""
+
+    each: list[float]
+    """Of every track."""
+    interval: tuple[float, float] | None
+    """Of one of the tracks, over bars like these; None: it was not asked for."""
+
+    @property
+    def median(self) -> float:
+        """Of those tracks of which it is known."""
+        known = [value for value in self.each if np.isfinite(value)]
+        return float(np.median(known)) if known else float("nan")
+
+
+class Summary(NamedTuple):
+    """What is said of an account."""
+
+    name: str
+    cost: float
+    figures: dict[str, Figure]
+
+
+class Luck(NamedTuple):
+    """What is said of agents beside others."""
+
+    deflated: list[float]
+    """How likely the Sharpe ratio of each is above 0, after all trials."""
+    over_market: tuple[float, float]
+    """Interval of its Sharpe ratio less that of who buys and holds."""
+    over_control: tuple[float, float]
+    """… less that of its own trades elsewhere."""
+    even_cash: list[float]
+    """Cost in bp at which nothing is left, of each."""
+    even_market: list[float]
+    """Cost in bp at which no more is left than who buys and holds has."""
+
+
+def of(account: Account) -> Summary:
+    """The measures of an account."""
+    series = account.returns, account.turnover, account.exposure
+    figures = {
+        name: Figure(
+            np.asarray(measure(*series), float).tolist(),
+            bootstrap.interval(measure, *series) if name in SURE else None,
+        )
+        for name, measure in MEASURES.items()
+    }
+    return Summary(account.name, account.cost, figures)
+
+
+def luck(results: Results, agents: Agents) -> Luck:
+    """How agents compare with luck, with the market, and with themselves elsewhere."""
+    account, ours = agents.account, agents.account.returns
+    (market,) = [x for x in results.beside(agents) if x.name == MARKET]
+    theirs = np.broadcast_to(market.returns, ours.shape)
+    trials = ratios(results)
+    paid = ours, account.turnover, account.cost
+    return Luck(
+        [deflation.deflated(track, trials) for track in ours],
+        bootstrap.interval(_gap, ours, theirs),
+        bootstrap.interval(_gap, ours, agents.control.returns),
+        measures.break_even(*paid).tolist(),
+        measures.break_even(*paid, theirs).tolist(),
+    )
+
+
+def ratios(results: Results) -> np.ndarray:
+    """Sharpe ratios of a bar, of all that were tried, `[trials]`."""
+    return np.concatenate(
+        [measures.sharpe(each.account.returns, bars=1) for each in results.agents]
+    )
+
+
+def coverage(agents: Agents) -> np.ndarray | None:
+    """The share of returns to come that were below what was predicted, `[levels]`.
+
+    It is `LEVELS`, if predictions are right. A return to come is discounted, and known
+    where its fold goes on for so long that what is left weighs little; None: nowhere,
+    or nothing but a mean is predicted.
+    """
+    seeds, folds, bars, _ = agents.predicted.shape
+    known = bars - int(np.sum(agents.gamma ** np.arange(bars) > FADED))
+    if known < 1 or not np.isfinite(agents.predicted).all():
+        return None
+    growth = np.log1p(agents.account.returns).reshape(seeds, folds, bars)
+    to_come = np.zeros_like(growth)
+    rest = np.zeros((seeds, folds))
+    for bar in reversed(range(bars)):
+        rest = to_come[..., bar] = growth[..., bar] + agents.gamma * rest
+    below = to_come[..., :known, None] < agents.predicted[..., :known, :]
+    return below.mean(axis=(0, 1, 2))
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """All that is said, as plain data."""
+    plan, times = results.plan, results.plan.config.env.prices.bars.times
+
+    def days(span):
+        return [str(times[bar])[:10] for bar in (span.first, span.last)]
+
+    return {
+        "bars": plan.whole.bars,
+        "trials": plan.trials,
+        "measures": [*MEASURES],
+        "levels": [*LEVELS],
+        "folds": [
+            {name: days(span) for name, span in fold._asdict().items()}
+            for fold in plan.folds
+        ],
+        "agents": [_agents_as_json(results, each) for each in results.agents],
+        "baselines": [_account_as_json(each) for each in results.baselines],
+    }
+
+
+def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
+    covered = coverage(agents)
+    return (
+        _account_as_json(agents.account)
+        | luck(results, agents)._asdict()
+        | {
+            "control": _account_as_json(agents.control),
+            "covered": None if covered is None else covered.tolist(),
+            "trained": agents.trained.tolist(),
+            "validated": agents.validated.tolist(),
+            "updates": agents.updates.tolist(),
+        }
+    )
+
+
+def _account_as_json(account: Account) -> dict[str, Any]:
+    summary = of(account)
+    figures = {
+        name: figure._asdict() | {"median": figure.median}
+        for name, figure in summary.figures.items()
+    }
+    return {"name": account.name, "cost": account.cost, "figures": figures}
+
+
+def _gap(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    return measures.sharpe(ours) - measures.sharpe(theirs)

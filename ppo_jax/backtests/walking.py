@@ -1,0 +1,123 @@
+"""Walking forward on disk: trains, selects and tests batch after batch.
+
+A batch is a run of many members, in a directory of its own. What it came to is written
+once, at its end; a batch that has it is not trained again.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ppo_jax.backtests import playing
+from ppo_jax.backtests.plan import Plan
+from ppo_jax.backtests.selection import Selection
+from ppo_jax.host import files
+from ppo_jax.host.console import Verbosity
+from ppo_jax.state import Population
+from ppo_jax.sweeps import batches, cohorts
+from ppo_jax.sweeps.cohorts import Member
+
+KEPT = "tracks.npz"
+
+
+class Tracks(NamedTuple):
+    """What members of a batch came to, as selected; leaves `[P, ...]`."""
+
+    place: np.ndarray
+    """Numbers of setting, fold and seed, `[P, 3]`."""
+    growth: np.ndarray
+    """Of the test, as of all tracks, `[P, bars]`."""
+    turnover: np.ndarray
+    exposure: np.ndarray
+    positions: np.ndarray
+    """`[P, bars, A]`."""
+    predicted: np.ndarray
+    """`[P, bars, levels]`."""
+    trained: np.ndarray
+    """Log growth a bar where it was trained, `[P]`."""
+    validated: np.ndarray
+    """Log growth a bar where it was selected, `[P]`."""
+    updates: np.ndarray
+    """After how many updates it was at its best there, `[P]`."""
+
+
+def walk(
+    plan: Plan, sizes: Sequence[int], run_dir: Path, hint: str, verbosity: Verbosity
+) -> Iterator[Tracks]:
+    """Trains and tests what is not finished; yields what each batch came to.
+
+    Args:
+        plan: What there is to do.
+        sizes: How many members of each program go at once.
+        run_dir: The directory of the walk-forward.
+        hint: How it goes on after an interrupt.
+        verbosity: How much is shown.
+
+    Raises:
+        KeyboardInterrupt: If a batch was interrupted, and has been saved.
+    """
+    divided = batches.divided(plan.groups, sizes)
+    for number, batch in enumerate(divided, start=1):
+        home = batches.place(run_dir, number)
+        if not (home / KEPT).exists():
+            print(f"batch {number} of {len(divided)}, {len(batch)} agents")
+            tracks = _trained(plan, batch, home, hint, verbosity)
+            files.write_bytes(home / KEPT, _packed(tracks))
+        yield kept(home)
+
+
+def kept(home: Path) -> Tracks:
+    """What a batch came to, each member once."""
+    with np.load(home / KEPT) as stored:
+        tracks = Tracks(**stored)
+    _, once = np.unique(tracks.place, axis=0, return_index=True)
+    return Tracks(*(leaf[once] for leaf in tracks))
+
+
+def _trained(
+    plan: Plan, batch: list[Member], home: Path, hint: str, verbosity: Verbosity
+) -> Tracks:
+    """Trains a batch, selects what its members were at their best, and tests that."""
+    folds = [plan.folds[plan.place_of(member)[1]] for member in batch]
+    selection = Selection(batch[0].config, [fold.validation for fold in folds], home)
+    ended = cohorts.train(batch, home, hint, verbosity, steer=selection)
+    population = ended.layout.fetch(ended.population)
+    if ended.ending == "interrupted":
+        print(hint)
+        raise KeyboardInterrupt
+    selection(population, ended.update)
+    return _tested(plan, batch, selection, population)
+
+
+def _tested(
+    plan: Plan, batch: list[Member], selection: Selection, population: Population
+) -> Tracks:
+    places = np.array([plan.place_of(member) for member in batch])
+    folds = [plan.folds[fold] for fold in places[:, 1]]
+    learners, config = selection.of(population), batch[0].config
+
+    def played(spans):
+        seen = playing.through(config, learners, spans)
+        return playing.play(seen, max(span.bars for span in spans))
+
+    train, validation, test = zip(*folds, strict=True)
+    said = played(test)
+    trained = np.asarray(played(train).track.growth, np.float64).sum(axis=1)
+    return Tracks(
+        places,
+        *map(np.asarray, said.track),
+        positions=np.asarray(said.positions),
+        predicted=np.asarray(said.predicted),
+        trained=trained / [span.bars for span in train],
+        validated=selection.scores / [span.bars for span in validation],
+        updates=selection.updates,
+    )
+
+
+def _packed(tracks: Tracks) -> bytes:
+    text = io.BytesIO()
+    np.savez(text, **tracks._asdict())
+    return text.getvalue()

@@ -1,0 +1,141 @@
+"""Trains trading agents fold after fold, and tests them on what comes after.
+
+Folds, seeds and the numbers of --grid are members of one program. An agent is what it
+was when it earned most on the validation of its fold; the bars of a test are seen by
+nobody before. Tests follow each other, and are one track per seed, which is compared
+with what needs no learning and with the same agents without their terms about risk. Of
+an experiment with a population, the single run is trained.
+
+Exit status: 0, finished. 2, the experiment, an option or the directory is wrong. 3, the
+disk took nothing more. 4, nothing came back for too long. 130, interrupted. It goes on
+with --resume after the last three.
+
+Example:
+    python -m ppo_jax.walkforward experiments/trading.py --seeds 20 --grid env.cost=1,10
+"""
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.backtests import keeping, plan, results, walking
+from ppo_jax.backtests.folds import Shape
+from ppo_jax.backtests.plan import Plan
+from ppo_jax.component import former
+from ppo_jax.host import command, distributed, experiment, presence, programs
+from ppo_jax.host.console import verbosity
+from ppo_jax.host.ending import recorded
+from ppo_jax.host.exits import Exit
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.sweeps import batches
+
+MEANING = {
+    "folds": "how many tests, one after the other",
+    "train": "bars of the first fold's training",
+    "validation": "bars by which checkpoints are chosen",
+    "purge": "bars left out before a validation",
+    "embargo": "bars left out before a test",
+}
+
+
+@command.entrance
+def main(argv: list[str] | None = None) -> int:
+    """Walks an experiment forward; returns the exit status."""
+    options, overrides = command.parse_with_fields(_parser(), argv)
+    command.require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
+    enough = options.memory is None or options.memory > 0
+    command.require(enough, "--memory", options.memory, "a number of MiB > 0")
+    return _walk(options, overrides)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command.parser("walkforward", __doc__)
+    command.add_experiment(parser)
+    for name, said in MEANING.items():
+        default = Shape._field_defaults[name]
+        about = f"{said} (default: {default})"
+        parser.add_argument(f"--{name}", type=int, default=default, help=about)
+    parser.add_argument(
+        "--rolling", action="store_true", help="train on the last --train bars alone"
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=4, help="agents of each setting (default: 4)"
+    )
+    parser.add_argument(
+        "--grid",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH=VALUE,VALUE",
+        help="all combinations of values, such as env.cost=1,5,20",
+    )
+    parser.add_argument(
+        "--memory", type=float, help="MiB to use (default: 80 %% of the device's)"
+    )
+    parser.add_argument("--run-dir", type=Path, help="where all goes")
+    parser.add_argument("--resume", action="store_true", help="go on with --run-dir")
+    command.add_verbosity_options(parser)
+    parser.set_defaults(sizes=[])
+    return parser
+
+
+def _walk(options: Any, overrides: list[str]) -> int:
+    """Plans, trains and tests batch after batch, and leaves the page."""
+    distributed.prepare()
+    programs.keep()
+    if options.resume:
+        overrides = _restore(options, overrides)
+    with former.understood() if options.resume else contextlib.nullcontext():
+        config, names = experiment.load_with_names(
+            options.experiment, overrides, "ppo_jax.walkforward"
+        )
+    planned = plan.plan(config, names, options)
+    path = options.experiment
+    if options.resume:
+        experiment.require_same(options.run_dir, config)
+    options.run_dir = options.run_dir or experiment.place(path, config)
+    with presence.alone(options.run_dir):
+        if not options.resume:
+            experiment.create(options.run_dir, path, overrides, config)
+        with recorded(options.run_dir) as ending:
+            _train(options, planned)
+            ending.state = "finished"
+    return Exit.FINISHED
+
+
+def _restore(options: Any, overrides: list[str]) -> list[str]:
+    """Fills in what was asked for; returns the overrides of its fields."""
+    if options.run_dir is None:
+        raise ExperimentError("--resume: expected --run-dir as well")
+    default = _parser().get_default
+    if overrides or any(getattr(options, x) != default(x) for x in plan.ASKED):
+        raise ExperimentError("--resume: a walk-forward goes on as it was asked for")
+    plan.recall(options.run_dir, options)
+    return experiment.stored_overrides(options.run_dir)
+
+
+def _train(options: Any, planned: Plan) -> None:
+    """Trains and tests what is not finished, and writes what came of all."""
+    run_dir = options.run_dir
+    print(
+        f"{sum(map(len, planned.groups))} agents: {len(planned.settings)} settings x "
+        f"{len(planned.folds)} folds x {options.seeds} seeds, programs to compile: "
+        f"{len(planned.groups)}"
+    )
+    options.sizes = batches.sizes(planned.groups, options.sizes, options.memory)
+    plan.remember(run_dir, options)
+    again = (
+        f"python -m ppo_jax.walkforward {options.experiment} --run-dir {run_dir} "
+        "--resume"
+    )
+    hint = f"go on with: {again}"
+    pieces = walking.walk(planned, options.sizes, run_dir, hint, verbosity(options))
+    said = keeping.write(run_dir, results.join(planned, [*pieces]))
+    print(f"\n{said}\n{planned.trials} trials in {run_dir / keeping.ALL}")
+    print(run_dir / keeping.PAGE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

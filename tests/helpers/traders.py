@@ -1,0 +1,42 @@
+"""A tiny experiment that trades, in Python and as a file."""
+
+from types import SimpleNamespace
+
+from ppo_jax import Config, critics, networks, terms
+from ppo_jax.backtests import plan
+from ppo_jax.envs.trading import Features, RandomWalk, Trading
+
+FEATURES = Features(horizons=(1, 5), volatility=5, drawdown=5)
+TEXT = """
+from traders import tiny
+
+config = tiny()
+"""
+
+
+def tiny(prices=None, **fields):
+    """Two assets, 300 bars, an agent that learns for a few updates."""
+    prices = prices or RandomWalk(num_bars=300, num_assets=2)
+    given = dict(
+        env=Trading(prices, window=16, features=FEATURES),
+        num_envs=4,
+        num_steps=16,
+        num_minibatches=2,
+        num_epochs=2,
+        total_timesteps=64 * 6,
+        phase_updates=2,
+        eval_phases=1,
+        eval_episodes=4,
+        gamma=0.9,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        critic=critics.Quantile(num_quantiles=8),
+        terms=(terms.Surrogate(), terms.Value(), terms.CVaR(coef=0.5)),
+    )
+    return Config(**given | fields)
+
+
+def planned(config, **asked):
+    """Two folds of two seeds, unless something else is asked for."""
+    given = dict(folds=2, train=100, validation=30, purge=5, embargo=3, rolling=False)
+    options = SimpleNamespace(**given | {"seeds": 2, "grid": [], "sizes": []} | asked)
+    return plan.plan(config, {}, options)

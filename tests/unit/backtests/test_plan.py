@@ -1,0 +1,66 @@
+"""What is trained: folds as numbers, one program, and what cannot be."""
+
+import pytest
+from traders import planned, tiny
+
+from ppo_jax import component, terms
+from ppo_jax.errors import UserError
+
+BOTH = (
+    terms.Surrogate(),
+    terms.Value(),
+    terms.CVaRConstraint(),
+    terms.CVaR(coef=0.5),
+)
+
+
+def test_folds_seeds_and_numbers_are_members_of_one_program():
+    plan = planned(tiny(), grid=["env.cost=1,20", "gamma=0.5,0.9"], seeds=3)
+    (group,) = plan.groups
+    assert len(group) == 3 * 2 * 8 and plan.trials == 3 * 8
+    places = {plan.place_of(member) for member in group}
+    assert places == {(s, f, k) for s in range(8) for f in range(2) for k in range(3)}
+    for member in group:
+        setting, fold, _ = plan.place_of(member)
+        env, span = member.config.env, plan.folds[fold].train
+        assert (env.first, env.last) == (span.first, span.last + 1)
+        for path, value in plan.settings[setting].items():
+            assert component.numbers(member.config)[path] == value
+
+
+def test_each_setting_has_one_without_terms_about_risk():
+    plan = planned(tiny(terms=BOTH), grid=["terms.cvar.coef=0,0.5"])
+    found = [tuple(setting.items()) for setting in plan.settings]
+    off = ("terms.cvar_constraint.max_dual", 0.0)
+    assert found == [
+        (("terms.cvar.coef", 0),),
+        (("terms.cvar.coef", 0), off),
+        (("terms.cvar.coef", 0.5),),
+    ]
+
+
+def test_without_such_terms_there_is_nothing_to_turn_off():
+    plan = planned(tiny(terms=(terms.Surrogate(), terms.Value())))
+    assert plan.settings == [{}]
+
+
+def test_the_last_test_ends_with_the_last_price():
+    plan = planned(tiny())
+    assert plan.folds[-1].test.last == 299  # Its return is known at bar 299 of 300.
+
+
+@pytest.mark.parametrize(
+    ("config", "asked", "said"),
+    [
+        ({"env": "CartPole-v1"}, {}, "Config.env: expected a Trading"),
+        ({}, {"folds": 90}, "--folds: expected at most 78, as 294 bars"),
+        ({}, {"purge": 31}, "--purge: expected 0 to 30"),
+        ({}, {"train": 10, "validation": 10}, "Trading.last: expected first"),
+        ({}, {"grid": ["env.first=1"]}, "env.first: folds set it"),
+        ({}, {"grid": ["env.cots=1"]}, "'env.cots'"),
+    ],
+)
+def test_what_cannot_be_is_told(config, asked, said):
+    changed = tiny(**config)
+    with pytest.raises(UserError, match=said):
+        planned(changed, **asked)

@@ -1,0 +1,88 @@
+"""Agents on all bars of a span, next to a policy that acts bar by bar."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from traders import tiny
+
+from ppo_jax import Policy, critics, networks
+from ppo_jax.backtests import playing
+from ppo_jax.backtests.folds import Span
+from ppo_jax.component import paths
+from ppo_jax.critics import ValueDist
+from ppo_jax.ppo import population
+
+SPANS = [Span(20, 60), Span(100, 130)]
+
+
+@pytest.fixture(scope="module")
+def config():
+    """With a memory, so that what was seen before matters."""
+    memory = networks.Gru(size=4)
+    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory=memory)
+    numbers = playing.numbers_of(Span(10, 90)) | {"env.cost": 20.0}
+    return paths.replace(tiny(network=network), numbers)
+
+
+@pytest.fixture(scope="module")
+def learners(config):
+    """New ones say next to nothing, so these say it a thousand times louder."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    learners = population.init(config, keys).runs.learner
+    actor = learners.params["actor"]
+    loud = actor | {"head": jax.tree.map(lambda x: 1000 * x, actor["head"])}
+    return learners.replace(params=learners.params | {"actor": loud})
+
+
+@pytest.fixture(scope="module")
+def played(config, learners):
+    return playing.play(playing.through(config, learners, SPANS), 40)
+
+
+def by_hand(config, learner, span):
+    """Growth, turnover and positions of each bar, by the policy and the environment."""
+    policy = Policy.of(learner)
+    first, last = float(span.first), float(span.last + 1)
+    env = dataclasses.replace(config.env, window=None, first=first, last=last)
+    state, (obs, account) = policy.init(1), env.reset(jax.random.key(9))
+    act, move = jax.jit(policy.act), jax.jit(env.transition)
+    rows, over = [], False
+    while not over:
+        action, state = act(state, obs[None])
+        step, account = move(jax.random.key(7), account, action[0])
+        obs, over = step.obs, bool(step.truncated)
+        rows.append((step.reward, account.turnover, account.positions))
+    return rows
+
+
+@pytest.mark.parametrize("member", [0, 1])
+def test_as_a_policy_that_acts_bar_by_bar(config, learners, played, member):
+    learner = jax.tree.map(lambda x: x[member], learners)
+    rows = by_hand(config, learner, SPANS[member])
+    assert len(rows) == SPANS[member].bars
+    growth, turnover, positions = (np.array(x) for x in zip(*rows, strict=True))
+    here = slice(len(rows))
+    track = played.track
+    np.testing.assert_allclose(track.growth[member, here], growth, atol=1e-6)
+    np.testing.assert_allclose(track.turnover[member, here], turnover, atol=1e-5)
+    np.testing.assert_allclose(played.positions[member, here], positions, atol=1e-5)
+    held = np.abs(positions).sum(axis=1)
+    np.testing.assert_allclose(track.exposure[member, here], held, atol=1e-5)
+    assert np.abs(positions).max() > 0.1
+
+
+def test_nothing_is_left_after_the_end_of_a_span(played):
+    for leaf in jax.tree.leaves(played):
+        assert not leaf[1, 30:].any()
+
+
+def test_quantiles_are_of_the_law_whatever_its_order():
+    """Of the first critic, whose mean is less; 5 % to 95 % of four."""
+    outputs = jnp.array([[[4.0, 1.0, 3.0, 2.0], [9.0, 9.0, 9.0, 9.0]]])
+    found = playing.quantiles(ValueDist(outputs, critics.Quantile(4)))
+    assert found.tolist() == [1, 1, 2, 3, 4]
+    scalar = ValueDist(jnp.zeros((1, 2, 1)), critics.Scalar())
+    assert np.isnan(playing.quantiles(scalar)).all()

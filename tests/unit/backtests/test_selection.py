@@ -1,0 +1,99 @@
+"""Checkpoints are chosen by validation alone, member by member."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from traders import planned, tiny
+
+from ppo_jax.backtests import playing
+from ppo_jax.backtests.selection import Selection
+from ppo_jax.ppo import population
+from ppo_jax.sweeps import cohorts
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return planned(tiny())
+
+
+@pytest.fixture(scope="module")
+def batch(plan):
+    return plan.groups[0][:3]
+
+
+@pytest.fixture(scope="module")
+def stages(batch):
+    """The same members with three sets of parameters, by updates."""
+    members = cohorts.begin(batch)
+    keys = jax.random.split(jax.random.key(1), (3, 3))
+    return {
+        2 * (i + 1): dataclasses.replace(
+            members,
+            runs=dataclasses.replace(
+                members.runs,
+                learner=members.runs.learner.replace(
+                    params=population.init(batch[0].config, key).runs.learner.params
+                ),
+            ),
+        )
+        for i, key in enumerate(keys)
+    }
+
+
+@pytest.fixture(scope="module")
+def selected(plan, batch, stages, tmp_path_factory):
+    home = tmp_path_factory.mktemp("selection")
+    spans = [plan.folds[0].validation] * 3
+    selection = Selection(batch[0].config, spans, home)
+    for done, members in stages.items():
+        assert selection(members, done) is members
+    return selection, spans, home
+
+
+def test_each_member_is_what_it_was_at_its_best(batch, stages, selected):
+    selection, spans, _ = selected
+    config = batch[0].config
+    scores = np.array(
+        [
+            playing.play(
+                playing.through(config, members.runs.learner, spans), spans[0].bars
+            ).track.growth.sum(axis=1)
+            for members in stages.values()
+        ]
+    )
+    np.testing.assert_array_equal(selection.updates, 2 + 2 * scores.argmax(axis=0))
+    np.testing.assert_allclose(selection.scores, scores.max(axis=0), rtol=1e-5)
+    assert len(set(selection.updates.tolist())) > 1
+    found = selection.of(stages[2])
+    for member, update in enumerate(selection.updates):
+        wanted = stages[int(update)].runs.learner.params
+        for a, b in zip(
+            jax.tree.leaves(found.params), jax.tree.leaves(wanted), strict=True
+        ):
+            np.testing.assert_array_equal(a[member], b[member])
+
+
+def test_what_was_selected_is_kept(batch, stages, selected):
+    selection, spans, home = selected
+    again = Selection(batch[0].config, spans, home)
+    again(stages[4], 4)  # Seen before: nothing gets better by that.
+    np.testing.assert_array_equal(again.updates, selection.updates)
+    for a, b in zip(
+        jax.tree.leaves(again.of(stages[2])),
+        jax.tree.leaves(selection.of(stages[2])),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_broken_is_never_the_best(plan, batch, stages, tmp_path):
+    selection = Selection(batch[0].config, [plan.folds[0].validation] * 3, tmp_path)
+    good = stages[2].runs.learner
+    broken = good.replace(params=jax.tree.map(lambda x: x * np.nan, good.params))
+    runs = dataclasses.replace(stages[2].runs, learner=broken)
+    selection(dataclasses.replace(stages[2], runs=runs), 2)
+    selection(stages[2], 4)
+    assert selection.updates.tolist() == [4, 4, 4]
+    assert np.isfinite(selection.scores).all()
