@@ -174,7 +174,7 @@ class Bodies(Env):
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         key_suite, key_drawn = jax.random.split(key)
         drawn = strong(self.physics.draw(key_drawn))
-        start = self._made(drawn).reset(key_suite)
+        start = self._made(drawn).reset(jax.random.key_data(key_suite))
         start = strong(start.replace(reward=jnp.zeros(()), done=jnp.zeros(())))
         return start.obs, Episode(start, jnp.zeros((), jnp.int32), drawn)
 

@@ -143,21 +143,22 @@ def by_hand(env, simulation, keys, actions):
 
 def _suites(key):
     """The key of a reset that the suite gets."""
-    return jax.random.split(key)[0]
+    return jax.random.key_data(jax.random.split(key)[0])
 
 
 def played(env, keys, actions):
     """The same, by the protocol."""
 
-    @jax.jit
-    def run(keys, actions):
-        def step(carry, inputs):
-            obs, state = carry
-            timestep, state = env.step(inputs[0], state, inputs[1])
-            ends = timestep.terminated, timestep.truncated
-            said = obs, timestep.final_obs, timestep.reward, *ends
-            return (timestep.obs, state), said
+    return _played(env, keys, actions)
 
-        return jax.lax.scan(step, env.reset(keys[0]), (keys[1:], actions))[1]
 
-    return run(keys, actions)
+@jax.jit
+def _played(env, keys, actions):
+    def step(carry, inputs):
+        obs, state = carry
+        timestep, state = env.step(inputs[0], state, inputs[1])
+        ends = timestep.terminated, timestep.truncated
+        said = obs, timestep.final_obs, timestep.reward, *ends
+        return (timestep.obs, state), said
+
+    return jax.lax.scan(step, env.reset(keys[0]), (keys[1:], actions))[1]

@@ -19,14 +19,14 @@ XML = """
   <actuator><motor joint="x" ctrlrange="-1 1" ctrllimited="true" gear="10"/></actuator>
 </mujoco>
 """
-EDGE = 0.12
+EDGE = 0.1
 """How far from the middle an episode ends by itself."""
 
 
 def start(key):
     """Somewhere near the middle, and moving."""
     place, speed = jax.random.uniform(key, (2,), minval=-1.0)
-    return jnp.stack([0.1 * place, 0.0]), jnp.stack([2 * speed, 0.0])
+    return jnp.stack([0.05 * place, 0.0]), jnp.stack([2 * speed, 0.0])
 
 
 def by_mujoco(qpos, qvel, actions, gravity=1.0, friction=1.0, mass=1.0):
