@@ -106,11 +106,11 @@ def _side_by_side(cells: Cells, begun: pd.DataFrame, columns: list[int]) -> Tabl
 
 
 def _with_trades(rows: pd.DataFrame) -> pd.DataFrame:
-    """Says which bars saw a trade: those of a volume, where an asset has volumes."""
+    """Says which bars saw a trade: from an asset's first volume on, those of one."""
     traded = pd.Series(True, rows.index)
     if "volume" in rows:
         some = rows["volume"].fillna(0) > 0
-        traded &= some | ~some.groupby(rows["symbol"]).transform("any")
+        traded &= some | ~some.groupby(rows["symbol"]).cummax()
     if "tradable" in rows:
         traded &= rows["tradable"].fillna(0) > 0
     return rows.assign(tradable=traded)

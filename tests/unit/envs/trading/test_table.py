@@ -58,6 +58,8 @@ def test_without_a_volume_nothing_was_traded(read):
     assert np.flatnonzero(~read(text(lines)).tradable).tolist() == [19, 20]
     never = GOOD.replace(",1000", ",0")
     assert read(never).tradable.all()
+    late = text([*never.splitlines()[:40], *lines[40:]])
+    assert read(late).tradable.all()
 
 
 def test_a_column_may_say_what_is_tradable(read):

@@ -95,6 +95,51 @@ def test_an_account_is_that_of_a_backtest_step_by_step(name, leverage):
     chex.assert_trees_all_equal(step.cost, account.paid)
 
 
+@pytest.mark.parametrize("cost", [0.0, 25.0])
+@pytest.mark.parametrize("name", ["one asset", "closes", "many assets"])
+def test_equity_is_that_of_a_published_backtester(name, cost):
+    """`bt` is told the positions; with costs the orders, as it pays them otherwise."""
+    bt, pd = pytest.importorskip("bt"), pytest.importorskip("pandas")
+    bars = PRICES[name].bars
+    actions = random_actions(150, len(bars.symbols), seed=3)
+    size = np.maximum(np.abs(actions).sum(axis=1, keepdims=True), 1.0)
+    env = Trading(PRICES[name], cost, 0.0, 1.5, window=None, features=SHORT)
+    _, (_, account) = traded(env, actions)
+    prices = [bars.close] if bars.open is None else [bars.open, bars.close]
+    hours = pd.to_timedelta(range(9, 9 + len(prices)), unit="h")
+    days = pd.DatetimeIndex(bars.times)
+    both = [
+        pd.DataFrame(x, days + hour, columns=list(bars.symbols))
+        for x, hour in zip(prices, hours, strict=True)
+    ]
+    target = pd.DataFrame(
+        1.5 * actions / size, both[0].index[6:156], columns=list(bars.symbols)
+    )
+
+    class Order(bt.Algo):
+        def __call__(self, strategy):
+            if strategy.now in target.index:
+                row = target.index.get_loc(strategy.now)
+                wanted = account.shares[row].astype(float)
+                held = account.shares[row - 1].astype(float) if row else 0 * wanted
+                for symbol, q in zip(bars.symbols, wanted - held, strict=True):
+                    strategy.transact(q * 1e6, child=symbol)
+            return True
+
+    weigh = [bt.algos.WeighTarget(target), bt.algos.Rebalance()]
+    strategy = bt.Strategy("s", [Order()] if cost else weigh, children=bars.symbols)
+    backtested = bt.Backtest(
+        strategy,
+        pd.concat(both).sort_index(),
+        initial_capital=1e6,
+        commissions=lambda q, p: abs(q) * p * cost / 1e4,
+        integer_positions=False,
+    )
+    backtested.run()
+    values = backtested.strategy.values.loc[both[-1].index[6:156]] / 1e6
+    np.testing.assert_allclose(account.equity, values, rtol=2e-5)
+
+
 def test_an_account_is_right_to_a_hundred_thousandth_after_5000_steps():
     """Cash and positions are equity; rewards add up to its logarithm."""
     prices = RandomWalk(5_100, 2)
