@@ -1,9 +1,11 @@
 """The experiment: one component that says everything."""
 
 import collections
+import dataclasses
 import math
+import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -240,6 +242,14 @@ class Config:
         """Whether anything needs to know what actions were sampled from."""
         readers = (self.early_stop, *self.terms)
         return any(reader.reads_old_policy for reader in readers)
+
+    @property
+    def outline(self) -> Self:
+        """The same experiment, in an environment that programs can be traced with."""
+        if not self.env.simulated:
+            return self
+        with warnings.catch_warnings(action="ignore"):  # It has warned.
+            return dataclasses.replace(self, env=self.env.outline)
 
     def build(self) -> Network:
         """The network's functions for this environment."""

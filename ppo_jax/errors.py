@@ -7,7 +7,7 @@ import linecache
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,15 +115,20 @@ def own_lines(error: BaseException) -> str:
 
     Functions have the names of their classes before them. No line: no text.
     """
-    lines = "".join(
-        f'\n  File "{file}", line {number}, in {name}'
-        f"\n    {linecache.getline(file, number).strip()}"
-        for file, number, name in (*_passed(error), *_told(error))
-        if is_own(file)
-    )
+    lines = shown([*_passed(error), *_told(error)])
     if isinstance(error, SyntaxError):  # Of the line that it is in, nothing was run.
         lines += "\n" + "".join(traceback.format_exception_only(error)[:-1]).rstrip()
     return lines
+
+
+def shown(passed: Iterable[tuple[str, int, str]]) -> str:
+    """The user's own of files, lines and functions, as Python shows them."""
+    return "".join(
+        f'\n  File "{file}", line {number}, in {name}'
+        f"\n    {linecache.getline(file, number).strip()}"
+        for file, number, name in passed
+        if is_own(file)
+    )
 
 
 def brief(error: BaseException) -> str:

@@ -74,7 +74,7 @@ def _evaluate(options: Any) -> dict[str, Any]:
             f"{unfinished} of {options.episodes} episodes did not end within "
             f"{episodes.limit(run.config.env):,} steps; their returns go as far as that"
         )
-    random = options.sample or traces.draws(run.config.env)
+    random = options.sample or traces.draws(run.config.env.outline)
     if not random and options.episodes > 1:
         print(f"nothing is random here: all {options.episodes} episodes are the same")
     return figures | {

@@ -4,9 +4,12 @@ An opponent knows the agent, its memory included, and attacks each observation a
 comes. The agent acts on what it is shown, and that is what its memory keeps.
 """
 
+import dataclasses
 from collections.abc import Callable
+from typing import Self
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ppo_jax import losses
 from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd, first_share
@@ -62,6 +65,11 @@ class Opponent:
     attack: Attack = Fgsm()
     harm: Harm = low_value
     share: Share[float] = 1.0
+
+    def of_radius(self, eps: ArrayLike) -> Self:
+        """The same opponent, whose attacks have another radius; may be traced."""
+        attack = dataclasses.replace(self.attack, eps=jnp.asarray(eps, jnp.float32))
+        return dataclasses.replace(self, attack=attack)
 
     def show(self, answers: Answers, honest: Output, obs: PyTree, key: Key) -> PyTree:
         """What the agent sees in place of observations `[B, ...]`.

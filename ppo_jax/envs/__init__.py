@@ -17,6 +17,7 @@ from ppo_jax.envs.env import (
     outcome,
 )
 from ppo_jax.envs.faults import Faulty
+from ppo_jax.envs.gymnasium import Gymnasium
 from ppo_jax.envs.gymnax import Gymnax
 from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.suites import make

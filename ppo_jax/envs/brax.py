@@ -12,7 +12,7 @@ from ppo_jax.component import component
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs import parameters
 from ppo_jax.envs.deferred import brought
-from ppo_jax.envs.physics import MJX, Bodies, Powers, Simulation, changed, structure
+from ppo_jax.envs.physics import MJX, Bodies, Powers, Simulation, changed
 
 BACKENDS = ("generalized", "mjx", "positional", "spring")
 LENGTHS = {"episode_length": 1000, "action_repeat": 1}
@@ -53,11 +53,11 @@ class Brax(Bodies):
         return types | dict.fromkeys(LENGTHS, int)
 
     def _load(self) -> Simulation:
-        return _load(self.id, self.backend, structure(self.params))
+        return _load(self.id, self.backend, parameters.structure(self.params))
 
     def _made(self, drawn: Mapping[str, Any]) -> Any:
         given = parameters.given(self.params).items()
-        kept = {f"_{name}": x for name, x in given if not isinstance(x, int)}
+        kept = {f"_{name}": x for name, x in given if not isinstance(x, int | str)}
         env = self._load().env
         if hasattr(env, "sys"):
             kept["sys"] = self.physics.world(env.sys, drawn, SYSTEM)

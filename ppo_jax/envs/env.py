@@ -4,7 +4,8 @@ An environment is a component: its floats are numbers like any other, so a popul
 can be spread over them. All functions take one environment; callers `jax.vmap`.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -151,6 +152,20 @@ class Env:
         """Whether a step is a `transition`, then a `restart` at an end; no more."""
         own = type(self).transition is not Env.transition
         return own and type(self).step is Env.step
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its steps are taken on the host, by `simulators`, in no program."""
+        return False
+
+    @property
+    def outline(self) -> "Env":
+        """What programs are traced with to know their shapes: of most, itself."""
+        return self
+
+    def simulators(self, members: Sequence[Any], each: int, processes: int) -> Any:
+        """Simulators of the members' environments, if it is `simulated`."""
+        raise missing(self, "simulators")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         """Starts an episode; returns its first observation and its state."""

@@ -115,8 +115,7 @@ class Gymnax(Env):
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""
         given = parameters.given(self.params)
-        structure = {name: x for name, x in given.items() if isinstance(x, int)}
-        loaded = _load(self.id, tuple(structure.items()))
+        loaded = _load(self.id, parameters.structure(self.params))
         return loaded._replace(params=dataclasses.replace(loaded.params, **given))
 
 

@@ -127,7 +127,7 @@ class Jumanji(Env):
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""
         given = parameters.given(self.params)
-        structure = {name: x for name, x in given.items() if isinstance(x, int)}
+        structure = dict(parameters.structure(self.params))
         loaded = _load(self.id, tuple(structure.items()))
         numbers = {name: given[name] for name in given.keys() - structure.keys()}
         env, endless = (_changed(x, **numbers) for x in (loaded.env, loaded.endless))

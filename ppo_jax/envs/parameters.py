@@ -11,6 +11,9 @@ from typing import Any
 
 from ppo_jax.component import children, component
 
+USABLE = (bool, int, float, str)
+"""Types of what can be set."""
+
 
 @component
 class Parameters:
@@ -40,13 +43,23 @@ def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def structure(params: Parameters | Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters that are set and are no floats: a program is compiled for them.
+
+    >>> structure({"gravity": 9.8, "limit": 5, "map": None, "scales": {"energy": 1.0}})
+    (('limit', 5),)
+    """
+    items = given(params).items()
+    return tuple((name, value) for name, value in items if isinstance(value, int | str))
+
+
 def kind(name: str, types: Mapping[str, Any]) -> type[Parameters]:
     """The class of an environment's parameters.
 
     Args:
         name: The environment's.
         types: Of parameters, by name, a mapping for a group of them; those that are no
-            bool, int or float, such as arrays, cannot be set.
+            bool, int, float or str, such as arrays, cannot be set.
 
     >>> kind("Moon", {"gravity": float, "map": tuple})(gravity=2)
     {'gravity': 2.0}
@@ -59,7 +72,7 @@ def kind(name: str, types: Mapping[str, Any]) -> type[Parameters]:
     usable = {
         field: groups.get(field, of)
         for field, of in types.items()
-        if field in groups or of in (bool, int, float)
+        if field in groups or of in USABLE
     }
     return _kind(name, tuple(usable.items()))
 

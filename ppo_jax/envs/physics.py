@@ -199,12 +199,6 @@ class Bodies(Env):
         raise missing(self, "_made")
 
 
-def structure(params: Parameters | Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The parameters that a program is compiled for."""
-    given = parameters.given(params).items()
-    return tuple((name, value) for name, value in given if isinstance(value, int))
-
-
 def changed(env: Any, **attributes: Any) -> Any:
     """The same simulation with other attributes; the one that is given stays."""
     other = copy.copy(env)

@@ -10,10 +10,10 @@ from ppo_jax.component import component
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs import parameters
 from ppo_jax.envs.deferred import brought
-from ppo_jax.envs.physics import MJX, Bodies, Simulation, changed, structure
+from ppo_jax.envs.physics import MJX, Bodies, Simulation, changed
 
-WARP = {"vision", "naconmax", "naccdmax", "njmax"}
-"""Settings that only Warp reads, which needs a GPU."""
+WARP = {"impl", "vision", "naconmax", "naccdmax", "njmax"}
+"""Settings that choose Warp, which needs a GPU, or that it alone reads."""
 
 
 @component
@@ -32,7 +32,7 @@ class Playground(Bodies):
         return _types(_config(self.id).to_dict())
 
     def _load(self) -> Simulation:
-        return _load(self.id, structure(self.params))
+        return _load(self.id, parameters.structure(self.params))
 
     def _made(self, drawn: Mapping[str, Any]) -> Any:
         env = self._load().env

@@ -26,6 +26,7 @@ SUITES = {
     "craftax": Suite("ppo_jax.envs.craftax", "Craftax"),
     "jumanji": Suite("ppo_jax.envs.jumanji", "Jumanji"),
     "xminigrid": Suite("ppo_jax.envs.xminigrid", "XMiniGrid"),
+    "gymnasium": Suite("ppo_jax.envs.gymnasium", "Gymnasium"),
 }
 """By the name that ids begin with."""
 

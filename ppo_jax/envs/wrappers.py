@@ -17,6 +17,21 @@ from ppo_jax.envs.suites import make
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 
+def steppable(env: Env | str) -> Env:
+    """As `make`, of an environment whose steps a program can take.
+
+    Raises:
+        ValueError: Of any other.
+    """
+    env = make(env)
+    expected = (
+        "an environment that programs step; around one that simulators on the host "
+        "step goes a wrapper of theirs, registered with it"
+    )
+    require(not env.simulated, "env", env, expected)
+    return env
+
+
 @component
 class Wrapper(Env):
     """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
@@ -25,7 +40,7 @@ class Wrapper(Env):
     too.
     """
 
-    env: Env = converted(make)
+    env: Env = converted(steppable)
 
     @property
     def action_space(self) -> ActionSpace:

@@ -75,6 +75,8 @@ def _resume(
         console.note(f"resuming with another {name}: {change}")
     if done < config.num_updates:
         console.note(f"resuming after update {done} of {config.num_updates}")
+        if layout.anew:
+            console.note(layout.anew)
     else:
         console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
     given = numbers(config)

@@ -1,6 +1,7 @@
 """Curves of returns over the radius of attacks: what attacks cost agents."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.host import tables
 from ppo_jax.host.figures import Line
+from ppo_jax.host.simulation import on_one_device
 from ppo_jax.ppo import episodes
 from ppo_jax.state import Learner
 
@@ -21,20 +23,16 @@ def play(
 ) -> Curves:
     """The curves of an agent, all radii in one program; starts are always the same."""
     found, key = {}, jax.random.key(0)
-    for name, opponent in OPPONENTS.items():
-
-        @jax.jit
-        @jax.vmap
-        def against(radius, opponent=opponent):
-            return episodes.returns_against(
-                opponent, learner, radius, key, num_episodes, deterministic
+    with closing(on_one_device(learner.config)) as layout:
+        for name, opponent in OPPONENTS.items():
+            radii, how = jnp.asarray(eps, jnp.float32), (num_episodes, deterministic)
+            returns, ended = layout.fetch(
+                layout.run_against(opponent, radii, learner, key, *how)
             )
-
-        returns, ended = against(jnp.asarray(eps, jnp.float32))
-        found[name] = [
-            episodes.summarize(total) | {"unfinished": int(np.sum(~over))}
-            for total, over in zip(np.asarray(returns), np.asarray(ended), strict=True)
-        ]
+            found[name] = [
+                episodes.summarize(total) | {"unfinished": int(np.sum(~over))}
+                for total, over in zip(returns, ended, strict=True)
+            ]
     return found
 
 

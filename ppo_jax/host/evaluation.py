@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from contextlib import closing
 
 import numpy as np
 
@@ -9,7 +10,8 @@ from ppo_jax.config import Config
 from ppo_jax.host import streams
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
-from ppo_jax.host.mesh import Layout, on_one_device
+from ppo_jax.host.mesh import Layout
+from ppo_jax.host.simulation import on_one_device
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import episodes
 from ppo_jax.state import Population
@@ -37,10 +39,12 @@ def evaluate(
         Returns `[P, num_episodes]`, of the same starts for all members, and whether
         each episode came to its end.
     """
+    learners, how = population.runs.learner, (num_episodes, deterministic)
+    if layout is None:
+        with closing(on_one_device(learners.config)) as layout:
+            return evaluate(population, seed, update, *how, layout)
     key = streams.evaluation(seed, update)
-    layout = layout or on_one_device()
-    learners = population.runs.learner
-    return layout.fetch(layout.run_episodes(learners, key, num_episodes, deterministic))
+    return layout.fetch(layout.run_episodes(learners, key, *how))
 
 
 def rate(

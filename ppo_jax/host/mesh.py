@@ -17,12 +17,14 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
 
+from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.host import distributed
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.sharding import ENVS
-from ppo_jax.state import Population, Run
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Learner, Population, Run
 from ppo_jax.types import Array, Key, PyTree
 
 MEMBERS: Any = Axes("population")
@@ -69,9 +71,11 @@ class Layout:
         per_member: How many of them, one after the other, share a member.
 
     Attributes:
-        advance: As `population.phase`; the population is donated.
         evolve: As `population.evolve`; the population is donated.
+        anew: What begins anew when a run is resumed, in words; if anything does.
     """
+
+    anew = ""
 
     def __init__(self, devices: Sequence[Any], per_member: int = 1):
         self.devices = tuple(devices)
@@ -81,13 +85,6 @@ class Layout:
         self._lies = lies
         self.evolve = jax.jit(
             populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
-        )
-        places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
-        self.advance = jax.jit(
-            self._each(populations.phase, *places),
-            donate_argnums=0,
-            out_shardings=(lies, self._on(HISTORY)),
-            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
         )
         self._everywhere = jax.jit(_same, out_shardings=whole)
 
@@ -112,6 +109,27 @@ class Layout:
             lies,
         )
 
+    @functools.cached_property
+    def advance(self) -> Any:
+        """As `population.phase`; the population is donated."""
+        places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
+        return jax.jit(
+            self._each(populations.phase, *places),
+            donate_argnums=0,
+            out_shardings=(self._lies, self._on(HISTORY)),
+            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
+        )
+
+    def programs(
+        self, members: Population, progress: Progress, key: Key, num_episodes: int
+    ) -> list[Callable[[], Any]]:
+        """Lower the programs of phases and of evaluations, given their shapes."""
+        player = self.player(num_episodes, True)
+        return [
+            lambda: self.advance.lower(members, progress, np.int32(0)),
+            lambda: player.lower(members.runs.learner, key),
+        ]
+
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
     ) -> tuple[Array, Array]:
@@ -128,6 +146,16 @@ class Layout:
             )(learners)
 
         return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
+
+    def run_against(
+        self, opponent: Opponent, radii: Array, learner: Learner, key: Key, *how: Any
+    ) -> tuple[Array, Array]:
+        """As `episodes.returns_against`, for each of some radii in one program."""
+        against = functools.partial(episodes.returns_against, opponent, learner)
+        return jax.jit(jax.vmap(lambda radius: against(radius, key, *how)))(radii)
+
+    def close(self) -> None:
+        """Ends what is under way beside it."""
 
     def place(self, population: Population) -> Population:
         """The same members; those leaves are moved that do not lie as they should."""

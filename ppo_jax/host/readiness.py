@@ -6,14 +6,14 @@ busy.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import jax
 import numpy as np
 
 from ppo_jax.config import Config
 from ppo_jax.host import streams
-from ppo_jax.host.mesh import Layout, layout_of
+from ppo_jax.host.mesh import Layout
+from ppo_jax.host.simulation import layout_of
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
@@ -35,19 +35,12 @@ def ready(
     layout = layout_of(config, shapes.fitness.size)
     members = layout.described(shapes)
 
-    def training() -> Any:
-        progress = Progress.of(np.arange(num_updates), num_updates)
-        return layout.advance.lower(members, progress, np.int32(0))
-
-    def evaluation() -> Any:
-        key = streams.evaluation(config.seed, 0)
-        player = layout.player(config.eval_episodes, True)
-        return player.lower(members.runs.learner, key)
-
+    progress = Progress.of(np.arange(num_updates), num_updates)
+    key = streams.evaluation(config.seed, 0)
+    lowered = layout.programs(members, progress, key, config.eval_episodes)
     with ThreadPoolExecutor() as pool:
         programs = [
-            pool.submit(lambda lower: lower().compile(), each)
-            for each in (training, evaluation)
+            pool.submit(lambda lower: lower().compile(), each) for each in lowered
         ]
         population = layout.make(begin, config)
         for program in programs:

@@ -97,7 +97,7 @@ def _names(config: Config) -> Mapping[str, float]:
     one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
     _, history = jax.eval_shape(
         lambda keys, progress: populations.advance(
-            populations.init(config, keys), progress, 1
+            populations.init(config.outline, keys), progress, 1
         ),
         keys,
         Progress(one, one),

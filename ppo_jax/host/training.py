@@ -109,6 +109,7 @@ def train(
         steps = config.steps_per_update
         console.start(config.num_updates * steps, done * steps)
         with (
+            closing(layout),
             record.written(Past(done * steps, begun.lineage, begun.names, own)),
             closing(Sinks(config, record.name, done * steps, console)) as sinks,
         ):
@@ -135,8 +136,7 @@ def train(
                 asked = stop.after(row)
                 ending = ending or asked
                 if due or ending:
-                    fitness = best(population) if due else -math.inf
-                    meta = _meta(config, record, alarms)
+                    fitness, meta = _beside(population, due, config, record, alarms)
                     record.save(done, population, fitness, meta)
             record.ending.became(ending, stop.error)
     if stop.error is not None:
@@ -154,10 +154,13 @@ def _checked(
     return flags
 
 
-def _meta(config: Config, record: Memory, alarms: Alarms) -> dict[str, Any]:
-    """What is saved beside a population."""
+def _beside(
+    population: Population, due: bool, config: Config, record: Memory, alarms: Alarms
+) -> tuple[float, dict[str, Any]]:
+    """What is saved beside a population: how fit it is, if that is known, and more."""
     lines, streaks = record.family.lines, alarms.streaks
-    return {"config": describe(config), "lineage": lines, "streaks": streaks}
+    meta = {"config": describe(config), "lineage": lines, "streaks": streaks}
+    return best(population) if due else -math.inf, meta
 
 
 def _phase(

@@ -96,11 +96,15 @@ def most_likely(policy: Distribution, key: Key) -> Array:
 
 def start(env: Env, network: Network, keys: Key) -> Actor:
     """Environments at the start of their first episodes, one per key."""
-    num_envs = keys.shape[0]
     obs, env_state = jax.vmap(env.reset)(keys)
+    return begin(network, strong(obs), strong(env_state), keys.shape[0])
+
+
+def begin(network: Network, obs: PyTree, env_state: PyTree, num_envs: int) -> Actor:
+    """Environments whose first episodes begin with these observations."""
     return Actor(
-        env_state=strong(env_state),
-        obs=strong(obs),
+        env_state=env_state,
+        obs=obs,
         reset=jnp.ones(num_envs, bool),
         carry=network.initial_carry(num_envs),
         episode_return=jnp.zeros(num_envs),

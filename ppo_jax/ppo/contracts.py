@@ -136,7 +136,7 @@ def _hurried(config: Config) -> Config:
     if chunk == config.num_steps:
         divisors = (n for n in range(2, chunk + 1) if chunk % n == 0)
         chunk //= next(divisors, 1)
-    env = TimeLimit(env=config.env, limit=limit)
+    env = TimeLimit(env=config.env.outline, limit=limit)
     env = Faulty(env=env, reward=float("nan"), rate=0.0)
     network = dataclasses.replace(config.network, compute_dtype="float32")
     return dataclasses.replace(config, env=env, chunk_length=chunk, network=network)

@@ -13,7 +13,7 @@ from ppo_jax.ppo import acting, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
-from ppo_jax.types import Array, Carry, Key
+from ppo_jax.types import Array, Key
 
 DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
@@ -47,16 +47,14 @@ def run_episodes(
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
     """
-    env, network = learner.config.env, learner.config.build()
+    env = learner.config.env
     longest = limit(env)
-    choice = acting.most_likely if deterministic else acting.sampled
     crew = sharding.crew(num_episodes)
     nothing = crew.own(jnp.zeros(num_episodes))
-    opposition = None if opponent is None else Opposition(opponent, nothing == 0)
-    agent = Agent(learner, network, choice, opposition)
+    agent = player(learner, nothing == 0, deterministic, opponent)
     key, key_start = jax.random.split(fused(key))
     starts = crew.own(jax.random.split(key_start, num_episodes))
-    actor = fused(acting.start(env, network, starts))
+    actor = fused(acting.start(env, agent.network, starts))
 
     def going(loop):
         *_, time, _, ended = loop
@@ -64,9 +62,8 @@ def run_episodes(
 
     def step(loop):
         actor, truth, time, total, ended = loop
-        both = jax.random.split(jax.random.fold_in(key, time))
-        keys = Keys(*(crew.own(jax.random.split(k, num_episodes)) for k in both))
-        actor, deed = _step(agent, actor, truth, keys)
+        deed = acting.act(agent, actor, truth, keys_at(key, time, num_episodes))
+        actor = after(actor, deed)
         total += jnp.where(ended, 0.0, deed.timestep.reward)
         return actor, deed.decision.truth, time + 1, total, ended | actor.reset
 
@@ -94,8 +91,7 @@ def returns_against(
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
     """
-    attack = dataclasses.replace(opponent.attack, eps=jnp.asarray(eps, jnp.float32))
-    opponent = dataclasses.replace(opponent, attack=attack)
+    opponent = opponent.of_radius(eps)
     return run_episodes(learner, key, num_episodes, deterministic, opponent)
 
 
@@ -118,15 +114,29 @@ def summarize(returns: Any) -> dict[str, float]:
     }
 
 
-def _step(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> tuple[Actor, Deed]:
-    """One step of all environments, and what the actor is after it."""
-    deed = acting.act(agent, actor, truth, keys)
+def player(
+    learner: Learner, everywhere: Array, deterministic: bool, opponent: Opponent | None
+) -> Agent:
+    """Who plays; an opponent does so `everywhere`, bool `[num_episodes]`."""
+    choice = acting.most_likely if deterministic else acting.sampled
+    opposition = None if opponent is None else Opposition(opponent, everywhere)
+    return Agent(learner, learner.config.build(), choice, opposition)
+
+
+def keys_at(key: Key, time: ArrayLike, num_episodes: int) -> Keys:
+    """Those of a step; of a device that shares the agent, its own."""
+    crew = sharding.crew(num_episodes)
+    both = jax.random.split(jax.random.fold_in(key, time))
+    return Keys(*(crew.own(jax.random.split(k, num_episodes)) for k in both))
+
+
+def after(actor: Actor, deed: Deed) -> Actor:
+    """What the actor is after a step."""
     timestep = deed.timestep
-    actor = dataclasses.replace(
+    return dataclasses.replace(
         actor,
         env_state=deed.env_state,
         obs=timestep.obs,
         reset=timestep.terminated | timestep.truncated,
         carry=deed.decision.carry,
     )
-    return actor, deed

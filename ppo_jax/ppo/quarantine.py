@@ -50,10 +50,15 @@ def reset_broken(env: Env, actor: Actor, keys: Key) -> Actor:
     """Starts environments anew that are not finite by themselves any more."""
     ok = finite(actor.obs, actor.reset) & ~has_nan(actor.env_state, actor.reset)
     obs, env_state = jax.vmap(env.reset)(keys)
+    return unless(ok, actor, strong(obs), strong(env_state))
+
+
+def unless(ok: Array, actor: Actor, obs: PyTree, env_state: PyTree) -> Actor:
+    """The actor, whose episodes begin anew with these observations unless `ok`."""
     return dataclasses.replace(
         actor,
-        env_state=tree.where(ok, actor.env_state, strong(env_state)),
-        obs=tree.where(ok, actor.obs, strong(obs)),
+        env_state=tree.where(ok, actor.env_state, env_state),
+        obs=tree.where(ok, actor.obs, obs),
         reset=actor.reset | ~ok,
         episode_return=jnp.where(ok, actor.episode_return, 0.0),
         episode_length=jnp.where(ok, actor.episode_length, 0),

@@ -81,9 +81,10 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
 def memory(members: Sequence[Member]) -> int:
     """Bytes that a phase of these members needs on a device, says its program."""
     length = training.phase_length(members[0].config)
+    outlines = [x._replace(config=x.config.outline) for x in members]
     share: Any = jax.ShapeDtypeStruct((length,), jnp.float32)
     lowered = populations.advance.lower(
-        jax.eval_shape(lambda: begin(members)),
+        jax.eval_shape(lambda: begin(outlines)),
         Progress(share, share),
         jax.ShapeDtypeStruct((), jnp.int32),
     )

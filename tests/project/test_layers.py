@@ -62,6 +62,8 @@ HOMES = {
     "brax": "envs.brax",
     "craftax": "envs.craftax",
     "flax.linen": "networks",
+    "cloudpickle": "envs",
+    "gymnasium": "envs.gymnasium",
     "gymnax": "envs.gymnax",
     "jumanji": "envs.jumanji",
     "matplotlib": "host.figures",

@@ -72,6 +72,8 @@ def check(
     >>> check(RiskyBandit(), steps=8)
     """
     env = make(env)
+    judge = "one that programs step; gymnasium.utils.env_checker checks those of others"
+    require(not env.simulated, "env", env, judge)
     given = steps is None or (isinstance(steps, int) and steps >= 1)
     require(given, "steps", steps, "a whole number, at least 1")
     require(1 <= num_envs <= NUM_RESETS, "num_envs", num_envs, f"1 to {NUM_RESETS}")
@@ -100,6 +102,7 @@ def check_types(env: Env) -> None:
     >>> from ppo_jax.envs.probes import RiskyBandit
     >>> check_types(RiskyBandit())
     """
+    env = env.outline
     _refuse(env, _settings(env) or [*traces.misfits(env), *_not_static(env)])
 
 

@@ -1,0 +1,203 @@
+"""Environments of gymnasium, whose steps simulators on the host take."""
+
+import functools
+import importlib
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import cloudpickle
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.envs import parameters, spaces
+from ppo_jax.envs.deferred import brought
+from ppo_jax.envs.env import ActionSpace, Env, Step
+from ppo_jax.envs.outline import Outline
+from ppo_jax.envs.parameters import Parameters
+from ppo_jax.envs.simulators import Simulators
+from ppo_jax.envs.spaces import Observations
+from ppo_jax.errors import Misfit, brief, own_lines
+from ppo_jax.types import Array, Key, PyTree
+
+LIMIT = "max_episode_steps"
+"""What `gymnasium.make` itself takes, and truncates an episode."""
+ON_THE_HOST = (
+    "simulators on the host take its steps, and no program can; what is to be around "
+    "it is a wrapper of gymnasium, registered with it"
+)
+
+
+@component
+class Gymnasium(Env):
+    """An environment of gymnasium; make yours known with `gymnasium.register`.
+
+    Programs know its shapes alone. Its steps are taken on the host, in processes that
+    are told no more than the id and the parameters: what they need beside that is to be
+    importable, or defined in the file that registers it. Whole numbers, as of
+    `Discrete` observations, are seen as ones among zeros.
+
+    Attributes:
+        id: What gymnasium calls it.
+        params: What it is made with, by name. Floats are numbers; members of a
+            population may have others.
+
+    Raises:
+        ValueError: At construction, for an id that gymnasium does not know, spaces that
+            have no counterpart, or what cannot be made or is not installed.
+        TypeError: At construction, for a parameter that there is not.
+
+    >>> env = Gymnasium("CartPole-v1", params={"max_episode_steps": 9})
+    >>> env.action_space, env.max_episode_steps
+    (Discrete(n=2), 9)
+    """
+
+    id: str = "CartPole-v1"
+    params: Parameters | Mapping[str, Any] = Parameters()
+
+    def validate(self) -> None:
+        """Raises an error for what cannot be made; completes parameters."""
+        with _named(self.id):
+            types = _types(_spec(self.id))
+        given = parameters.given(self.params)
+        params = parameters.kind(self.id, types)(**given)
+        object.__setattr__(self, "params", params)
+        self._load()
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self._load().action_space
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return self._load().limit
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self._load().limit or 1
+
+    @property
+    def simulated(self) -> bool:
+        return True
+
+    @property
+    def outline(self) -> Env:
+        return Outline(self)
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        """Nothing but shapes: zeros, in whose place simulators put what they show."""
+        shapes = self._load().observations.shapes
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), ()
+
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
+        """There is none for programs.
+
+        Raises:
+            Misfit: Always.
+        """
+        raise Misfit(f"gymnasium/{self.id}: {ON_THE_HOST}")
+
+    def simulators(
+        self, members: Sequence["Gymnasium"], each: int, processes: int
+    ) -> Simulators:
+        loaded = self._load()
+        return Simulators(
+            f"gymnasium/{self.id}",
+            [_maker(self.id, parameters.given(one.params)) for one in members],
+            each,
+            loaded.observations,
+            functools.partial(spaces.moves, loaded.actions),
+            processes,
+        )
+
+    def _load(self) -> "_Loaded":
+        """What is the same for all numbers."""
+        entry = _spec(self.id).entry_point
+        return _load(self.id, parameters.structure(self.params), entry)
+
+
+class _Loaded(NamedTuple):
+    action_space: ActionSpace
+    actions: Any
+    """Gymnasium's space of them."""
+    observations: Observations
+    limit: int | None
+
+
+@functools.cache
+def _load(env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any) -> _Loaded:
+    """What there is to know of an environment, which is made once for it."""
+    with _named(env_id):
+        env = _maker(env_id, dict(structure))()
+        env.close()
+    name = f"Gymnasium.id: {env_id!r}"
+    return _Loaded(
+        spaces.action_space(name, env.action_space),
+        env.action_space,
+        spaces.observations(name, env.observation_space),
+        env.spec.max_episode_steps,
+    )
+
+
+def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:
+    """Makes an environment, here or in a process that imports nothing of this one.
+
+    What is defined in a file that was run, and is no module, goes there by value.
+    """
+    import gymnasium
+
+    spec = _spec(env_id)
+    home = sys.modules.get(getattr(spec.entry_point, "__module__", ""))
+    if home is not None and home.__spec__ is None and home.__name__ != "__main__":
+        cloudpickle.register_pickle_by_value(home)
+    plain = {k: x if isinstance(x, int | str) else float(x) for k, x in given.items()}
+    return functools.partial(gymnasium.make, spec, disable_env_checker=True, **plain)
+
+
+def _types(spec: Any) -> dict[str, type]:
+    """Of what an environment can be made with, by name."""
+    from gymnasium.envs.registration import load_env_creator
+
+    entry = spec.entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    arguments = inspect.signature(creator).parameters.values()
+    known = {x.name: type(x.default) for x in arguments}
+    return known | {k: type(x) for k, x in spec.kwargs.items()} | {LIMIT: int}
+
+
+def _spec(env_id: str) -> Any:
+    """What gymnasium knows of an environment."""
+    import gymnasium
+
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    if name not in gymnasium.registry:
+        said = unknown("environment of gymnasium", name, gymnasium.registry)
+        raise Misfit(f"Gymnasium.id: {said}; yours gets an id with gymnasium.register")
+    return gymnasium.registry[name]
+
+
+@contextmanager
+def _named(env_id: str) -> Iterator[None]:
+    """Says of which environment it is that it cannot be had.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    said = f"Gymnasium.id: {env_id!r}"
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    except Misfit:
+        raise
+    except Exception as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, ModuleNotFoundError) and cause.name == "mujoco":
+            brought("mujoco", extra="mujoco", wanted=said)
+        raise ValueError(f"{said}: {brief(error)}{own_lines(error)}") from error

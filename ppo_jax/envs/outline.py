@@ -1,0 +1,50 @@
+"""What programs can be traced with in place of an environment on the host."""
+
+import jax
+import jax.numpy as jnp
+
+from ppo_jax.component import component
+from ppo_jax.envs.env import ActionSpace, Env, Step, outcome
+from ppo_jax.types import Array, Key, PyTree
+
+STEPS = 100
+"""Of its episodes, where nobody says."""
+
+
+@component
+class Outline(Env):
+    """Has the shapes of an environment, and makes up what there is to see.
+
+    Attributes:
+        of: The environment.
+    """
+
+    of: Env
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self.of.action_space
+
+    @property
+    def min_steps_to_truncation(self) -> int:
+        return self.of.min_steps_to_truncation
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        return self.of.max_episode_steps
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        shapes, _ = jax.eval_shape(self.of.reset, key)
+        leaves, structure = jax.tree.flatten(shapes)
+        keys = jax.random.split(key, len(leaves))
+        made = [
+            jax.random.normal(key, like.shape).astype(like.dtype)
+            for key, like in zip(keys, leaves, strict=True)
+        ]
+        return structure.unflatten(made), jnp.zeros((), jnp.int32)
+
+    def transition(self, key: Key, state: PyTree, action: Array) -> Step:
+        obs, _ = self.reset(key)
+        reward, steps = jax.random.normal(key), state + 1
+        over = steps == (self.max_episode_steps or STEPS)
+        return outcome(obs, reward, truncated=over), steps

@@ -1,0 +1,189 @@
+"""Simulators on the host, stepped side by side in processes of their own."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
+from typing import Any, NamedTuple
+
+import cloudpickle
+import numpy as np
+
+from ppo_jax.envs import worker
+from ppo_jax.envs.spaces import Observations
+from ppo_jax.errors import shown
+from ppo_jax.types import PyTree
+
+
+class SimulatorError(OSError):
+    """A simulator cannot go on; the message says why."""
+
+
+class Answer(NamedTuple):
+    """What a step of simulators led to, `[P, B, ...]`; as in a `Timestep`."""
+
+    obs: PyTree
+    final_obs: PyTree
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+
+
+class Simulators:
+    """B simulators for each of P members, in processes that end with this one.
+
+    Args:
+        name: What messages call them.
+        makers: Makes a simulator, one for each member.
+        each: B.
+        observations: What agents see of them.
+        moves: From actions `[n, ...]` to what simulators take.
+        processes: How many there are to be, at most.
+
+    Attributes:
+        shape: `[P, B]`.
+
+    Raises:
+        SimulatorError: Here and later, if one cannot be made, stepped or understood.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        makers: Sequence[Callable[[], Any]],
+        each: int,
+        observations: Observations,
+        moves: Callable[[np.ndarray], np.ndarray],
+        processes: int,
+    ):
+        self.shape, self._observations = (len(makers), each), observations
+        self._moves = moves
+        every = [make for make in makers for _ in range(each)]
+        count = min(processes, len(every))
+        self._ends = [len(every) * i // count for i in range(1, count)]
+        self._leaves: list[np.ndarray] = []
+        self._workers = [Worker(name) for _ in range(count)]
+        self._asked("make", [(own, observations.reads) for own in self._cut(every)])
+
+    @property
+    def obs(self) -> PyTree:
+        """What there is to see now, `[P, B, ...]`."""
+        return self._seen(self._leaves)
+
+    def reset(self, seeds: np.ndarray) -> None:
+        """Begins new episodes, each with its seed `[P, B]`."""
+        given = [int(seed) for seed in seeds.ravel()]
+        self._leaves = _joined(self._asked("reset", self._cut(given)))
+
+    def restart_broken(self) -> np.ndarray:
+        """Begins new episodes where what is seen is not finite; where, `[P, B]`."""
+        broken = ~np.logical_and.reduce(
+            [np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in self._leaves]
+        )
+        if broken.any():
+            which = [np.flatnonzero(own).tolist() for own in self._cut(broken)]
+            found = _joined(self._asked("restart", which))
+            self._leaves = [leaf.copy() for leaf in self._leaves]
+            for leaf, new in zip(self._leaves, found, strict=True):
+                leaf[broken] = new
+        return broken.reshape(self.shape)
+
+    def step(self, actions: Any) -> Answer:
+        """A step of each, by actions `[P, B, ...]`."""
+        actions = np.asarray(actions)
+        moves = self._moves(actions.reshape(-1, *actions.shape[2:]))
+        said = self._asked("step", self._cut(moves))
+        self._leaves = _joined([obs for obs, *_ in said])
+        final = [obs if led is None else led for obs, led, *_ in said]
+        scalars = zip(*(scalars for _, _, *scalars in said), strict=True)
+        return Answer(
+            self.obs,
+            self._seen(_joined(final)),
+            *(np.concatenate(x).reshape(self.shape) for x in scalars),
+        )
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for one in self._workers:
+            one.close()
+
+    def _asked(self, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """What a method of all shares gives, side by side."""
+        try:
+            for one, argument in zip(self._workers, arguments, strict=True):
+                one.ask(name, argument)
+            return [one.answer() for one in self._workers]
+        except BaseException:
+            self.close()
+            raise
+
+    def _cut(self, every: Any) -> list[Any]:
+        """What belongs to each worker."""
+        starts, ends = [0, *self._ends], [*self._ends, len(every)]
+        return [every[i:j] for i, j in zip(starts, ends, strict=True)]
+
+    def _seen(self, leaves: Sequence[np.ndarray]) -> PyTree:
+        shaped = [x.reshape(*self.shape, *x.shape[1:]) for x in leaves]
+        return self._observations.structure.unflatten(shaped)
+
+
+class Worker:
+    """A process of simulators.
+
+    Args:
+        name: What messages call them.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                # -P: the folder of that file is no place to look for modules.
+                [sys.executable, "-P", worker.__file__, str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=(theirs.fileno(),),
+            )
+
+    def ask(self, name: str, argument: Any) -> None:
+        """Begins a method of its share of simulators."""
+        if name == "make":
+            argument = (list(sys.path), cloudpickle.dumps(argument))
+        try:
+            self._connection.send((name, argument))
+        except OSError as error:
+            raise self._died() from error
+
+    def answer(self) -> Any:
+        """What the method gave.
+
+        Raises:
+            SimulatorError: If it failed, or the process has ended.
+        """
+        try:
+            given, failure = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._died() from error
+        if failure is not None:
+            said, passed = failure
+            raise SimulatorError(f"{self._name}: {said}{shown(passed)}")
+        return given
+
+    def close(self) -> None:
+        """Ends the process, whatever it does."""
+        self._connection.close()
+        try:
+            self._process.wait(worker.PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._process.communicate()
+
+    def _died(self) -> SimulatorError:
+        status = self._process.wait()
+        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        return SimulatorError(f"{self._name}: a process of simulators ended {how}")
+
+
+def _joined(shares: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Leaves of all shares, one after the other."""
+    return [np.concatenate(leaf) for leaf in zip(*shares, strict=True)]

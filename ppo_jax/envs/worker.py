@@ -1,0 +1,174 @@
+"""The process of some simulators, which a parent steps.
+
+It is run as a file: without this package, and so without JAX, it is there at once. It
+ends when its parent does, however that ends and whatever a simulator is doing; what
+interrupts the parent is not heard.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+Read = tuple[tuple[Any, ...], tuple[int, ...], Any, tuple[int, ...], str]
+"""A leaf of observations: where it is, of how many choices if it is whole numbers, the
+first of these, and what it becomes: its shape and type."""
+
+PATIENCE = 1.0
+"""Seconds in which simulators are to have ended by themselves."""
+
+
+class Share:
+    """Some simulators, stepped one after the other.
+
+    An episode that has ended is followed by the next one at once.
+
+    Args:
+        makers: Make the simulators, which are environments of gymnasium.
+        reads: The leaves of their observations.
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], Any]], reads: Sequence[Read]):
+        with _quiet():
+            self._envs = [make() for make in makers]
+        self._reads = reads
+
+    def reset(self, seeds: Sequence[int | None]) -> list[np.ndarray]:
+        """First observations of new episodes, leaves `[n, ...]`."""
+        pairs = zip(self._envs, seeds, strict=True)
+        return self._stacked([env.reset(seed=seed)[0] for env, seed in pairs])
+
+    def restart(self, which: Sequence[int]) -> list[np.ndarray]:
+        """First observations of new episodes of some simulators."""
+        return self._stacked([self._envs[i].reset()[0] for i in which])
+
+    def step(self, moves: np.ndarray) -> tuple[Any, ...]:
+        """A step of each.
+
+        Returns:
+            Observations, those that the steps led to if an episode ended, rewards,
+            and whether episodes terminated and were truncated.
+        """
+        led, seen, said = [], [], []
+        for env, move in zip(self._envs, moves, strict=True):
+            obs, reward, terminated, truncated, _ = env.step(move)
+            said.append((float(reward), bool(terminated), bool(truncated)))
+            led.append(obs)
+            seen.append(env.reset()[0] if terminated or truncated else obs)
+        reward, terminated, truncated = (np.array(x) for x in zip(*said, strict=True))
+        now = self._stacked(seen)
+        ended = (terminated | truncated).any()
+        final = self._stacked(led) if ended else None
+        return now, final, reward.astype(np.float32), terminated, truncated
+
+    def close(self) -> None:
+        """Closes all of them."""
+        for env in self._envs:
+            env.close()
+
+    def _stacked(self, each: Sequence[Any]) -> list[np.ndarray]:
+        return [np.stack([_leaf(obs, read) for obs in each]) for read in self._reads]
+
+
+def _leaf(obs: Any, read: Read) -> np.ndarray:
+    """A leaf of an observation, as the agent is to see it."""
+    path, choices, first, shape, dtype = read
+    for key in path:
+        obs = obs[key]
+    given = np.asarray(obs)
+    if choices:
+        given = _one_hot(given, choices, first)
+    if given.shape != shape:
+        at = "".join(f"[{key!r}]" for key in path)
+        said = f"expected the shape {shape}, as before, got {given.shape}"
+        raise ValueError(f"observation{at}: {said}")
+    return given.astype(dtype)
+
+
+def _one_hot(given: np.ndarray, choices: tuple[int, ...], first: Any) -> np.ndarray:
+    """Ones where something was chosen, one after the other, `[sum(choices)]`."""
+    chosen = given.ravel() - np.ravel(first)
+    possible = chosen.shape == (len(choices),) and (chosen >= 0).all()
+    if not (possible and (chosen < choices).all()):
+        raise ValueError(f"observation: expected one of {choices}, got {given}")
+    hot = np.zeros(sum(choices), np.float32)
+    hot[np.cumsum([0, *choices[:-1]]) + chosen] = 1.0
+    return hot
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What is printed is dropped, also what no Python prints."""
+    sys.stdout.flush()
+    kept, nothing = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in (1, 2):
+            os.dup2(nothing, number)
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, number)
+            os.close(before)
+        os.close(nothing)
+
+
+def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
+    """What an error says, and the files, lines and functions that it passed."""
+    passed = traceback.extract_tb(error.__traceback__)
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return said, [(x.filename, x.lineno or 0, x.name) for x in passed]
+
+
+def _serve(parent: Connection) -> None:
+    """Does what the parent asks for, until it asks no more."""
+    share: Any = None
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            share = _served(parent, share)
+    if share is not None:
+        share.close()
+
+
+def _served(parent: Connection, share: Any) -> Any:
+    """One thing that the parent asks for; at first, to make the share of simulators."""
+    name, argument = parent.recv()
+    try:
+        if share is None:
+            sys.path[:], payload = argument
+            share, given = Share(*pickle.loads(payload)), None
+        else:
+            given = getattr(share, name)(argument)
+        parent.send((given, None))
+    except Exception as error:
+        parent.send((None, _told(error)))
+    return share
+
+
+def _end_with_the_parent() -> None:
+    """The parent keeps the other end of this pipe open for as long as it lives."""
+    os.read(0, 1)
+    time.sleep(PATIENCE)
+    os._exit(0)
+
+
+def main() -> None:
+    """Serves the parent at the other end of a connection."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    _serve(Connection(int(sys.argv[1])))
+    os._exit(0)  # There is nothing to tidy up, which would take a while.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Members whose environments are simulators on the host, stepped in batches.
+
+All that is between two steps of the simulators is one program, for all members
+(`ppo.stepped`). A layout of this kind does what one of compiled environments does.
+Simulators are no part of a checkpoint: they begin new episodes when a run is resumed.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.config import Config
+from ppo_jax.envs.simulators import Simulators
+from ppo_jax.host import distributed, mesh
+from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
+from ppo_jax.packing import Packed
+from ppo_jax.ppo import episodes, stepped
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Learner, Population, Run
+from ppo_jax.types import Array, Key, PyTree
+
+
+def layout_of(config: Config, num_members: int) -> Layout:
+    """The members of an experiment where their environments can be stepped.
+
+    Raises:
+        JobError: If devices and processes cannot share them as they are to.
+    """
+    if not config.env.simulated:
+        return mesh.layout_of(config, num_members)
+    processes, devices = jax.process_count(), config.devices_per_member
+    if processes > 1:
+        raise distributed.JobError(
+            f"Config.env = {config.env!r}: simulators on the host need a single "
+            f"process of a job, got {processes}"
+        )
+    if devices not in (None, 1):
+        raise distributed.JobError(
+            f"Config.devices_per_member = {devices}: expected 1 or None with "
+            "simulators on the host"
+        )
+    return Simulation()
+
+
+def on_one_device(config: Config) -> Layout:
+    """As `mesh.on_one_device`, where an experiment's environments can be stepped."""
+    return Simulation() if config.env.simulated else mesh.on_one_device()
+
+
+class Simulation(Layout):
+    """All members on the first device, and their simulators beside it."""
+
+    anew = "the simulators begin new episodes"
+
+    def __init__(self):
+        super().__init__(jax.local_devices()[:1])
+        self._training, self._evaluation = Fleet(), Fleet()
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, simulators on the host"
+
+    @functools.cached_property
+    def advance(self) -> Any:
+        return self._phase
+
+    def programs(self, *shapes: Any) -> list[Callable[[], Any]]:
+        return []
+
+    def run_episodes(
+        self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
+    ) -> tuple[Any, Any]:
+        return self._played(learners, None, key, num_episodes, deterministic)
+
+    def run_against(
+        self, opponent: Opponent, radii: Array, learner: Learner, key: Key, *how: Any
+    ) -> tuple[Any, Any]:
+        many = jax.tree.map(lambda x: jnp.stack([x] * len(radii)), learner)
+        return self._played(many, jax.vmap(opponent.of_radius)(radii), key, *how)
+
+    def close(self) -> None:
+        self._training.close()
+        self._evaluation.close()
+
+    def _phase(
+        self, population: Population, progress: Progress, count: Any
+    ) -> tuple[Population, Packed]:
+        """As `population.phase`, with metrics of those updates that are done."""
+        runs, history = population.runs, []
+        fresh = self._training.ready(runs.learner, runs.actor.reset.shape[1])
+        simulators = self._training.simulators
+        if fresh:
+            simulators.reset(np.asarray(_seeds(runs.key, runs.actor.reset)))
+        for i in range(int(count)):
+            now = jax.tree.map(lambda x, i=i: x[i], progress)
+            anew = simulators.restart_broken() | (fresh and i == 0)
+            runs, metrics = self._iteration(simulators, runs, now, anew)
+            history.append(jax.device_get(metrics))
+        stacked = jax.tree.map(lambda *each: np.stack(each), *history)
+        return dataclasses.replace(population, runs=runs), stacked
+
+    def _iteration(
+        self, simulators: Simulators, runs: Run, progress: Progress, anew: np.ndarray
+    ) -> tuple[Run, Packed]:
+        """As `learner.iteration`, of all members."""
+        programs, learners = _rollouts(self.devices[0].platform), runs.learner
+        journey, actions = programs.depart(runs, progress, simulators.obs, anew)
+        for time in range(learners.config.num_steps - 1):
+            answer, now = simulators.step(actions), np.int32(time)
+            journey, actions = programs.proceed(
+                learners, progress, now, journey, answer
+            )
+        return programs.arrive(runs, progress, journey, simulators.step(actions))
+
+    def _played(
+        self,
+        learners: PyTree,
+        opponents: Opponent | None,
+        key: Key,
+        num_episodes: int,
+        deterministic: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `episodes.run_episodes`, of all members."""
+        self._evaluation.ready(learners, num_episodes)
+        simulators = self._evaluation.simulators
+        seeds = np.asarray(_starts(key, num_episodes))
+        simulators.reset(np.broadcast_to(seeds, simulators.shape))
+        begin, go_on = _games(num_episodes, deterministic)
+        total = np.zeros(simulators.shape, np.float32)
+        ended = np.zeros(simulators.shape, bool)
+        game, actions = begin(learners, key, simulators.obs, opponents)
+        for time in range(episodes.limit(learners.config.env)):
+            answer = simulators.step(actions)
+            total += np.where(ended, np.float32(0), answer.reward)
+            ended |= answer.terminated | answer.truncated
+            if ended.all():
+                break
+            now = np.int32(time)
+            game, actions = go_on(learners, key, now, game, answer, opponents)
+        return total, ended
+
+
+class Fleet:
+    """Simulators that are made when they are needed, and anew for other numbers.
+
+    Attributes:
+        simulators: Once they are `ready`.
+    """
+
+    simulators: Simulators
+
+    def __init__(self):
+        self._known: Any = None
+
+    def ready(self, learners: PyTree, each: int) -> bool:
+        """Whether they had to be made, `each` of them for every member."""
+        env = jax.device_get(learners.config.env)
+        size = jax.tree.leaves(learners.params)[0].shape[0]
+        members = [jax.tree.map(lambda x, i=i: x[i], env) for i in range(size)]
+        asked = (each, repr(members))
+        if asked == self._known:
+            return False
+        self.close()
+        processes = max(1, distributed.cores() // 2)
+        self.simulators = env.simulators(members, each, processes)
+        self._known = asked
+        return True
+
+    def close(self) -> None:
+        """Ends them."""
+        if self._known is not None:
+            self.simulators.close()
+        self._known = None
+
+
+class _Rollouts(NamedTuple):
+    """Programs of all members, as in `stepped`."""
+
+    depart: Any
+    proceed: Any
+    arrive: Any
+
+
+@functools.cache
+def _rollouts(platform: str) -> _Rollouts:
+    def mapped(function, *axes, **options):
+        return jax.jit(jax.vmap(function, in_axes=axes), **options)
+
+    options = COMPILER_OPTIONS.get(platform)
+    return _Rollouts(
+        mapped(stepped.depart, 0, None, 0, 0),
+        mapped(stepped.proceed, 0, None, None, 0, 0, donate_argnums=3),
+        mapped(
+            stepped.arrive, 0, None, 0, 0, donate_argnums=0, compiler_options=options
+        ),
+    )
+
+
+@functools.cache
+def _games(num_episodes: int, deterministic: bool) -> tuple[Any, Any]:
+    """Programs of all members that begin episodes and go on with them."""
+
+    def begin(learner, key, obs, opponent):
+        how = (num_episodes, deterministic)
+        return stepped.open_game(learner, key, obs, opponent, *how)
+
+    def go_on(learner, key, time, game, answer, opponent):
+        given = (learner, key, time, game, answer, opponent)
+        return stepped.play_on(*given, deterministic)
+
+    first = jax.vmap(begin, in_axes=(0, None, 0, 0))
+    following = jax.vmap(go_on, in_axes=(0, None, None, 0, 0, 0))
+    return jax.jit(first), jax.jit(following, donate_argnums=3)
+
+
+@jax.jit
+def _seeds(keys: Key, like: Array) -> Array:
+    """Of the simulators of all members, as many as there are of `like`, `[P, B]`."""
+    return jax.vmap(lambda key: stepped.seeds(key, like.shape[1]))(keys)
+
+
+_starts = jax.jit(stepped.starts, static_argnums=1)

@@ -1,0 +1,236 @@
+"""Rollouts and episodes whose environments are stepped from outside.
+
+Between two steps of simulators on the host there is one program: it takes what the last
+step led to, and gives what the next one is moved by. What acts, what is kept and what
+is learned are those of `rollout`, `episodes` and `learner`. All functions are those of
+one member; the host maps them.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jax.typing import ArrayLike
+
+from ppo_jax import tree
+from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.envs.env import Timestep, outcome
+from ppo_jax.envs.simulators import Answer
+from ppo_jax.packing import Packed, pack
+from ppo_jax.ppo import acting, episodes, learner, quarantine, rollout
+from ppo_jax.ppo.acting import Agent, Decision, Deed
+from ppo_jax.ppo.keys import fused, plain
+from ppo_jax.ppo.rollout import BootstrapSlots
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Actor, Learner, Run
+from ppo_jax.types import Array, Carry, Key, PyTree
+
+SEEDS = 1
+"""Sets the seeds of simulators apart from the keys of rollouts."""
+
+
+@struct.dataclass
+class Journey:
+    """A rollout under way, before a step of the simulators."""
+
+    actor: Actor
+    decision: Decision
+    """What the step is to be."""
+    slots: BootstrapSlots
+    steps: Packed
+    """What is kept, `[T, B]`; zeros for steps that are not taken yet."""
+    carries: Carry
+    """Before the first step of each chunk, `[T / L, B, ...]`."""
+    keys: tuple[Key, Key, Key, Key]
+    """Of the run afterwards, of all actions `[T, B]`, of what is owed, of learning."""
+
+
+@struct.dataclass
+class Game:
+    """Episodes under way, before a step of the simulators."""
+
+    actor: Actor
+    decision: Decision
+
+
+def seeds(key: Key, count: int) -> Array:
+    """Of simulators, uint32 `[count]`, from a key that is used for more."""
+    return jax.random.bits(jax.random.fold_in(key, SEEDS), (count,))
+
+
+def depart(
+    run: Run, progress: Progress, obs: PyTree, anew: Array
+) -> tuple[Journey, Array]:
+    """A rollout before its first step.
+
+    Args:
+        run: One member.
+        progress: How far training is.
+        obs: What simulators show now, `[B, ...]`.
+        anew: Which of them began another episode since the last rollout, bool `[B]`.
+
+    Returns:
+        The rollout, and actions `[B, ...]` for the simulators.
+    """
+    key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
+    agent = rollout.traveller(learner.opposed(run.learner, progress.course))
+    config = agent.learner.config
+    drawn = rollout.draws(config, key_rollout)
+    actions = tree.merge_leading(drawn.steps.action)
+    actor = dataclasses.replace(run.actor, obs=obs)
+    actor = quarantine.unless(~anew, actor, obs, actor.env_state)
+    decision = acting.decide(agent, actor, actor.carry, actions[0])
+    count = config.num_steps // rollout.kept_together(config)
+    slots = rollout.no_slots(config.env, actor, config.num_steps)
+    journey = Journey(
+        actor=actor,
+        decision=decision,
+        slots=slots,
+        steps=_nothing(config, actor, slots, decision),
+        carries=jax.tree.map(lambda x: jnp.stack([x] * count), actor.carry),
+        keys=(key, actions, drawn.owed, key_update),
+    )
+    return plain(journey), decision.move
+
+
+def proceed(
+    member: Learner, progress: Progress, time: Array, journey: Journey, answer: Answer
+) -> tuple[Journey, Array]:
+    """A rollout after a step, and actions `[B, ...]` for the next one.
+
+    Args:
+        member: Who acts.
+        progress: How far training is.
+        time: Steps before it, int32 `[]`.
+        journey: The rollout before the step; donated.
+        answer: What it led to.
+    """
+    agent = rollout.traveller(learner.opposed(member, progress.course))
+    journey = _recorded(agent.learner.config, fused(journey), time, answer)
+    _, actions, _, _ = journey.keys
+    actor = journey.actor
+    decision = acting.decide(agent, actor, actor.carry, actions[time + 1])
+    return plain(dataclasses.replace(journey, decision=decision)), decision.move
+
+
+def arrive(
+    run: Run, progress: Progress, journey: Journey, answer: Answer
+) -> tuple[Run, Packed]:
+    """What becomes of a run after the last step of a rollout, and metrics."""
+    agent = rollout.traveller(learner.opposed(run.learner, progress.course))
+    config = agent.learner.config
+    journey = _recorded(config, fused(journey), config.num_steps - 1, answer)
+    key, _, key_owed, key_update = journey.keys
+    actor, (steps, slot) = journey.actor, journey.steps.unpack()
+    steps = rollout.bootstrap(agent, actor, journey.slots, steps, slot, key_owed)
+    run = dataclasses.replace(run, key=key)
+    lived = (plain(actor), steps, journey.carries)
+    run, metrics = learner.learned(run, progress, key_update, *lived)
+    return run, pack(metrics)
+
+
+def starts(key: Key, count: int) -> Array:
+    """Seeds of simulators in which episodes are played, uint32 `[count]`."""
+    _, key_start = jax.random.split(key)
+    return jax.random.bits(key_start, (count,))
+
+
+def open_game(
+    member: Learner,
+    key: Key,
+    obs: PyTree,
+    opponent: Opponent | None,
+    num_episodes: int,
+    deterministic: bool,
+) -> tuple[Game, Array]:
+    """Episodes before their first step, and actions `[num_episodes, ...]` for it.
+
+    Args:
+        member: Who plays.
+        key: As of `episodes.run_episodes`.
+        obs: What simulators show at first, `[num_episodes, ...]`.
+        opponent: Who changes what is seen; None: nobody.
+        num_episodes: How many.
+        deterministic: Whether the most likely action is taken instead of a sample.
+    """
+    everywhere = jnp.ones(num_episodes, bool)
+    agent = episodes.player(member, everywhere, deterministic, opponent)
+    actor = acting.begin(agent.network, obs, (), num_episodes)
+    return _at(agent, actor, actor.carry, key, 0)
+
+
+def play_on(
+    member: Learner,
+    key: Key,
+    time: Array,
+    game: Game,
+    answer: Answer,
+    opponent: Opponent | None,
+    deterministic: bool,
+) -> tuple[Game, Array]:
+    """Episodes after a step, and actions `[num_episodes, ...]` for the next one."""
+    everywhere = jnp.ones_like(game.actor.reset)
+    agent = episodes.player(member, everywhere, deterministic, opponent)
+    actor = episodes.after(game.actor, Deed(game.decision, _timestep(answer), ()))
+    return _at(agent, actor, game.decision.truth, key, time + 1)
+
+
+def _at(
+    agent: Agent, actor: Actor, truth: Carry, key: Key, time: ArrayLike
+) -> tuple[Game, Array]:
+    """Episodes before a step, and actions for it."""
+    key, _ = jax.random.split(fused(key))
+    keys = episodes.keys_at(key, time, actor.reset.shape[0])
+    decision = acting.decide(agent, actor, truth, keys.action)
+    return Game(actor, decision), decision.move
+
+
+def _recorded(
+    config: Any, journey: Journey, time: ArrayLike, answer: Answer
+) -> Journey:
+    """A rollout after a step, with what is kept of it."""
+    actor, length = journey.actor, rollout.kept_together(config)
+    deed = Deed(journey.decision, _timestep(answer), actor.env_state)
+    (after, slots), kept = rollout.lived(config, actor, journey.slots, deed)
+
+    def noted(carries, carry):
+        first = jnp.where(time % length == 0, carry, carries[time // length])
+        return carries.at[time // length].set(first)
+
+    return dataclasses.replace(
+        journey,
+        actor=after,
+        slots=slots,
+        steps=jax.tree.map(
+            lambda steps, step: steps.at[time].set(step),
+            journey.steps,
+            pack(kept, leading=1),
+        ),
+        carries=jax.tree.map(noted, journey.carries, actor.carry),
+    )
+
+
+def _nothing(
+    config: Any, actor: Actor, slots: BootstrapSlots, decision: Decision
+) -> Packed:
+    """What is kept of a rollout before its first step, `[T, B]`."""
+    nothing = jnp.zeros_like(actor.episode_return)
+    answer: Any = Answer(actor.obs, actor.obs, nothing, nothing > 0, nothing > 0)
+    deed = Deed(decision, _timestep(answer), actor.env_state)
+
+    def kept():
+        _, kept = rollout.lived(config, actor, slots, deed)
+        return pack(kept, leading=1)
+
+    return jax.tree.map(
+        lambda x: jnp.zeros((config.num_steps, *x.shape), x.dtype), jax.eval_shape(kept)
+    )
+
+
+def _timestep(answer: Answer) -> Timestep:
+    """What simulators answered, as environments in programs do."""
+    *_, reward, terminated, truncated = answer
+    step = jax.vmap(outcome)(answer.final_obs, reward, terminated, truncated)
+    return step._replace(obs=answer.obs)

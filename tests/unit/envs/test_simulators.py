@@ -1,0 +1,155 @@
+"""Simulators side by side, in processes that end with this one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import gymnasium
+import gyms
+import numpy as np
+import pytest
+
+from ppo_jax import envs
+from ppo_jax.component import replace_at
+from ppo_jax.envs.simulators import SimulatorError
+
+CARTPOLE = envs.make("gymnasium/CartPole-v1")
+WALK = envs.Gymnasium("Walk-v0", params={"fault": 0.0, "bonus": 0.0})
+
+
+def walks(fault):
+    return replace_at(WALK, "params.fault", float(fault))
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_trajectory_is_that_of_gymnasium(processes):
+    """The same seeds and actions, stepped one by one; ends and new episodes included,
+    over however many processes."""
+    rng = np.random.default_rng(0)
+    seeds, ends = rng.integers(2**32, size=(2, 2)), 0
+    singles = [gymnasium.make("CartPole-v1") for _ in range(4)]
+    with closing(CARTPOLE.simulators([CARTPOLE] * 2, 2, processes)) as simulators:
+        simulators.reset(seeds)
+        first = [
+            env.reset(seed=int(x))[0]
+            for env, x in zip(singles, seeds.ravel(), strict=True)
+        ]
+        np.testing.assert_array_equal(simulators.obs.reshape(4, 4), first)
+        for _ in range(60):
+            actions = rng.integers(2, size=(2, 2))
+            answer = simulators.step(actions)
+            for i, (env, action) in enumerate(zip(singles, actions.flat, strict=True)):
+                place = divmod(i, 2)
+                led, reward, *flags, _ = env.step(action)
+                np.testing.assert_array_equal(answer.final_obs[place], led)
+                assert answer.reward[place] == reward
+                said = [answer.terminated[place], answer.truncated[place]]
+                assert said == flags
+                ends += any(flags)
+                now = env.reset()[0] if any(flags) else led
+                np.testing.assert_array_equal(answer.obs[place], now)
+    assert ends > 4
+
+
+def test_members_have_their_own_numbers():
+    members = [replace_at(WALK, "params.bonus", x) for x in (0.0, 8.0)]
+    with closing(WALK.simulators(members, 3, 2)) as simulators:
+        simulators.reset(np.zeros((2, 3)))
+        reward = simulators.step(np.ones((2, 3), int)).reward
+    assert reward.tolist() == [[1.0] * 3, [9.0] * 3]
+
+
+BROKEN = {
+    gyms.RAISES: "gymnasium/Walk-v0: RuntimeError: the floor is wet\n  File ",
+    gyms.DIES: "gymnasium/Walk-v0: a process of simulators ended by signal 6",
+    gyms.GROWS: "gymnasium/Walk-v0: ValueError: observation: expected the shape (2,)",
+    gyms.NO_NUMBER: "gymnasium/Walk-v0: ValueError: could not convert string to float",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_what_breaks_is_said_and_nothing_is_left(fault):
+    """In mid-rollout; the lines of the user's own simulator are shown."""
+    one = walks(fault)
+    simulators = one.simulators([one], 2, 2)
+    simulators.reset(np.zeros((1, 2)))
+    with pytest.raises(SimulatorError) as error:
+        for _ in range(20):
+            simulators.step(np.zeros((1, 2), int))
+    assert str(error.value).startswith(BROKEN[fault])
+    assert ("the floor is wet" in str(error.value)) == (
+        "raise Runt" in str(error.value)
+    )
+    assert not children()
+
+
+def test_where_observations_are_not_finite_episodes_begin_anew():
+    members = [walks(0), walks(gyms.NAN_OBS)]
+    with closing(WALK.simulators(members, 2, 1)) as simulators:
+        simulators.reset(np.zeros((2, 2)))
+        for time_ in range(11):
+            simulators.step(np.full((2, 2), time_ % 2))
+        assert np.isnan(simulators.obs[1]).all()
+        before = simulators.obs[0].copy()
+        assert simulators.restart_broken().tolist() == [[False] * 2, [True] * 2]
+        assert not simulators.obs[1].any()
+        np.testing.assert_array_equal(simulators.obs[0], before)
+        assert not simulators.restart_broken().any()
+
+
+KILLED = """
+import os, gyms, numpy as np
+from ppo_jax import envs
+env = envs.Gymnasium("Walk-v0", params={"fault": gyms.HANGS})
+simulators = env.simulators([env], 4, 2)
+simulators.reset(np.zeros((1, 4)))
+print(*[x._process.pid for x in simulators._workers], flush=True)
+for _ in range(20):
+    simulators.step(np.zeros((1, 4), int))
+"""
+
+
+def test_processes_end_with_the_one_that_began_them():
+    """Killed, while its simulators hang; no signal to its group ends them before."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        workers = [int(word) for word in process.stdout.readline().split()]
+        assert len(workers) == 2
+        for worker in workers:
+            os.kill(worker, signal.SIGINT)
+            os.kill(worker, signal.SIGTERM)
+        time.sleep(0.5)
+        assert all(map(alive, workers))
+        process.kill()
+    deadline = time.monotonic() + 20
+    while any(map(alive, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def alive(number):
+    """Whether there is such a process."""
+    try:
+        with open(f"/proc/{number}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def children():
+    """Processes that this one began, and that are there."""
+    found = subprocess.run(
+        ["ps", "-o", "args=", "--ppid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line for line in found.stdout.splitlines() if "worker.py" in line]

@@ -1,0 +1,73 @@
+"""Simulators as their process steps them."""
+
+import gymnasium
+import gyms
+import numpy as np
+import pytest
+
+from ppo_jax.envs.spaces import observations
+from ppo_jax.envs.worker import Share
+
+
+def share(space, *makers):
+    return Share(makers, observations("Mine", space).reads)
+
+
+def test_an_episode_that_ended_is_shown_to_its_end():
+    """As gymnasium steps it: what was led to, then the first of the next episode."""
+    env = gymnasium.make("Pendulum-v1", max_episode_steps=3)
+    own = share(
+        env.observation_space,
+        lambda: gymnasium.make("Pendulum-v1", max_episode_steps=3),
+    )
+    np.testing.assert_array_equal(own.reset([7])[0][0], env.reset(seed=7)[0])
+    for time in range(7):
+        move = np.array([0.1 * time], np.float32)
+        led, reward, *flags, _ = env.step(move)
+        seen, final, *said = own.step(move[None])
+        following = env.reset()[0] if any(flags) else led
+        np.testing.assert_array_equal(seen[0][0], following)
+        np.testing.assert_array_equal(seen[0][0] if final is None else final[0][0], led)
+        assert [x.item() for x in said] == [np.float32(reward), *flags]
+        assert flags == [False, time % 3 == 2]
+
+
+class Says(gymnasium.Env):
+    """Shows what it is told."""
+
+    def __init__(self, said):
+        self.said = said
+
+    def reset(self, seed=None, options=None):
+        return self.said, {}
+
+
+def test_whole_numbers_are_ones_among_zeros():
+    spaces = gymnasium.spaces
+    space = spaces.Dict(
+        {"a": spaces.Discrete(3, start=-1), "b": spaces.MultiDiscrete([2, 3])}
+    )
+    own = share(space, lambda: Says({"a": 1, "b": np.array([1, 0])}))
+    assert [x[0].tolist() for x in own.reset([0])] == [[0, 0, 1], [0, 1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("said", [3, -1, [0, 1]])
+def test_whole_numbers_that_there_are_not_are_errors(said):
+    own = share(gymnasium.spaces.Discrete(3), lambda: Says(np.array(said)))
+    with pytest.raises(ValueError, match="observation: expected one of"):
+        own.reset([0])
+
+
+def test_a_shape_that_changes_is_an_error_that_says_where():
+    space = gymnasium.spaces.Dict({"speed": gymnasium.spaces.Box(-1.0, 1.0, (2,))})
+    own = share(space, lambda: Says({"speed": np.zeros(1)}))
+    with pytest.raises(ValueError, match=r"\['speed'\]: expected the shape \(2,\), as"):
+        own.reset([0])
+
+
+def test_some_of_many_begin_anew():
+    own = share(gyms.Walk.observation_space, gyms.Walk, gyms.Walk, gyms.Walk)
+    own.reset([0, 1, 2])
+    own.step(np.array([0, 1, 1]))
+    assert own.restart([1])[0].tolist() == [[0.0, 0.0]]
+    assert own.step(np.array([0, 1, 1]))[0][0][:, 1].tolist() == [0.25, 0.125, 0.25]

@@ -1,0 +1,106 @@
+"""Members whose environments are stepped on the host learn as those in one program."""
+
+import dataclasses
+from contextlib import closing
+
+import chex
+import gyms
+import jax
+import numpy as np
+import pytest
+
+from ppo_jax import Config, envs, networks, opponents
+from ppo_jax.host import mesh, simulation, streams
+from ppo_jax.host.distributed import JobError
+from ppo_jax.ppo import population as populations
+from ppo_jax.schedules import Progress
+
+CONFIG = Config(
+    envs.Gymnasium("Walk-v0", params={"fault": 0.0, "bonus": 0.0}),
+    num_envs=4,
+    num_steps=8,
+    chunk_length=4,
+    num_minibatches=2,
+    num_epochs=2,
+    obs_clip=5.0,
+    opponent=opponents.Opponent(share=0.5),
+    network=networks.ActorCritic(
+        torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(size=4)
+    ),
+    total_timesteps=32 * 8,
+    eval_episodes=3,
+)
+SIZE, UPDATES = 2, 2
+PROGRESS = Progress.of(np.arange(UPDATES), 8)
+
+
+def members(config, **numbers):
+    found = populations.init(config, streams.members(0, SIZE))
+    return populations.with_numbers(
+        found, {f"env.params.{name}": value for name, value in numbers.items()}
+    )
+
+
+def learned(population, layout=None):
+    """What becomes of members in two updates: learners, actors, counters, metrics."""
+    config = dataclasses.replace(CONFIG, env=population.runs.learner.config.env)
+    with closing(layout or simulation.layout_of(config, SIZE)) as layout:
+        said = layout.advance(population, PROGRESS, np.int32(UPDATES))
+        population, history = layout.fetch(said)
+    runs = population.runs
+    actor = dataclasses.replace(runs.actor, env_state=())
+    learner = dataclasses.replace(runs.learner, config=None)
+    return learner, actor, runs.counters, history.unpack()
+
+
+def test_what_is_learned_is_what_one_program_learns():
+    """Members, memories, truncations, an opponent and two rollouts in a row."""
+    host = learned(members(CONFIG))
+    ours = dataclasses.replace(CONFIG, env=gyms.Ours())
+    device = learned(members(ours))
+    chex.assert_trees_all_close(host, device, rtol=2e-4, atol=2e-6)
+    _, _, counters, metrics = host
+    assert (metrics["episodes/count"] > 0).all() and (counters.quarantined == 0).all()
+
+
+def test_what_is_played_is_what_one_program_plays():
+    learners = members(CONFIG).runs.learner
+    ours = members(dataclasses.replace(CONFIG, env=gyms.Ours())).runs.learner
+    key, one = streams.evaluation(0, 1), mesh.on_one_device()
+    with closing(simulation.on_one_device(CONFIG)) as layout:
+        for how in ((3, False), (3, True)):
+            host = layout.run_episodes(learners, key, *how)
+            device = jax.device_get(one.run_episodes(ours, key, *how))
+            chex.assert_trees_all_close(host, device, rtol=1e-6)
+
+
+def test_the_same_key_is_the_same_run():
+    first, again = (learned(members(CONFIG)) for _ in range(2))
+    chex.assert_trees_all_equal(first, again)
+
+
+def test_members_have_simulators_with_the_numbers_that_they_have():
+    plain, own = (
+        learned(members(CONFIG, bonus=bonus))[-1]["episodes/return_sum"]
+        for bonus in (0.0, np.array([0.0, 64.0]))
+    )
+    chex.assert_trees_all_equal(own[:, 0], plain[:, 0])
+    assert (own[:, 1] > 64).all()
+
+
+@pytest.mark.parametrize("fault", [gyms.NAN_REWARD, gyms.NAN_OBS])
+def test_what_is_not_finite_is_quarantined_and_starts_anew(fault):
+    """One member is ill, the other does not know. Its observations are finite
+    again after the rollout; its faults last for as long as the simulators do."""
+    well = learned(members(CONFIG))
+    ill = learned(members(CONFIG, fault=np.array([0.0, fault])))
+    healthy, broken = (jax.tree.map(lambda x: x[0], x[:3]) for x in (well, ill))
+    chex.assert_trees_all_equal(healthy, broken)
+    assert ill[2].quarantined[0] == 0 < ill[2].quarantined[1]
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(ill[0].params))
+
+
+def test_one_device_of_one_process_has_them():
+    shared = dataclasses.replace(CONFIG, devices_per_member=2)
+    with pytest.raises(JobError, match=r"devices_per_member = 2: expected 1 or None"):
+        simulation.layout_of(shared, SIZE)
