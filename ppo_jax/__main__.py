@@ -15,6 +15,7 @@ COMMANDS = (
     "runs",
     "monitor",
     "evaluate",
+    "watch",
     "report",
     "robustness",
     "export",

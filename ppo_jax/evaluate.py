@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.envs.check import traces
-from ppo_jax.host import command, distributed, files, programs, runs
-from ppo_jax.host.trained import Trained
+from ppo_jax.host import command, files, players
 from ppo_jax.ppo import episodes
 
 
@@ -24,9 +23,7 @@ from ppo_jax.ppo import episodes
 def main(argv: list[str] | None = None) -> int:
     """Evaluates a checkpoint of a run; returns the exit status."""
     options = command.parse(_parser(), argv)
-    command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
-    known = options.seed is None or 0 <= options.seed < 2**32
-    command.require(known, "--seed", options.seed, "0 to 2³² − 1")
+    players.require(options)
     if options.json:
         files.require_writable(options.json)
     figures = _evaluate(options)
@@ -37,34 +34,14 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("evaluate", __doc__)
-    command.add_run(parser)
-    parser.add_argument(
-        "--episodes", type=int, default=128, help="how many (default: 128)"
-    )
-    command.add_agent_options(parser)
-    parser.add_argument(
-        "--seed", type=int, help="of the episodes (default: that of the run)"
-    )
+    players.add_options(parser, episodes=128)
     parser.add_argument("--json", type=Path, help="also write the figures to a file")
     return parser
 
 
 def _evaluate(options: Any) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
-    distributed.prepare()
-    programs.keep()
-    run = runs.restore(
-        options.run_dir, "ppo_jax.evaluate", options.best, options.checkpoint
-    )
-    member, size = runs.choose(run, options.member), run.population.fitness.size
-    seed = run.config.seed if options.seed is None else options.seed
-    manner = "sampled" if options.sample else "most likely"
-    print(
-        f"checkpoint {run.update}, {run.steps:,} steps; {manner} actions, seed {seed}"
-    )
-    if options.member is None and size > 1:
-        print(f"member {member} of {size}, the fittest at its last evaluation")
-    agent = Trained(run.config, run.population, run.update).member(member)
+    run, member, agent, seed = players.restore(options, "ppo_jax.evaluate")
     figures = agent.evaluate(options.episodes, seed, options.sample)
     unfinished = figures.pop("unfinished")
     for name, value in figures.items():

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax import tree
 from ppo_jax.component import component
-from ppo_jax.errors import missing
+from ppo_jax.errors import UserError, missing
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 NEVER = 2**31 - 1
@@ -196,6 +197,20 @@ class Env:
         Bool `[n]`, for `MultiDiscrete` `[sum(nvec)]`: one component after the other.
         """
         return None
+
+    def render(self, state: PyTree) -> np.ndarray:
+        """A picture of a state, uint8 `[H, W, 3]`; asked on the host, never traced.
+
+        The state is that of one environment, its leaves are arrays of the host.
+
+        Raises:
+            UserError: If it cannot be drawn.
+        """
+        name = type(self).__name__
+        raise UserError(
+            f"{name}.render: missing; an environment is drawn by one of its own, which "
+            "gives a picture of a state, uint8 [H, W, 3]"
+        )
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
         """One step; when it ends an episode, the next episode starts at once.

@@ -4,6 +4,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Count, Natural
@@ -86,6 +87,9 @@ class Faulty(Wrapper):
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state.env)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        return self.env.render(state.env)
 
 
 def _add(x: Array, amount: Array | float, ill: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ppo_jax.component import component, concrete, require
 from ppo_jax.component.suggestion import unknown
-from ppo_jax.envs import parameters
+from ppo_jax.envs import parameters, pictures
 from ppo_jax.envs.deferred import deferred
 from ppo_jax.envs.env import (
     ActionSpace,
@@ -111,6 +111,10 @@ class Gymnax(Env):
         env, params, *_ = self._load()
         masks = getattr(env, "action_mask", None)
         return None if masks is None else jnp.asarray(masks(state, params), bool)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        env, params, *_ = self._load()
+        return pictures.draw(env, params, state)
 
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax import tree
 from ppo_jax.component import component, require
@@ -89,6 +90,9 @@ class ResetPool(Wrapper):
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state.env)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        return self.env.render(state.env)
 
     def _filled(self, key: Key, inner: PyTree) -> PoolState:
         """A pool of new starts around the episode that is under way."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax import tree
 from ppo_jax.component import component, converted, require
@@ -36,8 +37,8 @@ def steppable(env: Env | str) -> Env:
 class Wrapper(Env):
     """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
 
-    A subclass with a state of its own overrides `renew`, `metrics` and `action_mask`
-    too.
+    A subclass with a state of its own overrides `renew`, `metrics`, `action_mask` and
+    `render` too.
     """
 
     env: Env = converted(steppable)
@@ -68,6 +69,9 @@ class Wrapper(Env):
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        return self.env.render(state)
 
 
 class TimeLimitState(NamedTuple):
@@ -127,6 +131,9 @@ class TimeLimit(Wrapper):
 
     def action_mask(self, state: PyTree) -> Array | None:
         return self.env.action_mask(state.env)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        return self.env.render(state.env)
 
 
 @component

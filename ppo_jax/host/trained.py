@@ -15,15 +15,26 @@ from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
 from ppo_jax.exports import folder, provenance
-from ppo_jax.host import evaluation, experiment, history, presence, source
+from ppo_jax.host import (
+    evaluation,
+    experiment,
+    history,
+    presence,
+    source,
+    streams,
+    video,
+    watching,
+)
 from ppo_jax.host.description import describe
 from ppo_jax.host.history import Curve
 from ppo_jax.host.logger import Row
 from ppo_jax.host.members import fittest
 from ppo_jax.host.recording import Folder, Past
+from ppo_jax.host.watching import Watched
 from ppo_jax.metrics.own import rows_of
 from ppo_jax.policy import Policy
 from ppo_jax.ppo import episodes
+from ppo_jax.ppo.episodes import Game
 from ppo_jax.state import Learner, Population
 from ppo_jax.types import Params
 
@@ -119,10 +130,7 @@ class Trained:
             Statistics of the returns by name; arrays `[members]` of a population, whose
             members all play the same episodes.
         """
-        component.require(_whole(episodes, 1), "episodes", episodes, "at least 1")
-        known = seed is None or (_whole(seed, 0) and seed < 2**32)
-        component.require(known, "seed", seed, "0 to 2³² − 1, or None")
-        seed = self.config.seed if seed is None else seed
+        seed = self._seeded(episodes, seed)
         returns, ended = evaluation.evaluate(
             self.population, seed, self.update, episodes, not sample
         )
@@ -130,6 +138,39 @@ class Trained:
         if self._alone:
             return each[0]
         return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+    def watch(
+        self,
+        path: str | Path,
+        episodes: int = 4,
+        seed: int | None = None,
+        sample: bool = False,
+        steps: int = 1000,
+        fps: int = 20,
+    ) -> Watched:
+        """Plays whole episodes, as `python -m ppo_jax.watch` does, and makes a video.
+
+        Args:
+            path: The file; its name ends in .gif or .mp4.
+            episodes: How many, side by side; of a population, its fittest member plays.
+            seed: Of the episodes; None: that of the run.
+            sample: Whether to sample actions instead of taking the most likely ones.
+            steps: Of an episode, at most.
+            fps: Steps per second.
+
+        Returns:
+            What each episode returned, how many steps it took, and whether it ended.
+
+        Raises:
+            UserError: If the environment cannot be drawn, or the file not be made.
+        """
+        seed = self._seeded(episodes, seed)
+        component.require(_whole(steps, 1), "steps", steps, "at least 1")
+        component.require(fps in video.FPS, "fps", fps, "a whole number, 1 to 50")
+        video.require(Path(path))
+        game = Game(self.member(self.fittest).learner, episodes, not sample)
+        key = streams.evaluation(seed, self.update)
+        return watching.record(Path(path), game, key, steps, fps)
 
     def save(self, run_dir: str | Path) -> Path:
         """Writes a run directory, as if the run had been kept there.
@@ -176,6 +217,13 @@ class Trained:
         with record.opened(), record.written(past):
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
+
+    def _seeded(self, episodes: int, seed: int | None) -> int:
+        """The seed of so many episodes, that of the run if there is none."""
+        component.require(_whole(episodes, 1), "episodes", episodes, "at least 1")
+        known = seed is None or (_whole(seed, 0) and seed < 2**32)
+        component.require(known, "seed", seed, "0 to 2³² − 1, or None")
+        return self.config.seed if seed is None else seed
 
     @property
     def _alone(self) -> bool:

@@ -1,7 +1,8 @@
 """Whole episodes with a frozen learner, and what they say about it."""
 
 import dataclasses
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +14,37 @@ from ppo_jax.ppo import acting, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
-from ppo_jax.types import Array, Key
+from ppo_jax.types import Array, Carry, Key
 
 DEFAULT_LIMIT = 10_000
 """Steps after which an episode is given up, where the environment knows no limit."""
+
+
+class Game(NamedTuple):
+    """Who plays, how often, and how."""
+
+    learner: Learner
+    num_episodes: int
+    deterministic: bool = True
+    """Whether the most likely action is taken instead of a sample."""
+    opponent: Opponent | None = None
+    """Who changes what the agent sees, in every environment; None: nobody."""
+
+
+class Play(NamedTuple):
+    """Episodes under way, one in each of `[B]` environments."""
+
+    key: Key
+    """Of all steps."""
+    actor: Actor
+    truth: Carry
+    """What the agent would remember, had it always seen the truth."""
+    time: Array
+    """Steps done."""
+    total: Array
+    """Returns so far `[B]`; of an episode that has ended, its return."""
+    ended: Array
+    """Which episodes came to their end, bool `[B]`; other ones go on in their place."""
 
 
 def limit(env: Any) -> int:
@@ -47,29 +75,38 @@ def run_episodes(
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
     """
-    env = learner.config.env
-    longest = limit(env)
-    crew = sharding.crew(num_episodes)
-    nothing = crew.own(jnp.zeros(num_episodes))
-    agent = player(learner, nothing == 0, deterministic, opponent)
+    game = Game(learner, num_episodes, deterministic, opponent)
+    longest = limit(learner.config.env)
+    play = jax.lax.while_loop(
+        lambda play: (play.time < longest) & ~play.ended.all(),
+        functools.partial(advance, game),
+        begin(game, key),
+    )
+    return sharding.crew(num_episodes).whole((play.total, play.ended))
+
+
+def begin(game: Game, key: Key) -> Play:
+    """Episodes before their first step."""
     key, key_start = jax.random.split(fused(key))
-    starts = crew.own(jax.random.split(key_start, num_episodes))
-    actor = fused(acting.start(env, agent.network, starts))
+    env, network = game.learner.config.env, game.learner.config.build()
+    crew = sharding.crew(game.num_episodes)
+    starts = crew.own(jax.random.split(key_start, game.num_episodes))
+    actor = fused(acting.start(env, network, starts))
+    nothing = crew.own(jnp.zeros(game.num_episodes))
+    return Play(key, actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
 
-    def going(loop):
-        *_, time, _, ended = loop
-        return (time < longest) & ~ended.all()
 
-    def step(loop):
-        actor, truth, time, total, ended = loop
-        deed = acting.act(agent, actor, truth, keys_at(key, time, num_episodes))
-        actor = after(actor, deed)
-        total += jnp.where(ended, 0.0, deed.timestep.reward)
-        return actor, deed.decision.truth, time + 1, total, ended | actor.reset
-
-    loop = (actor, actor.carry, jnp.int32(0), nothing, nothing > 0)
-    *_, total, ended = jax.lax.while_loop(going, step, loop)
-    return crew.whole((total, ended))
+def advance(game: Game, play: Play) -> Play:
+    """One step of all episodes."""
+    learner, num_episodes, deterministic, opponent = game
+    everywhere = jnp.ones_like(play.ended)
+    agent = player(learner, everywhere, deterministic, opponent)
+    keys = keys_at(play.key, play.time, num_episodes)
+    deed = acting.act(agent, play.actor, play.truth, keys)
+    actor = after(play.actor, deed)
+    total = play.total + jnp.where(play.ended, 0.0, deed.timestep.reward)
+    ended = play.ended | actor.reset
+    return Play(play.key, actor, deed.decision.truth, play.time + 1, total, ended)
 
 
 def returns_against(
