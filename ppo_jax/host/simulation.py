@@ -19,8 +19,8 @@ from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
 from ppo_jax.host import distributed, mesh
 from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
-from ppo_jax.packing import Packed
 from ppo_jax.ppo import episodes, stepped
+from ppo_jax.ppo.packing import Packed
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Learner, Population, Run
 from ppo_jax.types import Array, Key, PyTree
