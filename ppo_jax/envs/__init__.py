@@ -1,10 +1,11 @@
 """Environments behind one protocol, and `check` for a test of yours.
 
-`env` has the protocol, `gymnax` those of gymnax, `wrappers` change an environment,
-`pool` draws its starts ahead, `probes` are environments with known answers, and
-`faults` break one on purpose.
+`env` has the protocol, `suites` those of others by id, `physics` what simulations have
+in common, `wrappers` change an environment, `pool` draws its starts ahead, `probes` are
+environments with known answers, and `faults` break one on purpose.
 """
 
+from ppo_jax.envs.brax import Brax
 from ppo_jax.envs.check.check import check, check_types
 from ppo_jax.envs.env import (
     NEVER,
@@ -19,6 +20,8 @@ from ppo_jax.envs.env import (
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnasium import Gymnasium
 from ppo_jax.envs.gymnax import Gymnax
+from ppo_jax.envs.physics import Physics
+from ppo_jax.envs.playground import Playground
 from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.suites import make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper

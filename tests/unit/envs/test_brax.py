@@ -1,10 +1,10 @@
 """Environments of Brax."""
 
 import re
-import sys
 
 import jax
 import pytest
+from runs import session
 
 from ppo_jax import envs
 from ppo_jax.envs.brax import Brax
@@ -13,12 +13,21 @@ from ppo_jax.envs.physics import Physics
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_a_suite_that_is_not_installed_is_an_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "brax.envs", None)
-    monkeypatch.setitem(sys.modules, "brax", None)
-    said = r"Brax\.id: 'ant' needs brax.*, which is not installed: .*'ppo_jax\[brax\]'"
-    with pytest.raises(ValueError, match=said):
-        envs.make("brax/ant")
+MISSING = """
+import sys
+sys.modules["brax"] = None
+from ppo_jax import Config
+config = Config("brax/ant")
+"""
+
+
+def test_a_suite_that_is_not_installed_is_an_error(tmp_path):
+    """As a user is told."""
+    (tmp_path / "the.py").write_text(MISSING)
+    ((status, text),) = session([["train", "the.py"]], tmp_path)
+    assert status == 2 and "Traceback" not in text
+    assert text.startswith("error: the.py: ValueError: Brax.id: ")
+    assert "which is not installed: pip install 'ppo_jax[brax]'" in text
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,31 @@
 """Environments of MuJoCo Playground."""
 
 import re
-import sys
 
 import jax
 import pytest
+from runs import session
 
-from ppo_jax import envs
 from ppo_jax.envs.playground import Playground
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_a_suite_that_is_not_installed_is_an_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mujoco_playground", None)
-    said = "Playground.id: 'CheetahRun' needs mujoco_playground, which is not installed"
-    with pytest.raises(ValueError, match=rf"{said}: .*'ppo_jax\[playground\]'"):
-        envs.make("playground/CheetahRun")
+MISSING = """
+import sys
+sys.modules["mujoco_playground"] = None
+from ppo_jax import Config
+config = Config("playground/CheetahRun")
+"""
+
+
+def test_a_suite_that_is_not_installed_is_an_error(tmp_path):
+    """As a user is told."""
+    (tmp_path / "the.py").write_text(MISSING)
+    ((status, text),) = session([["train", "the.py"]], tmp_path)
+    assert status == 2 and "Traceback" not in text
+    assert text.startswith("error: the.py: ValueError: Playground.id: ")
+    assert "which is not installed: pip install 'ppo_jax[playground]'" in text
 
 
 @pytest.fixture(scope="module")
