@@ -16,6 +16,13 @@ jumanji = pytest.importorskip("jumanji")
 UP = 0
 
 
+@pytest.fixture(autouse=True, scope="module")
+def broadcasting():
+    """Allowed, as outside of tests: games of Jumanji do it."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
 def snake(limit=100):
     return Jumanji("Snake-v1", {"num_rows": 4, "num_cols": 4, "time_limit": limit})
 
@@ -210,12 +217,14 @@ def test_a_time_limit_truncates(env_id, key):
     """Two steps are no end of any of these games, but for the limit."""
     env = Jumanji(env_id, params={"time_limit": 2})
     _, state = env.reset(key)
-    space = env.action_space
-    least = [space.low] if isinstance(space, envs.Box) else np.zeros(len(space.nvec))
-    action = np.reshape(least, -1).astype(int)
-    mask = env.action_mask(state)
-    if isinstance(space, envs.Discrete):
-        action = np.argmax(mask) if mask is not None else 0
+    space, mask = env.action_space, env.action_mask(state)
+    if isinstance(space, envs.Box):
+        action = np.zeros(len(space.low))
+    elif mask is None:
+        action = np.zeros(len(space.nvec), int)
+    else:
+        action = np.asarray(mask).reshape(len(space.nvec), -1).argmax(axis=-1)
+    action = action.squeeze() if isinstance(space, envs.Discrete) else action
     given = adapters.played(env, "transition", state, np.stack([action] * 2), key)
     assert given.truncated.tolist() == [False, True] and not given.terminated.any()
 
