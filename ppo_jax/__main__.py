@@ -21,6 +21,7 @@ COMMANDS = (
     "export",
     "sweep",
     "walkforward",
+    "paper",
     "replay",
     "selfcheck",
     "alerts",

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import jax
+
 from ppo_jax import Config, critics, networks, terms
 from ppo_jax.backtests import plan
 from ppo_jax.envs.trading import Features, RandomWalk, Trading
@@ -40,3 +42,21 @@ def planned(config, **asked):
     given = dict(folds=2, train=100, validation=30, purge=5, embargo=3, rolling=False)
     options = SimpleNamespace(**given | {"seeds": 2, "grid": [], "sizes": []} | asked)
     return plan.plan(config, {}, options)
+
+
+def csv_of(bars, count):
+    """The first bars as a file has them, a row per bar and asset."""
+    lines = ["date,symbol,open,close"]
+    for bar in range(count):
+        day = str(bars.times[bar])[:10]
+        for i, name in enumerate(bars.symbols):
+            prices = (float(x[bar, i]) for x in (bars.open, bars.close))
+            lines.append(",".join([day, name, *map(repr, prices)]))
+    return "\n".join(lines) + "\n"
+
+
+def loud(learner, factor=1000.0):
+    """An agent that says what a new one says, so often as loud: it trades."""
+    actor = learner.params["actor"]
+    head = jax.tree.map(lambda x: factor * x, actor["head"])
+    return learner.replace(params=learner.params | {"actor": actor | {"head": head}})

@@ -24,6 +24,7 @@ LAYERS = {
         "watch",
         "sweep",
         "walkforward",
+        "paper",
         "replay",
         "robustness",
         "export",

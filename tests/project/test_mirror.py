@@ -41,6 +41,7 @@ WITHOUT = {
     "watch.py": "a command: tests/runs/test_watch.py",
     "sweep.py": "a command: tests/runs/test_sweep.py",
     "walkforward.py": "a command: tests/runs/test_walkforward.py",
+    "paper.py": "a command: tests/runs/test_paper.py",
     "replay.py": "a command: tests/runs/test_replay.py",
     "robustness.py": "a command: tests/runs/test_robustness.py",
     "export.py": "a command: tests/runs/test_export.py",

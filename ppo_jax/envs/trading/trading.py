@@ -131,7 +131,7 @@ class Trading(Env):
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         market = self._tape.after(state.bar)
         broker = Broker(self.cost, self.borrow)
-        account = settled(state, self._target(action), market, broker)
+        account = settled(state, self.target(action), market, broker)
         timestep = outcome(
             obs=self._seen(account),
             reward=jnp.log(jnp.maximum(account.equity / state.equity, RUIN)),
@@ -142,16 +142,16 @@ class Trading(Env):
         )
         return timestep, strong(account)
 
-    @property
-    def _tape(self) -> "Tape":
-        return tape(self.prices, self.features)
-
-    def _target(self, action: Array) -> Array:
+    def target(self, action: Array) -> Array:
         """What an action asks for, as shares of equity `[A]`."""
         if self.positions is not None:
             action = jnp.asarray(self.positions)[action]
         action = jnp.clip(jnp.reshape(action, -1), -1.0, 1.0)
         return self.leverage * action / jnp.maximum(jnp.abs(action).sum(), 1.0)
+
+    @property
+    def _tape(self) -> "Tape":
+        return tape(self.prices, self.features)
 
     def _seen(self, account: Account) -> Array:
         """Features at the close of the bar, asset by asset, then positions."""

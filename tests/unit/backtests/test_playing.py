@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from traders import tiny
+from traders import loud, tiny
 
 from ppo_jax import Policy, critics, networks
 from ppo_jax.backtests import playing
@@ -31,10 +31,7 @@ def config():
 def learners(config):
     """New ones say next to nothing, so these say it a thousand times louder."""
     keys = jax.random.split(jax.random.key(0), 2)
-    learners = population.init(config, keys).runs.learner
-    actor = learners.params["actor"]
-    loud = actor | {"head": jax.tree.map(lambda x: 1000 * x, actor["head"])}
-    return learners.replace(params=learners.params | {"actor": loud})
+    return loud(population.init(config, keys).runs.learner)
 
 
 @pytest.fixture(scope="module")

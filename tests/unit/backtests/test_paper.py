@@ -1,0 +1,160 @@
+"""Paper trading: bar by bar as in the backtest, once each, on a past that stays."""
+
+import dataclasses
+import itertools
+import json
+
+import jax
+import numpy as np
+import pytest
+from traders import csv_of, loud, tiny
+
+from ppo_jax import Policy, networks
+from ppo_jax.backtests import paper, playing
+from ppo_jax.backtests.folds import Span
+from ppo_jax.component import paths
+from ppo_jax.envs.trading import RandomWalk
+from ppo_jax.errors import UserError
+from ppo_jax.host import files
+from ppo_jax.ppo import population
+
+FIRST, LAST = 100, 107
+BARS = RandomWalk(num_bars=LAST + 1, num_assets=2).bars
+
+
+@pytest.fixture(scope="module")
+def config():
+    memory = networks.Gru(size=4)
+    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory=memory)
+    numbers = playing.numbers_of(Span(FIRST, LAST)) | {"env.cost": 20.0}
+    prices = RandomWalk(num_bars=LAST + 1, num_assets=2)
+    config = tiny(prices, network=network)
+    return paths.replace(config, numbers | {"env.window": 4})
+
+
+@pytest.fixture(scope="module")
+def learners(config):
+    keys = jax.random.split(jax.random.key(0), 1)
+    return loud(population.init(config, keys).runs.learner)
+
+
+@pytest.fixture(scope="module")
+def agent(learners):
+    return Policy.of(jax.tree.map(lambda x: x[0], learners))
+
+
+@pytest.fixture(scope="module")
+def follow(config, agent):
+    """Decides at what is new in a file of so many bars."""
+    market = dataclasses.replace(config.env, window=None)
+
+    def decide(home, bars, count, who=agent):
+        (home / "prices.csv").write_text(csv_of(bars, count))
+        prices = paper.prices_like(market, home / "prices.csv")
+        return paper.follow(who, market, prices, home)
+
+    return decide
+
+
+@pytest.fixture(scope="module")
+def grown(follow, tmp_path_factory):
+    """A folder where a bar came after the other, and what was decided at each."""
+    home = tmp_path_factory.mktemp("grown")
+    books = [follow(home, BARS, count) for count in range(FIRST + 1, LAST + 2)]
+    return home, books
+
+
+def plain(decisions):
+    return [{k: v for k, v in each.items() if k != "late"} for each in decisions]
+
+
+def test_positions_and_equity_are_those_of_the_backtest(config, learners, grown):
+    span = Span(FIRST, LAST)
+    played = playing.play(playing.through(config, learners, [span]), span.bars)
+    decisions = grown[1][-1].decisions
+    assert len(decisions) == span.bars + 1 and decisions[0]["equity"] == 1
+    assert decisions[0]["positions"] == [0, 0]
+    positions = [said["positions"] for said in decisions[1:]]
+    np.testing.assert_allclose(positions, played.positions[0], atol=1e-5)
+    equity = np.exp(np.cumsum(played.track.growth[0]))
+    found = [said["equity"] for said in decisions[1:]]
+    np.testing.assert_allclose(found, equity, rtol=1e-5)
+    turnover = [said["turnover"] for said in decisions[1:]]
+    np.testing.assert_allclose(turnover, played.track.turnover[0], atol=1e-5)
+    assert np.abs(positions).max() > 0.1
+
+
+def test_a_bar_is_decided_at_once(grown, follow):
+    """And what was decided never changes."""
+    home, books = grown
+    for before, after in itertools.pairwise(books):
+        assert after.decisions[:-1] == before.decisions
+    text = (home / paper.KEPT).read_text()
+    follow(home, BARS, LAST + 1)
+    assert (home / paper.KEPT).read_text() == text
+
+
+def test_bars_that_were_missed_are_caught_up_with(grown, follow, tmp_path):
+    """Which is said: their orders were not there in time."""
+    follow(tmp_path, BARS, FIRST + 1)
+    follow(tmp_path, BARS, FIRST + 2)
+    book = follow(tmp_path, BARS, LAST + 1)
+    assert plain(book.decisions) == plain(grown[1][-1].decisions)
+    late = [said["late"] for said in book.decisions]
+    assert late == [False, False, *[True] * (LAST - FIRST - 2), False]
+    assert not any(said["late"] for said in grown[1][-1].decisions)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_killed_at_a_bar_it_decides_the_same(
+    grown, follow, tmp_path, monkeypatch, written
+):
+    """Before its decision is kept, or right after it."""
+    follow(tmp_path, BARS, FIRST + 1)
+    keep, calls = files.write_json, []
+
+    def killed(path, value):
+        calls.append(path)
+        if written or len(calls) < 5:
+            keep(path, value)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_json", killed)
+        with pytest.raises(KeyboardInterrupt):
+            follow(tmp_path, BARS, LAST + 1)
+    kept = json.loads((tmp_path / paper.KEPT).read_text())
+    assert kept["bar"] == FIRST + 4 + written
+    book = follow(tmp_path, BARS, LAST + 1)
+    assert plain(book.decisions) == plain(grown[1][-1].decisions)
+
+
+def changed(bar, factor):
+    close = BARS.close.copy()
+    close[bar, 1] *= factor
+    return BARS._replace(close=close)
+
+
+@pytest.mark.parametrize("bar", [0, FIRST, FIRST + 3])
+def test_a_past_that_has_changed_is_refused(follow, tmp_path, bar):
+    follow(tmp_path, BARS, FIRST + 4)
+    text = (tmp_path / paper.KEPT).read_text()
+    with pytest.raises(UserError, match="are not those that were decided at"):
+        follow(tmp_path, changed(bar, 1.0001), LAST + 1)
+    with pytest.raises(UserError, match="are not those that were decided at"):
+        follow(tmp_path, BARS, FIRST + 2)  # A file that became shorter.
+    assert (tmp_path / paper.KEPT).read_text() == text
+    assert follow(tmp_path, changed(FIRST + 4, 1.1), LAST + 1).bar == LAST
+
+
+def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):
+    follow(tmp_path, BARS, FIRST + 1)
+    other = agent.replace(params=jax.tree.map(lambda x: x + 1, agent.params))
+    with pytest.raises(UserError, match="another agent decided there"):
+        follow(tmp_path, BARS, FIRST + 2, other)
+    with pytest.raises(UserError, match="the assets WALK0, WALK1, got A, WALK"):
+        follow(tmp_path, BARS._replace(symbols=("A", "WALK0")), FIRST + 2)
+    (tmp_path / paper.KEPT).write_text("{")
+    with pytest.raises(UserError, match="cannot be read"):
+        follow(tmp_path, BARS, FIRST + 2)
