@@ -43,14 +43,21 @@ def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def structure(params: Parameters | Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Parameters that are set and are no floats: a program is compiled for them.
+def structure(
+    params: Parameters | Mapping[str, Any], prefix: str = ""
+) -> tuple[tuple[str, Any], ...]:
+    """Parameters that are set and are no floats, by path: what is compiled for.
 
-    >>> structure({"gravity": 9.8, "limit": 5, "map": None, "scales": {"energy": 1.0}})
-    (('limit', 5),)
+    >>> structure({"length": 9, "scale": 0.5, "map": None, "noise": {"on": True}})
+    (('length', 9), ('noise.on', True))
     """
-    items = given(params).items()
-    return tuple((name, value) for name, value in items if isinstance(value, int | str))
+    found = []
+    for name, value in given(params).items():
+        if isinstance(value, dict):
+            found += structure(value, f"{prefix}{name}.")
+        elif isinstance(value, int | str):
+            found.append((f"{prefix}{name}", value))
+    return tuple(found)
 
 
 def kind(name: str, types: Mapping[str, Any]) -> type[Parameters]:

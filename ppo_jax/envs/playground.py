@@ -77,7 +77,7 @@ def _load(env_id: str, given: tuple[tuple[str, Any], ...]) -> Simulation:
     package = _suites(env_id)
     _require_models(package, env_id)
     config = _config(env_id)
-    config.update({"impl": "jax"} | dict(given))
+    config.update_from_flattened_dict({"impl": "jax"} | dict(given))
     # The first call may be inside a trace, whose tracers must not be cached.
     with jax.ensure_compile_time_eval():
         env = package.registry.load(env_id, config=config)

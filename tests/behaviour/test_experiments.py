@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from brought import or_skip
+from brought import each, needs_more, or_skip
 
 from ppo_jax import adversaries, controllers, critics, fit, networks, optimizers, terms
 from ppo_jax.component import is_component
@@ -23,7 +23,7 @@ from ppo_jax.schedules import Progress
 FOLDER = Path(__file__).parents[2] / "experiments"
 PATHS = sorted({*FOLDER.glob("*.py")} - {FOLDER / "by_hand.py"})
 """But for the one that is no experiment: a loop of one's own."""
-PLAIN = [path for path in PATHS if "pip install" not in path.read_text()]
+PLAIN = [path for path in PATHS if not needs_more(path)]
 """Those that need nothing more than this package does."""
 TINY = {
     "num-envs": 4,
@@ -65,7 +65,7 @@ def evaluate(members):
     return np.asarray(returns).mean(axis=1)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each(PATHS))
 def test_every_experiment_loads_and_says_what_to_expect(path):
     config = load(path.stem)
     assert config.num_updates > 0
@@ -149,7 +149,7 @@ def tiny(path):
     return load(path.stem, *options, "--pbt.interval=2")
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each(PATHS))
 def test_every_experiment_runs(path, tmp_path):
     """A few updates to the end of the budget, in which nothing breaks."""
     config = tiny(path)

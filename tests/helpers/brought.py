@@ -5,6 +5,19 @@ from contextlib import contextmanager
 import pytest
 
 
+def needs_more(path):
+    """Whether an experiment says that it needs a suite."""
+    return "pip install" in path.read_text()
+
+
+def each(paths):
+    """Parameters of a test; experiments that need a suite take minutes to compile."""
+    return [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * needs_more(path))
+        for path in paths
+    ]
+
+
 @contextmanager
 def or_skip():
     """Skips a test of an experiment whose suite is not installed."""
