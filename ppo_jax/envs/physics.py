@@ -7,6 +7,7 @@ follows a time limit instead of what it cut off.
 """
 
 import copy
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -100,6 +101,15 @@ class Physics:
         return model
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Empty:
+    """Stands for an array without elements, which no checkpoint can hold."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 class Simulation(NamedTuple):
     """What is the same for all numbers."""
 
@@ -114,7 +124,7 @@ class Episode(NamedTuple):
     """State of `Bodies`."""
 
     suite: PyTree
-    """The state that the suite has."""
+    """The state that the suite has; `Empty` for arrays without elements."""
     steps: Array
     """Actions of this episode so far, int32 scalar."""
     drawn: dict[str, Array]
@@ -176,15 +186,15 @@ class Bodies(Env):
         drawn = strong(self.physics.draw(key_drawn))
         start = self._made(drawn).reset(jax.random.key_data(key_suite))
         start = strong(start.replace(reward=jnp.zeros(()), done=jnp.zeros(())))
-        return start.obs, Episode(start, jnp.zeros((), jnp.int32), drawn)
+        return start.obs, Episode(_kept(start), jnp.zeros((), jnp.int32), drawn)
 
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         env, repeat = self._made(state.drawn), self._load().action_repeat
-        suite, reward = _acted(env, state.suite, action, repeat)
+        suite, reward = _acted(env, _whole(state.suite), action, repeat)
         steps = state.steps + 1
         truncated = steps >= self.max_episode_steps
         timestep = outcome(suite.obs, reward, suite.done > 0, truncated)
-        return timestep, state._replace(suite=suite, steps=steps)
+        return timestep, state._replace(suite=_kept(suite), steps=steps)
 
     def _types(self) -> Mapping[str, Any]:
         """Types of the suite's parameters, by name."""
@@ -217,6 +227,20 @@ def _acted(env: Any, start: Any, action: Array, repeat: int) -> tuple[Any, Array
 
     state, rewards = jax.lax.scan(step, start, length=repeat)
     return state, rewards.sum()
+
+
+def _kept(state: PyTree) -> PyTree:
+    """A state as it is carried from step to step."""
+    return jax.tree.map(lambda x: x if x.size else Empty(x.shape, x.dtype), state)
+
+
+def _whole(state: PyTree) -> PyTree:
+    """A state as the suite knows it."""
+
+    def array(x: Any) -> Array:
+        return jnp.zeros(x.shape, x.dtype) if isinstance(x, Empty) else x
+
+    return jax.tree.map(array, state, is_leaf=lambda x: isinstance(x, Empty))
 
 
 def _idle(env: Bodies) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from bodies import by_hand, played
-from runs import assert_same, command
+from runs import assert_same, command, rows
 
 from ppo_jax import Config, envs, networks
 from ppo_jax.component import as_arrays, numbers, replace_at
@@ -171,6 +171,7 @@ LIMIT = ("--env.env.params.episode-length", 12)
     [
         ("mujoco_playground", "playground/CartpoleBalance"),
         ("brax", "brax/inverted_pendulum"),
+        ("brax", "brax/fast"),
     ],
 )
 def test_half_the_budget_and_then_the_rest(tmp_path, suite, env_id):
@@ -183,8 +184,11 @@ def test_half_the_budget_and_then_the_rest(tmp_path, suite, env_id):
         (halves, "--total-timesteps", 32),
         (halves, "--total-timesteps", 64, "--resume"),
     ):
-        done = command(
-            "train", path, "--run-dir", run_dir, *options, *LIMIT, timeout=500
-        )
+        options += LIMIT
+        done = command("train", path, "--run-dir", run_dir, *options, timeout=1200)
         assert done.returncode == 0, done.stderr
     assert_same(whole, halves)
+    ended = [row["rollout/ep_len_mean"] for row in rows(whole)]
+    assert 12 in ended and not any(
+        row["error/quarantined_steps"] for row in rows(whole)
+    )

@@ -56,13 +56,14 @@ class Fall:
     def reset(self, rng):
         speed = jax.random.uniform(rng)
         seen = {"height": self.start_height + jnp.zeros(1), "speed": speed[None]}
-        return Falling(seen, 0, 0.0, {"time": 0.0}, {"energy": 0.0})
+        info = {"time": 0.0, "touching": jnp.zeros((0, 3))}
+        return Falling(seen, 0, 0.0, info, {"energy": 0.0})
 
     def step(self, state, action):
         speed = state.obs["speed"] + 0.1 * (action - self.world.pull)
         height = state.obs["height"] + 0.1 * speed
         state.metrics["energy"] = speed[0] ** 2  # As suites do.
-        info = {"time": state.info["time"] + 0.1}
+        info = state.info | {"time": state.info["time"] + 0.1}
         done = jnp.where(height[0] < 0, 1.0, 0.0)
         seen = {"height": height, "speed": speed}
         return Falling(seen, height[0], done, info, state.metrics)

@@ -50,6 +50,13 @@ def test_an_environment_of_bodies_keeps_its_promises():
     envs.check(envs.ResetPool(Stone("stone"), 2), carried=("state.taken",))
 
 
+def test_a_state_is_one_that_checkpoints_can_hold():
+    """They refuse arrays without elements, as of contacts where nothing can touch."""
+    _, state = envs.ResetPool(Stone("stone"), 2).reset(jax.random.key(0))
+    assert all(leaf.size for leaf in jax.tree.leaves(state))
+    assert FALL.reset(jax.random.key(0)).info["touching"].size == 0
+
+
 def test_a_limit_counts_steps_of_the_simulation():
     assert REPEATED.max_episode_steps == REPEATED.min_steps_to_truncation == 3
     assert Stone("stone").max_episode_steps == 4 and REPEATED.has_transition
