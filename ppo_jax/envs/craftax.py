@@ -35,6 +35,9 @@ class Craftax(Env):
     Craftax says of its time limit that the episode is done. It has terminated if it
     would have ended without the limit too; else it is truncated.
 
+    A world takes far longer to make than a step in it: always go through a
+    `ResetPool`, with which 64 environments are some twenty times as fast.
+
     Attributes:
         id: What Craftax calls it.
         params: Those of its parameters that are set, by name.

@@ -64,6 +64,9 @@ class Jumanji(Env):
     Jumanji says of most time limits that the episode has terminated. It has if it would
     have ended without the limit too; else it is truncated.
 
+    A `ResetPool` makes Snake by itself 1.7 times as fast, of which little is left in
+    training; it pays where starts are costly.
+
     Attributes:
         id: What Jumanji calls it.
         params: Those of its constructor's numbers that are set, by name.
