@@ -116,5 +116,5 @@ def test_an_environment_keeps_the_protocol():
 
 @pytest.mark.slow
 def test_a_population_goes_on_with_a_pool(tmp_path):
-    space = {"env.params.spawn_cow_chance": Uniform(0.1, 0.9)}
+    space = {"env.env.params.spawn_cow_chance": Uniform(0.1, 0.9)}
     adapters.goes_on(ENV, tmp_path, **space)
