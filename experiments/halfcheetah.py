@@ -1,0 +1,20 @@
+"""HalfCheetah-v5 of gymnasium, stepped on the host; the numbers are CleanRL's.
+
+It needs mujoco: `pip install 'ppo_jax[mujoco]'`.
+"""
+
+from ppo_jax import Config, ReturnNormalization, optimizers, terms
+
+config = Config(
+    env="gymnasium/HalfCheetah-v5",
+    total_timesteps=1_000_000,
+    num_envs=8,
+    num_steps=256,
+    num_epochs=10,
+    num_minibatches=32,
+    obs_clip=10.0,
+    return_scale=ReturnNormalization(),
+    terms=(terms.Surrogate(), terms.Value(), terms.Entropy(coef=0.0)),
+    optimizer=optimizers.Adam(learning_rate=3e-4),
+    eval_episodes=8,
+)
