@@ -8,7 +8,7 @@ import pandas as pd
 
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs.trading import repairs
-from ppo_jax.envs.trading.files import PriceError
+from ppo_jax.envs.trading.files import Column, Frame, PriceError
 from ppo_jax.envs.trading.splits import factors
 from ppo_jax.envs.trading.table import ADJUSTED, OTHERS, PRICES, SYMBOLS, TIMES, Table
 
@@ -205,11 +205,11 @@ STAGES = (
 REPAIRS = tuple(dict.fromkeys(r for s in STAGES for r in (*s.mends, *s.accepts)))
 
 
-def _first(rows: pd.DataFrame, bad: pd.Series) -> Iterable[pd.Series]:
+def _first(rows: Frame, bad: Column) -> Iterable[Column]:
     """The first row of which something is true, if there is one."""
     found = rows[bad.reindex(rows.index)]
     return [row for _, row in found.iloc[:1].iterrows()]
 
 
-def _zone(row: pd.Series) -> str:
+def _zone(row: Column) -> str:
     return f"in zone {row['zone']}" if row["zone"] else "without a zone"

@@ -10,6 +10,10 @@ import pandas as pd
 from ppo_jax.errors import UserError
 
 KINDS = (".csv", ".parquet")
+Frame = Any
+"""A `pandas.DataFrame`, whose methods may return anything, as checkers see them."""
+Column = Any
+"""A `pandas.Series`, likewise."""
 
 
 class PriceError(UserError, ValueError):
@@ -22,7 +26,7 @@ class Cells(NamedTuple):
     name: str
     """Of the file, as it was given."""
     header: list[str]
-    rows: pd.DataFrame
+    rows: Frame
     """Text, whose columns are numbered."""
     place: list[int]
     """The line of each row in the file, or its number where there are no lines."""
@@ -48,7 +52,7 @@ def cells(path: str) -> Cells:
     return found
 
 
-def cells_of(frame: pd.DataFrame, name: str, unit: str = "row") -> Cells:
+def cells_of(frame: Frame, name: str, unit: str = "row") -> Cells:
     """A table of pandas, as a file would hold it."""
     numbered = pd.api.types.is_integer_dtype(frame.index)
     frame = frame.reset_index(drop=numbered)
@@ -89,6 +93,6 @@ def _counted(row: list[str]) -> str:
     return f"{len(row)} cells" if any(row) else "an empty line"
 
 
-def column(found: Cells, index: Any) -> pd.Series:
+def column(found: Cells, index: int) -> Column:
     """The cells of a column, without spaces around them."""
     return found.rows[index].str.strip()

@@ -9,8 +9,6 @@ import numpy as np
 from ppo_jax.envs.trading.bars import Bars, digest
 from ppo_jax.errors import missing
 
-DAY = np.timedelta64(1, "D")
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Prices:
@@ -94,7 +92,9 @@ class RandomWalk(Prices):
             for part in (night, 1 - night)
         )
         close = 100 * np.exp(np.cumsum(nights + days, axis=0))
-        weekdays = np.busday_offset("2000-01-03", np.arange(self.num_bars))
+        weekdays = np.busday_offset(
+            np.datetime64("2000-01-03"), np.arange(self.num_bars)
+        )
         return Bars(
             times=weekdays.astype("datetime64[ns]"),
             symbols=tuple(f"WALK{i}" for i in range(self.num_assets)),

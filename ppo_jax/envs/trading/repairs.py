@@ -7,6 +7,7 @@ an event alike: no return changes but the one across it.
 import numpy as np
 import pandas as pd
 
+from ppo_jax.envs.trading.files import Frame
 from ppo_jax.envs.trading.splits import factors
 from ppo_jax.envs.trading.table import Table
 
@@ -96,7 +97,7 @@ def accept_unadjusted(table: Table) -> Table:
     return table
 
 
-def _filled(rows: pd.DataFrame, times: np.ndarray, prices: list[str]) -> pd.DataFrame:
+def _filled(rows: Frame, times: np.ndarray, prices: list[str]) -> Frame:
     """One asset at all times from its first on."""
     whole = rows.set_index("time").reindex(times[times >= rows["time"].iloc[0]])
     missing = whole[prices].isna().any(axis=1)

@@ -10,7 +10,7 @@ import pandas as pd
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs.trading.bars import Bars
 from ppo_jax.envs.trading.checks import REPAIRS, Repair, examined
-from ppo_jax.envs.trading.files import PriceError, cells, cells_of
+from ppo_jax.envs.trading.files import Frame, PriceError, cells, cells_of
 from ppo_jax.envs.trading.prices import Prices
 from ppo_jax.envs.trading.repairs import (
     accept_jumps,
@@ -71,7 +71,7 @@ class Packaged(Prices):
     package: ClassVar[str]
     repairs: ClassVar[tuple[Repair, ...]] = ()
 
-    def frame(self, package: ModuleType) -> pd.DataFrame:
+    def frame(self, package: ModuleType) -> Frame:
         """What the package has, with the columns of a file."""
         raise missing(self, "frame")
 
@@ -108,7 +108,7 @@ class Stocks(Packaged):
     package: ClassVar[str] = "bokeh_sampledata.stocks"
     repairs: ClassVar[tuple[Repair, ...]] = (adjust, drop_incomplete, widen_range)
 
-    def frame(self, package: ModuleType) -> pd.DataFrame:
+    def frame(self, package: ModuleType) -> Frame:
         names = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
         parts = (pd.DataFrame(getattr(package, name)) for name in names)
         named = [x.assign(symbol=name) for x, name in zip(parts, names, strict=True)]
@@ -127,7 +127,7 @@ class Sp500Stocks(Packaged):
     package: ClassVar[str] = "skfolio.datasets"
     repairs: ClassVar[tuple[Repair, ...]] = (accept_jumps,)
 
-    def frame(self, package: ModuleType) -> pd.DataFrame:
+    def frame(self, package: ModuleType) -> Frame:
         return package.load_sp500_dataset().reset_index()
 
 
@@ -137,5 +137,5 @@ class Sp500Index(Packaged):
 
     package: ClassVar[str] = "skfolio.datasets"
 
-    def frame(self, package: ModuleType) -> pd.DataFrame:
+    def frame(self, package: ModuleType) -> Frame:
         return package.load_sp500_index().reset_index()

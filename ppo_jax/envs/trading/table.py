@@ -8,7 +8,7 @@ import pandas as pd
 
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs.trading.bars import Bars
-from ppo_jax.envs.trading.files import Cells, PriceError, column
+from ppo_jax.envs.trading.files import Cells, Column, Frame, PriceError, column
 
 TIMES = ("date", "time", "datetime", "timestamp")
 SYMBOLS = ("symbol", "ticker", "asset")
@@ -27,7 +27,7 @@ class Table(NamedTuple):
 
     name: str
     """Of the file."""
-    rows: pd.DataFrame
+    rows: Frame
     """`place`, `time` in UTC, `zone` as it was written, `symbol`, and numbers:
     prices by name, `adjusted`, `volume`, `tradable`."""
     unit: str
@@ -42,7 +42,7 @@ class Table(NamedTuple):
         """Prices that there are."""
         return [name for name in PRICES if name in self.rows]
 
-    def where(self, row: pd.Series, field: str | None = None) -> str:
+    def where(self, row: Column, field: str | None = None) -> str:
         """Where something is in the file."""
         header = self.headers.get(str(field), row["symbol"])
         place = f"{self.name}, {self.unit} {row['place']}"
@@ -95,7 +95,7 @@ def bars(table: Table) -> Bars:
     return Bars(times, symbols, array["close"], array.get("open"), tradable)
 
 
-def _side_by_side(cells: Cells, begun: pd.DataFrame, columns: list[int]) -> Table:
+def _side_by_side(cells: Cells, begun: Frame, columns: list[int]) -> Table:
     parts = [
         begun.assign(symbol=cells.header[i], close=_numbers(cells, i)) for i in columns
     ]
@@ -105,7 +105,7 @@ def _side_by_side(cells: Cells, begun: pd.DataFrame, columns: list[int]) -> Tabl
     return Table(cells.name, rows, cells.unit, {})
 
 
-def _with_trades(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_trades(rows: Frame) -> Frame:
     """Says which bars saw a trade: from an asset's first volume on, those of one."""
     traded = pd.Series(True, rows.index)
     if "volume" in rows:
@@ -138,7 +138,7 @@ def _one_of(cells: Cells, names: list[str], wanted: tuple[str, ...]) -> int:
     return found[0]
 
 
-def _symbols(cells: Cells, columns: list[int]) -> pd.Series | str:
+def _symbols(cells: Cells, columns: list[int]) -> Column | str:
     if not columns:
         return re.split(r"[\\/]", cells.name)[-1].rpartition(".")[0] or cells.name
     found = column(cells, columns[0])
@@ -148,10 +148,11 @@ def _symbols(cells: Cells, columns: list[int]) -> pd.Series | str:
     return found
 
 
-def _numbers(cells: Cells, index: int) -> pd.Series:
+def _numbers(cells: Cells, index: int) -> Column:
     """The numbers of a column; NaN where none is."""
     text = column(cells, index)
-    numbers = pd.to_numeric(text, errors="coerce").astype(float)
+    found: Column = pd.to_numeric(text, errors="coerce")
+    numbers = found.astype(float)
     strange = numbers.isna() & ~text.str.casefold().isin(MISSING)
     for row in np.flatnonzero(strange)[:1]:
         said = f"got {text[row]!r}, expected a number"
@@ -159,10 +160,10 @@ def _numbers(cells: Cells, index: int) -> pd.Series:
     return numbers
 
 
-def _times(cells: Cells, index: int) -> pd.DataFrame:
+def _times(cells: Cells, index: int) -> Frame:
     text = column(cells, index)
     form = text.str.fullmatch(ISO)
-    times = pd.to_datetime(
+    times: Column = pd.to_datetime(
         text.where(form), errors="coerce", format="ISO8601", utc=True
     )
     for row in np.flatnonzero(times.isna())[:1]:
