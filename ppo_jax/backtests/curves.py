@@ -36,7 +36,7 @@ def _equity(results: Results, agents: Agents) -> Chart:
     each = measures.equity(agents.account.returns)[:, 1:]
     marks = [*_spread(at, each), *_baselines(results, agents, _account)]
     text = f"{agents.account.name}: what 1 became, after {agents.account.cost:g} bp."
-    return Chart("Equity", marks, "year", text=text)
+    return Chart("Equity", marks, "year", text=text, log=True)
 
 
 def _drawdowns(results: Results, agents: Agents) -> Chart:

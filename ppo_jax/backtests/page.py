@@ -1,18 +1,20 @@
 """The page of a walk-forward: one file, in the style of all reports."""
 
+import inspect
+import re
 from typing import Any
 
 from ppo_jax.backtests import curves, standing
 from ppo_jax.backtests.results import Results
+from ppo_jax.envs.trading import Prices
 from ppo_jax.reports import page
 from ppo_jax.reports.elements import element
 from ppo_jax.reports.scales import exactly
 
 CAVEAT = (
-    "What was bought and sold here is what a data set has, which is what was still "
-    "traded when it was put together: those that went under are missing, and whoever "
-    "holds any of these did better than they could have done. So compare agents with "
-    "baselines on the same prices, and not with the world."
+    "A data set has what was still traded when it was put together: those that went "
+    "under are missing, and whoever holds what is there does better than anybody could "
+    "have known. Compare agents with baselines on the same prices, not with the world."
 )
 
 
@@ -25,12 +27,12 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
         said: The same in numbers, `summary.as_json`.
     """
     plan, times = results.plan, results.times
-    prices = plan.config.env.prices
+    prices = plan.market.prices
     first, last = (str(time)[:10] for time in (times[0], times[-1]))
     lead = (
         f"{len(plan.folds)} tests in a row, {first} to {last}, {plan.whole.bars} bars "
         f"of {len(prices.bars.symbols)} assets; {exactly(plan.trials)} trials: "
-        f"{len(plan.settings)} settings of {plan.seeds} seeds. {type(prices).__name__}."
+        f"{len(plan.settings)} settings of {plan.seeds} seeds."
     )
     sections = [
         standing.section(said),
@@ -41,5 +43,19 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
         standing.calibration(said),
     ]
     known = [section for section in sections if section is not None]
-    note = element("div", element("ul", element("li", CAVEAT)), class_="notes")
+    notes = (f"{type(prices).__name__}: {note_of(prices)}", CAVEAT)
+    note = element("ul", [element("li", text) for text in notes])
+    note = element("div", note, class_="notes")
     return page.page(title, [element("p", lead), note], known, "walkforward")
+
+
+def note_of(prices: Prices) -> str:
+    """What is to be known of where prices come from, in the words of their class.
+
+    >>> from ppo_jax.envs.trading import RandomWalk
+    >>> note_of(RandomWalk()).split(":")[0]
+    'Driftless geometric random walks'
+    """
+    text = inspect.getdoc(type(prices)) or ""
+    about = re.split(r"\n(?:Attributes|Raises|Args|>>>)", text)[0]
+    return " ".join(about.split())

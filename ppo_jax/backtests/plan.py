@@ -37,6 +37,11 @@ class Plan(NamedTuple):
     groups: list[list[Member]]
     """The members of each program; `place_of` says what a member is."""
 
+    @property
+    def market(self) -> Trading:
+        """Where agents trade, before any setting."""
+        return market_of(self.config)
+
     def place_of(self, member: Member) -> tuple[int, int, int]:
         """The numbers of a member's setting, fold and seed."""
         setting, fold = divmod(member.setting, len(self.folds))
@@ -60,9 +65,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
         ExperimentError: For settings that cannot be.
         UserError: For folds that do not fit, or an experiment that does not trade.
     """
-    kind = type(config.env).__name__
-    if not isinstance(config.env, Trading):
-        raise UserError(f"Config.env: expected a Trading to walk in, got {kind}")
+    market = market_of(config)
     alone = dataclasses.replace(config, pbt=None)
     grid = settings.grid(options.grid, names)
     for path in ("env.first", "env.last"):
@@ -71,7 +74,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     found = with_ablations(alone, grid)
     shape = Shape(*(getattr(options, name) for name in Shape._fields))
     try:
-        folds = walk(usable(config.env), shape)
+        folds = walk(usable(market), shape)
     except ValueError as error:
         raise UserError(f"--{error}") from error
     members = [
@@ -85,6 +88,18 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     for first, *_ in groups:
         check_types(first.config.env)
     return Plan(alone, found, folds, options.seeds, groups)
+
+
+def market_of(config: Config) -> Trading:
+    """Where the agents of an experiment trade.
+
+    Raises:
+        UserError: If they do not.
+    """
+    if not isinstance(config.env, Trading):
+        kind = type(config.env).__name__
+        raise UserError(f"Config.env: expected a Trading to walk in, got {kind}")
+    return config.env
 
 
 def usable(env: Trading) -> Span:

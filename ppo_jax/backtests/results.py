@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ppo_jax.backtests import baselines
-from ppo_jax.backtests.plan import Plan
+from ppo_jax.backtests.plan import Plan, market_of
 from ppo_jax.backtests.playing import Track
 from ppo_jax.backtests.walking import Tracks
-from ppo_jax.config import Config
+from ppo_jax.envs.trading import Trading
 from ppo_jax.sweeps import settings
 
 RANDOM = "its trades elsewhere"
@@ -56,7 +56,7 @@ class Results(NamedTuple):
     def times(self) -> np.ndarray:
         """When each return of a test was known, `[bars]`."""
         whole = self.plan.whole
-        times = self.plan.config.env.prices.bars.times
+        times = self.plan.market.prices.bars.times
         return times[whole.first + 1 : whole.last + 1]
 
     def beside(self, agents: Agents) -> list[Account]:
@@ -82,12 +82,13 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
     """The agents of a setting; leaves of `tracks` are `[seeds, folds, ...]`."""
     setting = plan.settings[number]
     config = settings.apply(plan.config, setting)
-    cost, name = float(config.env.cost), settings.label(setting)
+    market, name = market_of(config), settings.label(setting)
+    cost = float(market.cost)
     joined = [_in_a_row(leaf) for leaf in tracks[1:5]]
     *track, positions = joined
     return Agents(
         _account(name, cost, Track(*track)),
-        _control(config, plan, positions, track[1]),
+        _control(market, plan, positions, track[1]),
         tracks.trained,
         tracks.validated,
         tracks.updates,
@@ -97,21 +98,21 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
 
 
 def _control(
-    config: Config, plan: Plan, positions: np.ndarray, turnover: np.ndarray
+    market: Trading, plan: Plan, positions: np.ndarray, turnover: np.ndarray
 ) -> Account:
-    random = np.random.default_rng(config.seed)
+    random = np.random.default_rng(plan.config.seed)
     schedules = [
         baselines.elsewhere(*each, random)
         for each in zip(positions, turnover, strict=True)
     ]
-    cost, env = float(config.env.cost), config.env
+    cost = float(market.cost)
     costs = [cost] * len(schedules)
-    track = baselines.play(env, plan.whole.first, schedules, costs)
+    track = baselines.play(market, plan.whole.first, schedules, costs)
     return _account(RANDOM, cost, track)
 
 
 def _baselines(plan: Plan, costs: list[float]) -> list[Account]:
-    env, whole = plan.config.env, plan.whole
+    env, whole = plan.market, plan.whole
     close = env.prices.bars.close
     schedules = {name: rule(close, whole) for name, rule in baselines.RULES.items()}
     pairs = [(name, cost) for cost in costs for name in schedules]

@@ -1,5 +1,6 @@
 """Checkpoints of members, chosen by what they earn on their validation alone."""
 
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,8 @@ class Selection:
 
     def _keep(self) -> None:
         text = io.BytesIO()
-        leaves = {f"leaf{i}": leaf for i, leaf in enumerate(self._best)}
-        np.savez(text, scores=self.scores, updates=self.updates, **leaves)
+        kept: dict[str, Any] = {f"leaf{i}": x for i, x in enumerate(self._best)}
+        np.savez(text, **kept | {"scores": self.scores, "updates": self.updates})
         files.write_bytes(self._path, text.getvalue())
 
 
@@ -88,4 +89,6 @@ def _acting(learner: Learner) -> Any:
 
 def _with(learner: Learner, acting: Any) -> Learner:
     params, moments, scale = acting
-    return learner.replace(params=params, obs_moments=moments, return_scale=scale)
+    return dataclasses.replace(
+        learner, params=params, obs_moments=moments, return_scale=scale
+    )

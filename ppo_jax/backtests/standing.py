@@ -183,7 +183,7 @@ def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:
 
 def _cell(each: Said, name: str) -> str:
     figure, unit = each["figures"][name], 100 if name in SHARES else 1
-    text, ends = written(unit * figure["median"], 3), figure["interval"]
+    text, ends = written(unit * figure["median"]), figure["interval"]
     if ends is None or not np.isfinite(ends).all():
         return text
     low, high = (written(unit * end, 3) for end in ends)

@@ -130,7 +130,7 @@ def coverage(agents: Agents) -> np.ndarray | None:
 
 def as_json(results: Results) -> dict[str, Any]:
     """All that is said, as plain data."""
-    plan, times = results.plan, results.plan.config.env.prices.bars.times
+    plan, times = results.plan, results.plan.market.prices.bars.times
 
     def days(span):
         return [str(times[bar])[:10] for bar in (span.first, span.last)]

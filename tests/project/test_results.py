@@ -14,6 +14,7 @@ BENCHMARKS = ROOT / "benchmarks"
 DOCUMENTS = {
     "acting": "export.md",
     "learning": "results.md",
+    "walkforward": "trading.md",
     "warm_start": "results.md",
 }
 KEPT = {path.stem: path for path in sorted(BENCHMARKS.glob("results/*.json"))}

@@ -101,6 +101,7 @@ def test_the_page_says_it_all_in_one_file(home, found):
         *("Measures", "Curves", "Luck", "Frontier", "Folds", "Calibration"),
         *("buy & hold", "momentum 12-1", "terms.cvar.coef=0", "8 trials"),
         "those that went under are missing",
+        "RandomWalk: Driftless geometric random walks",
         "Made by python -m ppo_jax.walkforward.",
     ):
         assert words in text, words
