@@ -17,7 +17,8 @@ import numpy as np
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.host import distributed, mesh, training
+from ppo_jax.host import mesh, training
+from ppo_jax.ppo import devices
 from ppo_jax.schedules import Progress
 
 ACTING = "rollout: policy forward"
@@ -180,7 +181,7 @@ def network_flops(config):
 def main():
     """Prints a table, and a line of JSON."""
     arguments = parse_arguments()
-    distributed.prepare()
+    devices.prepare()
     config = experiment(arguments)
     seconds, shares = traced(config)
     whole = sum(shares.values())

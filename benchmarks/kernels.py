@@ -13,8 +13,8 @@ from breakdown import COMPUTATION, INSTRUCTION
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.host import distributed, mesh, streams
-from ppo_jax.ppo import population
+from ppo_jax.host import mesh, streams
+from ppo_jax.ppo import devices, population
 from ppo_jax.schedules import Progress
 
 ENTRY = re.compile(r"^ENTRY %?([\w.\-]+)", re.M)
@@ -71,7 +71,7 @@ def compiled(config, members):
 def main():
     """Prints the number, of one device and one update."""
     arguments = parse_arguments()
-    distributed.prepare()
+    devices.prepare()
     text = compiled(experiment(arguments), arguments.members)
     say({"kernels": kernels(text)})
 

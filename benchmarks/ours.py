@@ -8,9 +8,9 @@ import numpy as np
 from measure import Timing, argument_parser, mean_returns, report
 
 from ppo_jax import Config, critics, networks, optimizers, schedules, terms
-from ppo_jax.host import distributed, streams
+from ppo_jax.host import streams
 from ppo_jax.host.readiness import ready
-from ppo_jax.ppo import population
+from ppo_jax.ppo import devices, population
 from ppo_jax.schedules import Progress
 
 
@@ -110,7 +110,7 @@ def trained(config, members=1):
 def main():
     """Trains once and prints the figures."""
     arguments = parse_arguments()
-    distributed.prepare()
+    devices.prepare()
     report(arguments, *trained(experiment(arguments), arguments.members))
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from measure import Timing, generation_parser, report
 
 from ppo_jax import Config, LogUniform, Uniform, pbt
-from ppo_jax.host import distributed, mesh, training
+from ppo_jax.host import mesh, training
 from ppo_jax.pbt import PBT
-from ppo_jax.ppo import population
+from ppo_jax.ppo import devices, population
 from ppo_jax.schedules import Progress
 
 SPACE = {
@@ -80,7 +80,7 @@ def generations(config, options):
 def main():
     """Prints what a generation takes, the median of several."""
     options = generation_parser(__doc__).parse_args()
-    distributed.prepare()
+    devices.prepare()
     config = experiment(options)
     returns, ((first, _), *later) = generations(config, options)
     whole, evolving = (statistics.median(column) for column in zip(*later, strict=True))

@@ -19,8 +19,8 @@ from ppo_jax import (
     optimizers,
     terms,
 )
-from ppo_jax.host import distributed
 from ppo_jax.metrics.explained import Appraisal
+from ppo_jax.ppo import devices
 
 SYSTEMS = {
     "return_scale": ReturnNormalization(),
@@ -56,7 +56,7 @@ def main():
     parser = argument_parser(__doc__)
     parser.add_argument("--plain", action="store_true", help="without the systems")
     arguments = parser.parse_args()
-    distributed.prepare()
+    devices.prepare()
     config = plain(arguments)
     if not arguments.plain:
         config = dataclasses.replace(config, **SYSTEMS)

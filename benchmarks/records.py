@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import distributed, files
+from ppo_jax.host import files
+from ppo_jax.ppo import devices
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "gymnax", "numpy")
 
@@ -32,7 +33,7 @@ def read(path: Path) -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """What numbers depend on besides the settings."""
     return {
-        "cores": distributed.cores(),
+        "cores": devices.cores(),
         "processor": platform.machine(),
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},

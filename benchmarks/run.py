@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from benchmarks import accelerators, document
 from benchmarks.suites import SUITES, Contestant, Job
-from ppo_jax.host import distributed, files
+from ppo_jax.host import files
+from ppo_jax.ppo import devices
 
 HERE = Path(__file__).parent
 LIBRARIES = ("ours", "purejaxrl", "rejax", "evorl")
@@ -218,7 +219,7 @@ def environment(turn: Turn, cache: str) -> dict[str, str]:
         kept["JAX_ENABLE_COMPILATION_CACHE"] = "0"
     kept["XLA_FLAGS"] = " ".join(filter(None, (kept.get("XLA_FLAGS"), WIDE)))
     if turn.contestant.owner != "ours" and "--members" in turn.job.options:
-        kept["NPROC"] = str(1 + (1 if turn.job.pinned else distributed.cores()))
+        kept["NPROC"] = str(1 + (1 if turn.job.pinned else devices.cores()))
     return kept
 
 
@@ -227,7 +228,7 @@ def circumstances(load: float) -> dict[str, Any]:
     changed = "+" if git("status", "--porcelain", "--", "../ppo_jax") else ""
     return {
         "commit": git("rev-parse", "--short", "HEAD") + changed,
-        "machine": f"{distributed.cores()} cores of {processor()}",
+        "machine": f"{devices.cores()} cores of {processor()}",
         "load": round(load, 2),
     }
 

@@ -22,14 +22,14 @@ import sa_cartpole
 
 from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.component import as_arrays, program, replace_at
-from ppo_jax.host import distributed, experiment, mesh
-from ppo_jax.ppo import population
+from ppo_jax.host import experiment, mesh
+from ppo_jax.ppo import devices, population
 from ppo_jax.ppo.episodes import returns_against, run_episodes
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import RobustKL
 
 if __name__ == "__main__":
-    distributed.prepare()  # Before JAX starts.
+    devices.prepare()  # Before JAX starts.
 
 config = sa_cartpole.config
 EPISODES = 64

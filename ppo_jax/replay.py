@@ -19,7 +19,6 @@ from typing import Any
 from ppo_jax.component import former
 from ppo_jax.host import (
     command,
-    distributed,
     experiment,
     files,
     lineage,
@@ -33,6 +32,7 @@ from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.overrides import without
 from ppo_jax.host.recording import Folder
+from ppo_jax.ppo import devices
 from ppo_jax.ppo import population as populations
 
 EXPERIMENT = """\
@@ -49,7 +49,7 @@ config = dataclasses.replace(config, pbt=None, phase_updates={phase_updates})
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
-    distributed.prepare()
+    devices.prepare()
     programs.keep()
     run_dir = options.to or options.run_dir / "replay"
     hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
-from ppo_jax.host import command, distributed, experiment, presence, programs
+from ppo_jax.host import command, experiment, presence, programs
 from ppo_jax.host.console import verbosity
 from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.ppo import devices
 from ppo_jax.sweeps import batches, hparams, plan, scores
 from ppo_jax.sweeps.plan import Plan
 
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    distributed.prepare()
+    devices.prepare()
     programs.keep()
     if options.resume:
         overrides = _restore(options, overrides)

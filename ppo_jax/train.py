@@ -35,6 +35,7 @@ from ppo_jax.host.conclusion import conclude
 from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.recording import Folder
+from ppo_jax.ppo import devices
 from ppo_jax.reports import making
 
 Prepared = tuple[Folder, Config, Callable[[], None]]
@@ -125,7 +126,7 @@ def _start(options: Any) -> None:
     These wait for each other, so all of them compile: one that had kept its programs
     would wait too long for one that has not.
     """
-    distributed.prepare()
+    devices.prepare()
     place = (options.coordinator, options.num_processes, options.process_id)
     if options.cluster or place != (None, None, None):
         if options.run_dir is None:

@@ -27,6 +27,7 @@ from ppo_jax.envs.env import (
     strong,
 )
 from ppo_jax.envs.parameters import Parameters
+from ppo_jax.ppo import devices
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"
@@ -154,8 +155,10 @@ class _Loaded(NamedTuple):
 def _gymnax() -> Any:
     """Imports gymnax at first use, without what only its pictures need.
 
-    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time.
+    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time. JAX starts
+    when gymnax is imported, so this is the last moment to choose its devices.
     """
+    devices.prepare()
     with deferred("seaborn", "matplotlib.pyplot"):
         import gymnax
 

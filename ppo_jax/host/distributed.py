@@ -1,4 +1,4 @@
-"""A job: its processes and what each computes on, started and ended together.
+"""A job: its processes, started and ended together.
 
 All of it is JAX's own runtime. With one process there is nothing to agree on, and every
 function here does what its name says at once.
@@ -6,7 +6,6 @@ function here does what its name says at once.
 
 import contextlib
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -32,23 +31,6 @@ LOST = (jax.errors.JaxRuntimeError, ValueError)
 
 class JobError(UserError):
     """The processes of a job did not come together, or one of them has ended."""
-
-
-def prepare() -> None:
-    """Gives a CPU a device for every core; where JAX has started, it is too late.
-
-    What the user has set stays. XLA's pool has as many threads as there are cores, or
-    devices if these are more: a device that waits for another one blocks a thread.
-    """
-    settings: Any = jax.config
-    devices = max(_forced_devices(), settings.jax_num_cpu_devices)
-    if devices < 1:
-        devices = cores()
-        try:
-            settings.update("jax_num_cpu_devices", devices)
-        except RuntimeError:  # JAX has started.
-            return
-    os.environ.setdefault("NPROC", str(max(cores(), devices)))
 
 
 def join(
@@ -162,17 +144,3 @@ def together(hint: str) -> Iterator[None]:
 def _leave(status: int, message: str, hint: str) -> None:
     print(f"error: {message}\n{hint}", file=sys.stderr, flush=True)
     os._exit(status)
-
-
-def cores() -> int:
-    """Those that this process may run on, where the system says so."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _forced_devices() -> int:
-    """How many CPU devices `XLA_FLAGS` asks for; 0: it does not."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    found = re.search(r"xla_force_host_platform_device_count=(\d+)", flags)
-    return int(found[1]) if found else 0

@@ -2,8 +2,9 @@
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from ppo_jax.host.continuation import Continuation
 from ppo_jax.host.recording import Folder, Memory
 from ppo_jax.host.stopping import Callback, deaf
 from ppo_jax.host.trained import Trained, member_of
+from ppo_jax.ppo import devices
 from ppo_jax.sweeps import cohorts
 from ppo_jax.sweeps.cohorts import Member
 
@@ -83,9 +85,8 @@ def fit(
         raise UserError("begin: a run that is resumed has begun; give one of both")
     if resume and run_dir is None:
         raise UserError("resume: expected a run_dir as well")
-    distributed.prepare()
+    console = _guests(quiet)()
     check(config)
-    console = Guest(QUIET if quiet else NORMAL)
     first = None if begin is None else begun(config, begin, optimizer, console)
     with _kept(config, run_dir, resume, first) as (record, hint):
         ended = training.train(
@@ -132,10 +133,10 @@ def fit_all(configs: Iterable[Config], *, quiet: bool = False) -> list[Trained]:
         _require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
         _require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
         members.append(Member(number, config.seed, _with_seed(config, 0)))
-    distributed.prepare()
+    guests = _guests(quiet)
     for group in cohorts.group(members):
         check(group[0].config)
-        trained |= _together(group, Guest(QUIET if quiet else NORMAL))
+        trained |= _together(group, guests())
     return [trained[number] for number in sorted(trained)]
 
 
@@ -156,6 +157,17 @@ def _together(group: list[Member], console: Console) -> dict[int, Trained]:
         )
         for index, member in enumerate(group)
     }
+
+
+def _guests(quiet: bool) -> Callable[[], Guest]:
+    """Makes consoles, once JAX has all cores, or it is said that it has not."""
+    in_time, guests = devices.prepare(), partial(Guest, QUIET if quiet else NORMAL)
+    if not in_time:
+        guests().note(
+            f"JAX had started, on {jax.device_count()} of {devices.cores()} cores; for "
+            f"all of them, begin Python with JAX_NUM_CPU_DEVICES={devices.cores()} set"
+        )
+    return guests
 
 
 def _with_seed(config: Config, seed: int) -> Config:

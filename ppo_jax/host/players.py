@@ -3,9 +3,10 @@
 import argparse
 from typing import Any, NamedTuple
 
-from ppo_jax.host import command, distributed, programs, runs
+from ppo_jax.host import command, programs, runs
 from ppo_jax.host.runs import Restored
 from ppo_jax.host.trained import Trained
+from ppo_jax.ppo import devices
 
 
 class Player(NamedTuple):
@@ -53,7 +54,7 @@ def restore(options: Any, name: str) -> Player:
         ExperimentError: If there is no such run or member.
         CheckpointError: If there is no such checkpoint, or it cannot be restored.
     """
-    distributed.prepare()
+    devices.prepare()
     programs.keep()
     run = runs.restore(options.run_dir, name, options.best, options.checkpoint)
     member, size = runs.choose(run, options.member), run.population.fitness.size

@@ -18,7 +18,7 @@ import jax
 import jaxlib.version
 from jax._src import compilation_cache
 
-from ppo_jax.host import distributed
+from ppo_jax.ppo import devices
 
 BYTES = 256 << 20
 """Of all files together, unless `JAX_COMPILATION_CACHE_MAX_SIZE` says how many."""
@@ -42,7 +42,7 @@ SEAL = hashlib.sha256().digest_size
 def keep() -> None:
     """Has JAX keep what it compiles, unless the user has chosen something else.
 
-    After `distributed.prepare`. Nothing is kept where no file tells what the CPU can.
+    After `devices.prepare`. Nothing is kept where no file tells what the CPU can.
     """
     settings: Any = jax.config
     chosen = settings.jax_compilation_cache_dir is not None
@@ -67,7 +67,7 @@ def machine() -> str:
     cpu = sorted({line for line in lines if line.split("\t")[0].strip() in CPU})
     given = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
     versions = [f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}"]
-    return "\n".join([*versions, *cpu, f"{distributed.cores()} cores", *given])
+    return "\n".join([*versions, *cpu, f"{devices.cores()} cores", *given])
 
 
 class Store:

@@ -51,6 +51,7 @@ LAYERS = {
         "component",
         "errors",
         "ppo.counting",
+        "ppo.devices",
         "ppo.keys",
         "ppo.packing",
         "ppo.sharding",

@@ -35,9 +35,10 @@ from ppo_jax import (
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import distributed, ending, presence
+from ppo_jax.host import ending, presence
 from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.optimizers import Adam
+from ppo_jax.ppo import devices
 from ppo_jax.schedules import Constant
 
 ADAM = Adam(schedule=Constant())
@@ -75,7 +76,7 @@ def kept(tmp_path_factory, alone):
     return run_dir
 
 
-CORES = distributed.cores()
+CORES = devices.cores()
 PROCESS = """
 import jax, ppo_jax
 from brief import experiment
@@ -119,15 +120,23 @@ def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys
     [
         ("ppo_jax.fit(config)", CORES),
         ("ppo_jax.fit_all([config])", CORES),
-        ("jax.devices(); ppo_jax.fit(config)", 1),
+        ("experiment('CartPole-v1'); ppo_jax.fit(config)", CORES),
+        ("import gymnax; ppo_jax.fit(config)", 1),
     ],
 )
 def test_all_cores_are_used_unless_jax_has_started(code, cores):
-    """As the command does; two of them have enough of a minibatch to share it."""
+    """As the command does; two of them have enough of a minibatch to share it.
+
+    One of gymnax starts JAX, on all cores; where it is too late, `fit` says so.
+    """
     chosen = ("NPROC", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
     environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    layout, *_, found = python(PROCESS.format(code=code), environment).splitlines()
+    said = python(PROCESS.format(code=code), environment).splitlines()
+    if cores < CORES:
+        late = f"JAX had started, on 1 of {CORES} cores; for all of them, begin Python "
+        assert said.pop(0) == f"{late}with JAX_NUM_CPU_DEVICES={CORES} set"
+    layout, *_, found = said
     assert int(found) == cores
     shared = ", 2 devices" if cores > 1 else ""
     assert layout == f"training on cpu (cpu){shared}, in memory"

@@ -1,43 +1,13 @@
 """A job of one process, and what each computes on."""
 
-import os
 from unittest.mock import Mock
 
 import chex
 import numpy as np
 import pytest
-from runs import python
 
 from ppo_jax.errors import RunError, UserError
 from ppo_jax.host import distributed
-
-
-@pytest.mark.parametrize(
-    ("given", "devices", "threads"),
-    [
-        ({}, "cores", "cores"),
-        ({"JAX_NUM_CPU_DEVICES": "3"}, "3", "max(cores, 3)"),
-        (
-            {"XLA_FLAGS": "--xla_force_host_platform_device_count=5"},
-            "5",
-            "max(cores, 5)",
-        ),
-        ({"NPROC": "9"}, "cores", "9"),
-    ],
-)
-def test_a_cpu_has_a_device_for_every_core_and_a_thread_for_every_device(
-    given, devices, threads
-):
-    """A device may wait for another one; what the user has set stays."""
-    code = (
-        "import os; from ppo_jax.host.distributed import prepare; prepare();"
-        "import jax;"
-        "print(jax.device_count(), os.environ['NPROC'])"
-    )
-    names = {"cores": len(os.sched_getaffinity(0)), "max": max}
-    without = {k: v for k, v in os.environ.items() if k not in ("NPROC", "XLA_FLAGS")}
-    expected = f"{eval(devices, names)} {eval(threads, names)}"
-    assert python(code, without | given) == expected
 
 
 def test_a_single_process_agrees_with_itself():

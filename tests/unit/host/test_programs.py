@@ -185,7 +185,7 @@ def test_a_relative_place_is_none(home, monkeypatch):
         lambda set, path: set.setenv("XLA_FLAGS", UNSEEN, prepend=" "),
         lambda set, path: set.setenv("NPROC", "7"),
         lambda set, path: set.setenv("JAX_NUM_CPU_DEVICES", "7"),
-        lambda set, path: set.setattr(programs.distributed, "cores", lambda: 77),
+        lambda set, path: set.setattr(programs.devices, "cores", lambda: 77),
         lambda set, path: set.setattr(programs.jaxlib.version, "__version__", "0.0.1"),
         lambda set, path: set.setattr(programs, "CPUINFO", path),
     ],

@@ -1,0 +1,42 @@
+"""What a process computes on, which is settled once JAX has started."""
+
+import os
+import re
+from typing import Any
+
+import jax
+
+
+def prepare() -> bool:
+    """Gives a CPU a device for every core; where JAX has started, it is too late.
+
+    What the user has set stays. XLA's pool has as many threads as there are cores, or
+    devices if these are more: a device that waits for another one blocks a thread.
+
+    Returns:
+        Whether it was in time, or is no matter.
+    """
+    settings: Any = jax.config
+    devices = max(_forced(), settings.jax_num_cpu_devices)
+    if devices < 1:
+        devices = cores()
+        try:
+            settings.update("jax_num_cpu_devices", devices)
+        except RuntimeError:  # JAX has started.
+            return jax.default_backend() != "cpu" or jax.device_count() >= devices
+    os.environ.setdefault("NPROC", str(max(cores(), devices)))
+    return True
+
+
+def cores() -> int:
+    """Those that this process may run on, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _forced() -> int:
+    """How many CPU devices `XLA_FLAGS` asks for; 0: it does not."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    found = re.search(r"xla_force_host_platform_device_count=(\d+)", flags)
+    return int(found[1]) if found else 0
