@@ -25,7 +25,7 @@ from ppo_jax.envs.parameters import Parameters
 from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
-Powers = Mapping[str, Mapping[str, int]]
+Powers = dict[str, dict[str, int]]
 """By the name of a factor: numbers of a model, and the power of it they take."""
 
 MJX: Powers = {
@@ -220,8 +220,7 @@ def _acted(env: Any, start: Any, action: Array, repeat: int) -> tuple[Any, Array
     """Where an action leads, and the sum of its rewards, up to an end."""
 
     def step(state: Any, _: None) -> tuple[Any, Array]:
-        copied = jax.tree.map(lambda x: x, state)  # Suites write into its dicts.
-        after = strong(env.step(copied, action))
+        after = strong(env.step(state, action))
         over = state.done > 0
         return tree.where(over, (state, 0.0 * state.reward), (after, after.reward))
 
