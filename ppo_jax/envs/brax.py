@@ -30,6 +30,8 @@ class Brax(Bodies):
     """An environment of Brax.
 
     Its parameters are arguments of its class, and `episode_length` and `action_repeat`.
+    A `ResetPool` around it saves the reset in every step; it is to have as many starts
+    as episodes of one environment end in a rollout.
 
     Attributes:
         backend: What simulates it: `generalized`, `mjx`, `positional` or `spring`.

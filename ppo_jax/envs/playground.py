@@ -24,6 +24,10 @@ class Playground(Bodies):
     among them; those inside of others are given alike: `{"reward_config": {"scales":
     {"energy": 0.0}}}`.
 
+    Put a `ResetPool` of one start around tasks of the control suite: none ends by
+    itself, so a rollout of up to 1000 steps needs no more, and a reset costs as much as
+    a step, in `CheetahRun` as much as 200.
+
     >>> Playground("CartpoleBalance", params={"episode_length": 9})  # doctest: +SKIP
     Playground(id='CartpoleBalance', params={'episode_length': 9}, physics=...)
     """
