@@ -1,6 +1,7 @@
-"""HalfCheetah-v5 of gymnasium, stepped on the host; the numbers are CleanRL's.
+"""HalfCheetah-v5 of gymnasium, stepped on the host; it needs the extra `mujoco`.
 
-It needs mujoco: `pip install 'ppo_jax[mujoco]'`.
+The numbers are those of CleanRL, with eight environments. Expect an evaluation return
+of about 2900 after 1 000 000 steps, of one seed.
 """
 
 from ppo_jax import Config, ReturnNormalization, optimizers, terms

@@ -24,9 +24,9 @@ class Answer(NamedTuple):
 
     obs: PyTree
     final_obs: PyTree
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
+    reward: Any
+    terminated: Any
+    truncated: Any
 
 
 class Simulators:

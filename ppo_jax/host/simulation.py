@@ -108,7 +108,7 @@ class Simulation(Layout):
         self, simulators: Simulators, runs: Run, progress: Progress, anew: np.ndarray
     ) -> tuple[Run, Packed]:
         """As `learner.iteration`, of all members."""
-        programs, learners = _rollouts(self.devices[0].platform), runs.learner
+        programs, learners = _rollouts(self.devices[0].platform), _acting(runs.learner)
         journey, actions = programs.depart(runs, progress, simulators.obs, anew)
         for time in range(learners.config.num_steps - 1):
             answer, now = simulators.step(actions), np.int32(time)
@@ -131,6 +131,7 @@ class Simulation(Layout):
         seeds = np.asarray(_starts(key, num_episodes))
         simulators.reset(np.broadcast_to(seeds, simulators.shape))
         begin, go_on = _games(num_episodes, deterministic)
+        learners = _acting(learners)
         total = np.zeros(simulators.shape, np.float32)
         ended = np.zeros(simulators.shape, bool)
         game, actions = begin(learners, key, simulators.obs, opponents)
@@ -176,6 +177,11 @@ class Fleet:
         if self._known is not None:
             self.simulators.close()
         self._known = None
+
+
+def _acting(learners: Learner) -> Learner:
+    """What of learners acts: every array that a program is given takes its time."""
+    return dataclasses.replace(learners, opt_state=(), memories=(), stop_memory=())
 
 
 class _Rollouts(NamedTuple):

@@ -187,9 +187,7 @@ def _at(
     return Game(actor, decision), decision.move
 
 
-def _recorded(
-    config: Any, journey: Journey, time: ArrayLike, answer: Answer
-) -> Journey:
+def _recorded(config: Any, journey: Journey, time: Any, answer: Answer) -> Journey:
     """A rollout after a step, with what is kept of it."""
     actor, length = journey.actor, rollout.kept_together(config)
     deed = Deed(journey.decision, _timestep(answer), actor.env_state)

@@ -1,5 +1,6 @@
 """Whole runs in simulators on the host: commands, resumes, mistakes, and their ends."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import chex
 import gyms
@@ -15,7 +17,7 @@ from runs import ENVIRONMENT, arguments, leaves, rows, saved, wait_for_checkpoin
 
 import ppo_jax
 from ppo_jax.__main__ import main
-from ppo_jax.host import files
+from ppo_jax.host import experiment, files
 
 EXPERIMENT = """
 import gyms
@@ -234,6 +236,16 @@ def test_a_signal_to_all_saves_and_leaves_no_process(path, tmp_path):
     assert train.returncode == 130, output
     assert "--resume" in output and "Traceback" not in output
     gone(workers)
+
+
+@pytest.mark.slow
+def test_cartpole_is_balanced_on_the_host():
+    """As on the device, with the numbers that balance it there."""
+    config = experiment.load(Path(__file__).parents[2] / "experiments/cartpole.py", [])
+    env, goal = "gymnasium/CartPole-v1", {"eval/mean_reward": 475.0}
+    config = dataclasses.replace(config, env=env, stop_at=goal, eval_episodes=32)
+    trained = ppo_jax.fit(config, quiet=True)
+    assert trained.evaluate(64, seed=7)["mean"] >= 475, trained.rows[-1]
 
 
 @pytest.mark.slow
