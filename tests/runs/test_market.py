@@ -87,6 +87,7 @@ def test_what_does_not_go_together_is_told(told):
     assert [status for status, _ in said.values()] == [2, 2, 2, 2]
     assert not any("Traceback" in text for _, text in said.values())
     assert "expected more than 205 bars" in said["window"][1]
+    assert "100 of PriceFile(path='good.csv'" in said["window"][1]
     assert "Trading.first: expected 5 to 91" in said["fold"][1]
     assert "Trading.positions: expected distinct numbers" in said["choices"][1]
 

@@ -91,7 +91,8 @@ class Trading(Env):
         bars, least = len(self._tape.close), self.features.lookback
         steps = self.window or 1
         enough = f"more than {least + steps} bars: features look back for {least}"
-        require(bars > least + steps, "Trading.prices", f"{bars} bars", enough)
+        given = f"{bars} of {self.prices!r:.80}"
+        require(bars > least + steps, "Trading.prices", given, enough)
         first = least if self.first is None else self.first
         last = bars if self.last is None else self.last
         if concrete(first) and concrete(last):
