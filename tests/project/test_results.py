@@ -15,6 +15,7 @@ DOCUMENTS = {
     "acting": "export.md",
     "learning": "results.md",
     "walkforward": "trading.md",
+    "trading": "trading.md",
     "warm_start": "results.md",
 }
 KEPT = {path.stem: path for path in sorted(BENCHMARKS.glob("results/*.json"))}
