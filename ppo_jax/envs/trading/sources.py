@@ -45,13 +45,20 @@ class PriceFile(Prices):
     path: str
     repairs: tuple[Repair, ...] = ()
 
+    def __post_init__(self) -> None:
+        one = callable(self.repairs)
+        repairs = (self.repairs,) if one else tuple(self.repairs)
+        object.__setattr__(self, "path", str(self.path))
+        object.__setattr__(self, "repairs", repairs)
+        super().__post_init__()
+
     def load(self) -> Bars:
         for repair in self.repairs:
             names = [known.__name__ for known in REPAIRS]
             said = unknown("repair", getattr(repair, "__name__", str(repair)), names)
             if repair not in REPAIRS:
                 raise ValueError(f"PriceFile.repairs: {said}, in trading.repairs")
-        return bars(examined(table(cells(str(self.path))), self.repairs))
+        return bars(examined(table(cells(self.path)), self.repairs))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -18,6 +18,9 @@ def test_files_of_the_same_content_are_equal(tmp_path):
     assert prices == PriceFile(str(other), repairs=(sort_rows,))
     shown = f"PriceFile(path={str(one)!r}, repairs=(), sha256={prices.sha256!r})"
     assert repr(prices) == shown
+    for asked in (sort_rows, [sort_rows]):
+        same = PriceFile(other, asked)
+        assert (same.path, same.repairs) == (str(other), (sort_rows,))
     other.write_text(GOOD.replace("2000-01-03", "2000-01-02"))
     assert prices != PriceFile(str(other))
 
