@@ -77,8 +77,8 @@ class Selection:
 
     def _keep(self) -> None:
         text = io.BytesIO()
-        kept: dict[str, Any] = {f"leaf{i}": x for i, x in enumerate(self._best)}
-        np.savez(text, **kept | {"scores": self.scores, "updates": self.updates})
+        kept: Any = {f"leaf{i}": leaf for i, leaf in enumerate(self._best)}
+        np.savez(text, scores=self.scores, updates=self.updates, **kept)
         files.write_bytes(self._path, text.getvalue())
 
 

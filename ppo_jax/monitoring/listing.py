@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ppo_jax.host import tables
 from ppo_jax.host.console import duration, figure
 from ppo_jax.monitoring import finding
-from ppo_jax.monitoring.status import Status, ended_badly, status
+from ppo_jax.monitoring.status import OF_BATCHES, Status, ended_badly, status
 from ppo_jax.monitoring.tail import Tail
 
 HEADER = ("run", "state", "evaluation", "best", "steps", "heard of", "size")
@@ -63,7 +63,7 @@ def printable(path: Path | str) -> str:
 
 def steps(run: Status) -> str:
     """How far it is."""
-    if run.kind == "sweep":
+    if run.kind in OF_BATCHES.values():
         return UNKNOWN
     done = f"{run.step:,}"
     return done if run.total is None else f"{done} of {run.total:,}"

@@ -29,6 +29,8 @@ WITHOUT_A_WORD = (
 BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
 SCHEDULE, LINEAGE, BATCHES = "schedule.json", "lineage.jsonl", "batches"
 """What a replay has beside its experiment, a population, and a sweep."""
+OF_BATCHES = {plan.KEPT: "sweep", "walk.json": "walkforward"}
+"""What has batches, by what it remembers of its command line."""
 
 
 class Status(NamedTuple):
@@ -36,7 +38,7 @@ class Status(NamedTuple):
 
     path: Path
     kind: str
-    """`run`, `population`, `replay`, `sweep`, or `batch` of a sweep."""
+    """`run`, `population`, `replay`, `sweep`, `walkforward`, or `batch` of these."""
     state: str
     why: str
     step: int
@@ -64,7 +66,7 @@ def status(run_dir: Path, tail: Tail) -> Status:
     """
     kind = _kind(run_dir)
     settings = _settings(run_dir, kind)
-    total = None if kind == "sweep" else _total(settings, tail)
+    total = None if kind in OF_BATCHES.values() else _total(settings, tail)
     state, why = _state(run_dir, tail, total, settings)
     speed = tail.speed if state == RUNNING else None
     return Status(
@@ -88,8 +90,9 @@ def ended_badly(status: Status) -> bool:
 
 
 def _kind(run_dir: Path) -> str:
-    if (run_dir / plan.KEPT).exists():
-        return "sweep"
+    for kept, kind in OF_BATCHES.items():
+        if (run_dir / kept).exists():
+            return kind
     if run_dir.parent.name == BATCHES:
         return "batch"
     if (run_dir / SCHEDULE).exists():
@@ -128,7 +131,7 @@ def _state(
         if ended.state == FAILED and not ended.why:
             return FAILED, _cause(run_dir, tail, settings)
         return ended.state, ended.why
-    if (run_dir / plan.KEPT).exists():
+    if any((run_dir / kept).exists() for kept in OF_BATCHES):
         return INTERRUPTED, WITHOUT_A_WORD
     if not _is_saved(run_dir):
         return UNSAVED, BEFORE
@@ -155,11 +158,12 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
     if state == RUNNING or not kept.exists():
         return ""
     if state in DONE:
-        single = kind not in ("sweep", "batch")
+        single = kind not in ("batch", *OF_BATCHES.values())
         return _command("evaluate", home) if single else ""
     if kind == "replay":
         return _command("replay", home, "--to", home, "--resume")
-    name = "sweep" if home != run_dir or kind == "sweep" else "train"
+    usual = "train" if home == run_dir else "sweep"
+    name = _kind(home) if _kind(home) in OF_BATCHES.values() else usual
     return _command(name, kept, "--run-dir", home, "--resume")
 
 

@@ -87,6 +87,10 @@ KINDS = {
     ),
     "replay": ({"schedule.json": "[]"}, "replay {0} --to {0} --resume"),
     "sweep": ({"sweep.json": "{}"}, "sweep {0}/experiment.py --run-dir {0} --resume"),
+    "walkforward": (
+        {"walk.json": "{}"},
+        "walkforward {0}/experiment.py --run-dir {0} --resume",
+    ),
 }
 
 
@@ -106,6 +110,9 @@ def test_what_is_next_of_a_batch_is_that_of_its_sweep(tmp_path):
     sweep = run(tmp_path / "sweep")
     found = now(run(sweep / "batches" / "001", saved=[1]))
     assert found.next.startswith(f"python -m ppo_jax.sweep {sweep}/experiment.py ")
+    (sweep / "walk.json").write_text("{}")
+    found = now(sweep / "batches" / "001")
+    assert found.next.startswith(f"python -m ppo_jax.walkforward {sweep}/experiment")
 
 
 def test_what_is_next_is_quoted_and_evaluates_what_has_finished(tmp_path):
