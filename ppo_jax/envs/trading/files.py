@@ -63,7 +63,7 @@ def cells_of(frame: Frame, name: str, unit: str = "row") -> Cells:
 
 def _parquet(path: str) -> Cells:
     if importlib.util.find_spec("pyarrow") is None:
-        said = "needs pyarrow: pip install 'ppo_jax[market]'"
+        said = "needs pyarrow, which is not installed: pip install 'ppo_jax[market]'"
         raise PriceError(f"{path}: {said}; or write a .csv")
     try:
         return cells_of(pd.read_parquet(path), path)

@@ -87,8 +87,9 @@ class Packaged(Prices):
         try:
             package = importlib.import_module(self.package)
         except ImportError as error:
-            said = f"needs {error.name}: pip install 'ppo_jax[market]'"
-            raise PriceError(f"{name}: {said}") from error
+            needed = self.package.partition(".")[0]
+            said = f"needs {needed}, which is not installed: pip install"
+            raise PriceError(f"{name}: {said} 'ppo_jax[market]'") from error
         frame = self.frame(package)
         long = "symbol" in frame
         known = list(frame["symbol"].unique() if long else frame.columns[1:])
