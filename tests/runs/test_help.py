@@ -105,4 +105,4 @@ def test_the_package_runs_its_commands(home):
 def test_nothing_given_is_no_error_of_the_command(home):
     for status, text in session([[name] for name in OF_FILES], home):
         assert status == 2 and "Traceback" not in text
-        assert re.search("required: (EXPERIMENT|RUN_DIR|FOLDER)\n", text)
+        assert re.search(r"required: (EXPERIMENT|RUN_DIR|FOLDER)[\n,]", text)
