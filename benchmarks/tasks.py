@@ -39,7 +39,7 @@ class Task(NamedTuple):
     steps: int
     agent: str = "feed-forward"
     options: tuple[str, ...] = ()
-    """Fields that differ from the experiment's, besides environment and budget."""
+    """Fields that differ from the experiment's, besides the budget."""
     published: str = ""
     """The best figure that somebody else told."""
 
@@ -49,7 +49,25 @@ class Task(NamedTuple):
         return f"{self.env} {self.agent}".replace("/", " ").replace(" ", "-")
 
 
-TASKS: tuple[Task, ...] = ()
+CONTROL = "playground.py"
+TASKS = (
+    Task("xminigrid/MiniGrid-DoorKey-8x8", "doorkey.py", 2_000_000),
+    Task("jumanji/Snake-v1", "snake.py", 2_000_000),
+    Task(
+        "playground/CartpoleBalance",
+        CONTROL,
+        2_000_000,
+        published="SLM-Lab PPO 918 at 2 M; D4PG 995",
+    ),
+    Task(
+        "playground/ReacherEasy",
+        CONTROL,
+        500_000,
+        options=("--env.env.id", "ReacherEasy"),
+        published="SLM-Lab PPO 286 at 500 k; D4PG 945",
+    ),
+    Task("gymnasium/HalfCheetah-v5", "halfcheetah.py", 1_000_000),
+)
 
 
 def main() -> None:
@@ -77,8 +95,7 @@ def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
         command += ["--run-dir", folder, "--resume"]
     else:
         command += ["--run-dir", folder, "--seeds", str(seeds), "--quiet"]
-        command += ["--env", task.env, "--total-timesteps", str(task.steps)]
-        command += task.options
+        command += ["--total-timesteps", str(task.steps), *task.options]
     start = time.perf_counter()
     subprocess.run(command, check=True, timeout=60 * MINUTES)
     runs = json.loads((folder / "results.json").read_text())["runs"]
