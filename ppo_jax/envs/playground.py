@@ -25,8 +25,8 @@ class Playground(Bodies):
     {"energy": 0.0}}}`.
 
     Put a `ResetPool` of one start around tasks of the control suite: none ends by
-    itself, so a rollout of up to 1000 steps needs no more, and a reset costs as much as
-    a step, in `CheetahRun` as much as 200.
+    itself, so a rollout of up to 1000 steps needs no more, and a reset computes forces
+    as a step does, in `CheetahRun` 200 steps of them.
 
     >>> Playground("CartpoleBalance", params={"episode_length": 9})  # doctest: +SKIP
     Playground(id='CartpoleBalance', params={'episode_length': 9}, physics=...)
