@@ -7,6 +7,7 @@ environments with known answers, and `faults` break one on purpose.
 
 from ppo_jax.envs.brax import Brax
 from ppo_jax.envs.check.check import check, check_types
+from ppo_jax.envs.craftax import Craftax
 from ppo_jax.envs.env import (
     NEVER,
     ActionSpace,
@@ -20,8 +21,10 @@ from ppo_jax.envs.env import (
 from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.gymnasium import Gymnasium
 from ppo_jax.envs.gymnax import Gymnax
+from ppo_jax.envs.jumanji import Jumanji
 from ppo_jax.envs.physics import Physics
 from ppo_jax.envs.playground import Playground
 from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.suites import make
 from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
+from ppo_jax.envs.xminigrid import XMiniGrid

@@ -168,8 +168,9 @@ class _Loaded(NamedTuple):
 
 def _numbers(spec: Any, seen: Any) -> PyTree:
     """Everything that is seen, as floats; what has fields as a dictionary."""
-    if hasattr(seen, "_asdict"):
-        return {name: _numbers(spec[name], x) for name, x in seen._asdict().items()}
+    fields = seen._asdict() if hasattr(seen, "_asdict") else seen
+    if isinstance(fields, Mapping):
+        return {name: _numbers(spec[name], x) for name, x in fields.items()}
     seen = jnp.asarray(seen)
     low, high = getattr(spec, "minimum", None), getattr(spec, "maximum", None)
     if low is None or not jnp.issubdtype(seen.dtype, jnp.integer):

@@ -170,6 +170,15 @@ def test_observations_are_what_a_convolution_takes():
     assert shapes == {"grid": (12, 12, 5), "step_count": (), "action_mask": (4,)}
 
 
+def test_what_is_nested_is_nested_dictionaries():
+    """Of the empty spaces in a container, there are six numbers each."""
+    config = Config("jumanji/BinPack-v2")
+    ems = config.obs_spec()["ems"]
+    assert {name: x.shape for name, x in ems.items()} == {
+        side + end: (40,) for side in "xyz" for end in "12"
+    }
+
+
 @pytest.mark.parametrize(("limit", "shown"), [(9, np.eye(9)[2]), (101, 0.02)])
 def test_few_values_are_kinds_and_many_are_one_number(limit, shown, begun):
     """Of a counter: two steps of those that the limit allows."""
