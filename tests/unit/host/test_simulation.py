@@ -88,6 +88,19 @@ def test_members_have_simulators_with_the_numbers_that_they_have():
     assert (own[:, 1] > 64).all()
 
 
+def test_numbers_that_change_are_those_of_the_next_steps():
+    """As after a generation: other simulators, in which episodes begin anew."""
+    with closing(simulation.layout_of(CONFIG, SIZE)) as layout:
+        population, _ = layout.advance(members(CONFIG), PROGRESS, np.int32(1))
+        changed = populations.with_numbers(population, {"env.params.bonus": 64.0})
+        population, metrics = layout.advance(changed, PROGRESS, np.int32(1))
+        count = metrics["episodes/count"]
+        assert (metrics["episodes/return_sum"] > 60 * count).all() and count.all()
+        lengths = metrics["episodes/length_sum"]
+        assert (lengths <= gyms.LIMIT * count).all()
+        assert (metrics["episodes/return_sum"] < 68 * lengths).all()
+
+
 @pytest.mark.parametrize("fault", [gyms.NAN_REWARD, gyms.NAN_OBS])
 def test_what_is_not_finite_is_quarantined_and_starts_anew(fault):
     """One member is ill, the other does not know. Its observations are finite
