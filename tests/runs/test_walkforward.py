@@ -113,35 +113,41 @@ def test_every_file_of_a_walk_forward_is_in_the_document(home):
     assert unnamed(home / "walk", "A walk-forward") == set()
 
 
-def test_what_is_there_is_not_trained_again(home, found):
-    line = ["walkforward", "mine.py", "--run-dir", "walk", "--resume"]
-    ((status, text),) = session([line], home)
+MISTAKES = {
+    "other.py": "Config.env: expected a Trading to walk in, got",
+    "mine.py --folds 90": "--folds: expected at most ",
+    "mine.py --folds 0": "--folds: expected at least 1, got 0",
+    "mine.py --validation 30 --purge 31": "--purge: expected 0 to 30",
+    "mine.py --seeds 0": "--seeds: expected at least 1, got 0",
+    "mine.py --memory 0": "--memory: expected a number of MiB > 0",
+    "mine.py --grid env.first=1": "env.first: folds set it",
+    "mine.py --grid env.cots=1": "env.cots",
+    "mine.py --resume": "--resume: expected --run-dir as well",
+    "mine.py --run-dir walk": "walk: holds a run already",
+    "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",
+    "nowhere.py": "no such experiment file",
+    "mine.py --train 10 --validation 10": "Trading.last: expected first",
+}
+
+
+@pytest.fixture(scope="module")
+def told(home):
+    """What a finished walk-forward says if it is to go on, and what mistakes do."""
+    lines = [["walkforward", "mine.py", "--run-dir", "walk", "--resume"]]
+    for path, *rest in map(str.split, MISTAKES):
+        shape = [] if "--resume" in rest else SHAPE
+        lines.append(["walkforward", path, *shape, *rest])
+    return session(lines, home)
+
+
+def test_what_is_there_is_not_trained_again(home, found, told):
+    status, text = told[0]
     assert status == 0 and "batch" not in text, text
     assert json.loads((home / "walk" / "backtest.json").read_text()) == found
 
 
-def test_mistakes_are_told(home):
-    mistakes = {
-        "other.py": "Config.env: expected a Trading to walk in, got",
-        "mine.py --folds 90": "--folds: expected at most ",
-        "mine.py --folds 0": "--folds: expected at least 1, got 0",
-        "mine.py --validation 30 --purge 31": "--purge: expected 0 to 30",
-        "mine.py --seeds 0": "--seeds: expected at least 1, got 0",
-        "mine.py --memory 0": "--memory: expected a number of MiB > 0",
-        "mine.py --grid env.first=1": "env.first: folds set it",
-        "mine.py --grid env.cots=1": "env.cots",
-        "mine.py --resume": "--resume: expected --run-dir as well",
-        "mine.py --run-dir walk": "walk: holds a run already",
-        "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",
-        "nowhere.py": "no such experiment file",
-        "mine.py --train 10 --validation 10": "Trading.last: expected first",
-    }
-    lines = [
-        ["walkforward", path, *([] if "--resume" in rest else SHAPE), *rest]
-        for path, *rest in map(str.split, mistakes)
-    ]
-    told = session(lines, home)
-    for (line, words), (status, text) in zip(mistakes.items(), told, strict=True):
+def test_mistakes_are_told(home, told):
+    for (line, words), (status, text) in zip(MISTAKES.items(), told[1:], strict=True):
         assert status == 2 and words in text, (line, text)
         assert "Traceback" not in text and text.startswith("error: "), text
     assert not (home / "runs").exists()
