@@ -26,8 +26,9 @@ from ppo_jax.policy import Policy
 from ppo_jax.ppo import snapshot
 
 if TYPE_CHECKING:
-    from ppo_jax.host.fitting import fit, fit_all, load
+    from ppo_jax.host.fitting import fit, load
     from ppo_jax.host.trained import Trained
+    from ppo_jax.sweeps.fitting import fit_all, load_all
 
 __version__ = "0.1.0"
 
@@ -36,8 +37,9 @@ __getattr__ = deferred.names(
     {
         "Trained": "ppo_jax.host.trained",
         "fit": "ppo_jax.host.fitting",
-        "fit_all": "ppo_jax.host.fitting",
+        "fit_all": "ppo_jax.sweeps.fitting",
         "load": "ppo_jax.host.fitting",
+        "load_all": "ppo_jax.sweeps.fitting",
     },
 )
 """Training is imported by whoever trains."""
@@ -61,6 +63,7 @@ __all__ = [
     "fit",
     "fit_all",
     "load",
+    "load_all",
     "networks",
     "normalization",
     "opponents",

@@ -14,19 +14,20 @@ Example:
 
 import argparse
 import contextlib
+import functools
 import sys
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
 from ppo_jax.host import command, experiment, presence, programs
-from ppo_jax.host.console import verbosity
+from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.ppo import devices
-from ppo_jax.sweeps import batches, hparams, plan, scores
+from ppo_jax.sweeps import batches, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
 
 
@@ -81,7 +82,7 @@ def _sweep(options: Any, overrides: list[str]) -> int:
     devices.prepare()
     programs.keep()
     if options.resume:
-        overrides = _restore(options, overrides)
+        overrides = _recall(options, overrides)
     with former.understood() if options.resume else contextlib.nullcontext():
         config, names = experiment.load_with_names(
             options.experiment, overrides, "ppo_jax.sweep"
@@ -101,40 +102,42 @@ def _sweep(options: Any, overrides: list[str]) -> int:
 
 
 def _train(options: Any, planned: Plan) -> int:
-    """Says what there is to train, and trains it in batches that fit."""
+    """Trains all that is not finished, in batches that fit, and prints the table."""
+    run_dir, metric = options.run_dir, options.metric
     print(
-        f"{sum(map(len, planned.groups))} runs: {len(planned.settings)} settings x "
+        f"{len(planned.members)} runs: {len(planned.settings)} settings x "
         f"{options.seeds} seeds, programs to compile: {len(planned.groups)}"
     )
-    options.sizes = batches.sizes(planned.groups, options.sizes, options.memory)
-    plan.remember(options.run_dir, options)
-    return _batches(options, planned)
+    sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
+    options.sizes = sizes
+    plan.remember(run_dir, plan.asked(options))
+    again = f"python -m ppo_jax.sweep {options.experiment} --run-dir {run_dir} --resume"
+    consoles = functools.partial(Console, verbosity(options))
+    runs, rows = running.train(
+        run_dir, planned, sizes, metric, f"go on with: {again}", consoles
+    )
+    print(f"\n{metric}, last evaluation\n\n{scores.markdown(rows)}")
+    failed = sum(run["ending"] == "failed" for run in runs)
+    print(f"{len(runs)} runs in {run_dir / scores.ALL}, {failed} failed")
+    return Exit.FINISHED
 
 
-def _restore(options: Any, overrides: list[str]) -> list[str]:
+def _recall(options: Any, overrides: list[str]) -> list[str]:
     """Fills in what the sweep was asked for; returns the overrides of its fields."""
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")
     default = _parser().get_default
     if overrides or any(getattr(options, x) != default(x) for x in plan.ASKED):
         raise ExperimentError("--resume: a sweep goes on as it was asked for")
-    plan.recall(options.run_dir, options)
+    asked = plan.recall(options.run_dir)
+    if "runs" in asked:
+        raise ExperimentError(
+            f"{options.run_dir}: a sweep of Python, which goes on there: "
+            f"ppo_jax.fit_all(configs, {str(options.run_dir)!r}, resume=True)"
+        )
+    for name in plan.ASKED:
+        setattr(options, name, asked[name])
     return experiment.stored_overrides(options.run_dir)
-
-
-def _batches(options: Any, planned: Plan) -> int:
-    """Trains what is not finished; whatever is, is in `results.json`."""
-    run_dir, shown, runs, rows = options.run_dir, verbosity(options), [], []
-    again = f"python -m ppo_jax.sweep {options.experiment} --run-dir {run_dir} --resume"
-    hint = f"go on with: {again}"
-    for more in batches.train(planned.groups, options.sizes, run_dir, hint, shown):
-        runs += more
-        rows = scores.write(run_dir, runs, planned.settings, options.metric)
-        hparams.write(run_dir, more, planned.settings, options.metric)
-    print(f"\n{options.metric}, last evaluation\n\n{scores.markdown(rows)}")
-    failed = sum(run["ending"] == "failed" for run in runs)
-    print(f"{len(runs)} runs in {run_dir / scores.ALL}, {failed} failed")
-    return Exit.FINISHED
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ Example:
 
 import argparse
 import contextlib
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ppo_jax.backtests.folds import Shape
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.component import former
 from ppo_jax.host import command, distributed, experiment, presence, programs
-from ppo_jax.host.console import verbosity
+from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
@@ -124,14 +125,15 @@ def _train(options: Any, planned: Plan) -> None:
         f"{len(planned.folds)} folds x {options.seeds} seeds, programs to compile: "
         f"{len(planned.groups)}"
     )
-    options.sizes = batches.sizes(planned.groups, options.sizes, options.memory)
+    options.sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
     plan.remember(run_dir, options)
     again = (
         f"python -m ppo_jax.walkforward {options.experiment} --run-dir {run_dir} "
         "--resume"
     )
     hint = f"go on with: {again}"
-    pieces = walking.walk(planned, options.sizes, run_dir, hint, verbosity(options))
+    consoles = functools.partial(Console, verbosity(options))
+    pieces = walking.walk(planned, options.sizes, run_dir, hint, consoles)
     said = keeping.write(run_dir, results.join(planned, [*pieces]))
     print(f"\n{said}\n{planned.trials} trials in {run_dir / keeping.ALL}")
     print(run_dir / keeping.PAGE)

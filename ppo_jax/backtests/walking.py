@@ -5,7 +5,7 @@ once, at its end; a batch that has it is not trained again.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from ppo_jax.backtests import playing
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.host import files
-from ppo_jax.host.console import Verbosity
+from ppo_jax.host.console import Console
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member
@@ -45,7 +45,11 @@ class Tracks(NamedTuple):
 
 
 def walk(
-    plan: Plan, sizes: Sequence[int], run_dir: Path, hint: str, verbosity: Verbosity
+    plan: Plan,
+    sizes: Sequence[int],
+    run_dir: Path,
+    hint: str,
+    consoles: Callable[[], Console],
 ) -> Iterator[Tracks]:
     """Trains and tests what is not finished; yields what each batch came to.
 
@@ -54,17 +58,17 @@ def walk(
         sizes: How many members of each program go at once.
         run_dir: The directory of the walk-forward.
         hint: How it goes on after an interrupt.
-        verbosity: How much is shown.
+        consoles: Makes one for each batch.
 
     Raises:
         KeyboardInterrupt: If a batch was interrupted, and has been saved.
     """
-    divided = batches.divided(plan.groups, sizes)
-    for number, batch in enumerate(divided, start=1):
-        home = batches.place(run_dir, number)
+    divided = batches.split(plan.groups, sizes, run_dir)
+    for number, (home, batch) in enumerate(divided.items(), start=1):
         if not (home / KEPT).exists():
-            print(f"batch {number} of {len(divided)}, {len(batch)} agents")
-            tracks = _trained(plan, batch, home, hint, verbosity)
+            console = consoles()
+            console.note(f"batch {number} of {len(divided)}, {len(batch)} agents")
+            tracks = _trained(plan, batch, home, hint, console)
             files.write_bytes(home / KEPT, _packed(tracks))
         yield kept(home)
 
@@ -78,15 +82,15 @@ def kept(home: Path) -> Tracks:
 
 
 def _trained(
-    plan: Plan, batch: list[Member], home: Path, hint: str, verbosity: Verbosity
+    plan: Plan, batch: list[Member], home: Path, hint: str, console: Console
 ) -> Tracks:
     """Trains a batch, selects what its members were at their best, and tests that."""
     folds = [plan.folds[plan.place_of(member)[1]] for member in batch]
     selection = Selection(batch[0].config, [fold.validation for fold in folds], home)
-    ended = cohorts.train(batch, home, hint, verbosity, steer=selection)
+    ended = cohorts.train(batch, home, hint, console, steer=selection)
     population = ended.layout.fetch(ended.population)
     if ended.ending == "interrupted":
-        print(hint)
+        console.say(hint)
         raise KeyboardInterrupt
     selection(population, ended.update)
     return _tested(plan, batch, selection, population)

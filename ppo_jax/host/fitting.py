@@ -1,8 +1,6 @@
 """Training from Python: `fit` is what the command `train` does, `load` finds a run."""
 
-import dataclasses
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +18,6 @@ from ppo_jax.host import (
     distributed,
     experiment,
     files,
-    history,
     presence,
     runs,
     source,
@@ -31,10 +28,9 @@ from ppo_jax.host.console import NORMAL, QUIET, Console, Guest
 from ppo_jax.host.continuation import Continuation
 from ppo_jax.host.recording import Folder, Memory
 from ppo_jax.host.stopping import Callback, deaf
-from ppo_jax.host.trained import Trained, member_of
+from ppo_jax.host.trained import Trained
 from ppo_jax.ppo import devices
-from ppo_jax.sweeps import cohorts
-from ppo_jax.sweeps.cohorts import Member
+from ppo_jax.sweeps import plan
 
 CHECKPOINTS = ("newest", "best")
 
@@ -72,20 +68,20 @@ def fit(
         UserError: If something that was given cannot be; the message says what.
         RunError: If the disk does not take a checkpoint or a log.
     """
-    _require(isinstance(config, Config), "config", config, "a Config")
+    require(isinstance(config, Config), "config", config, "a Config")
     heard = deaf if callback is None else callback
-    _require(callable(heard), "callback", callback, "a function of a step and a row")
+    require(callable(heard), "callback", callback, "a function of a step and a row")
     agent = (Trained, type(None))
-    _require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
+    require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
     place = (str, Path, type(None))
-    _require(isinstance(run_dir, place), "run_dir", run_dir, "a path")
+    require(isinstance(run_dir, place), "run_dir", run_dir, "a path")
     if optimizer and begin is None:
         raise UserError("optimizer: expected an agent to begin with as well")
     if resume and begin is not None:
         raise UserError("begin: a run that is resumed has begun; give one of both")
     if resume and run_dir is None:
         raise UserError("resume: expected a run_dir as well")
-    console = _guests(quiet)()
+    console = guests(quiet)()
     check(config)
     first = None if begin is None else begun(config, begin, optimizer, console)
     with _kept(config, run_dir, resume, first) as (record, hint):
@@ -111,55 +107,7 @@ def fit(
     )
 
 
-def fit_all(configs: Iterable[Config], *, quiet: bool = False) -> list[Trained]:
-    """Trains single agents, those of a structure and a budget in one program.
-
-    What differs among these are seeds and numbers. A bound of theirs holds for the row
-    of all: `stop_at` is reached when their median has reached it.
-
-    Args:
-        configs: Their experiments.
-        quiet: Whether to show warnings only.
-
-    Returns:
-        What became of each, in their order; kept in memory alone. Of what a run logs,
-        those of one program have evaluations and the clock.
-
-    Raises:
-        UserError: If something that was given cannot be; the message says what.
-    """
-    members, trained = [], {}
-    for number, config in enumerate(configs):
-        _require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
-        _require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
-        members.append(Member(number, config.seed, _with_seed(config, 0)))
-    guests = _guests(quiet)
-    for group in cohorts.group(members):
-        check(group[0].config)
-        trained |= _together(group, guests())
-    return [trained[number] for number in sorted(trained)]
-
-
-def _together(group: list[Member], console: Console) -> dict[int, Trained]:
-    """What becomes of members of one program, by their numbers."""
-    record = Memory()
-    ended = training.train(
-        group[0].config, record, console, begin=lambda config: cohorts.begin(group)
-    )
-    population, rows = ended.layout.fetch(ended.population), record.rows.read()
-    return {
-        member.setting: Trained(
-            _with_seed(member.config, member.seed),
-            member_of(population, index),
-            ended.update,
-            ended.ending,
-            rows if len(group) == 1 else history.of_member(rows, index),
-        )
-        for index, member in enumerate(group)
-    }
-
-
-def _guests(quiet: bool) -> Callable[[], Guest]:
+def guests(quiet: bool) -> Callable[[], Guest]:
     """Makes consoles, once JAX has all cores, or it is said that it has not."""
     in_time, guests = devices.prepare(), partial(Guest, QUIET if quiet else NORMAL)
     if not in_time:
@@ -168,11 +116,6 @@ def _guests(quiet: bool) -> Callable[[], Guest]:
             f"all of them, begin Python with JAX_NUM_CPU_DEVICES={devices.cores()} set"
         )
     return guests
-
-
-def _with_seed(config: Config, seed: int) -> Config:
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
-        return dataclasses.replace(config, seed=seed)
 
 
 def load(
@@ -199,6 +142,8 @@ def load(
         said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
         raise UserError(f"checkpoint: {said}; or give a number of updates")
     place = Path(run_dir)
+    if (place / plan.KEPT).exists():
+        raise UserError(f"{place}: holds a sweep; ppo_jax.load_all finds all its runs")
     asked = checkpoint if isinstance(checkpoint, int) else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)
@@ -270,7 +215,12 @@ def _kept(
         yield Folder(place, resume or first is not None), hint
 
 
-def _require(ok: bool, name: str, given: Any, expected: str) -> None:
+def require(ok: bool, name: str, given: Any, expected: str) -> None:
+    """Checks what was given for an argument.
+
+    Raises:
+        UserError: If it is not `ok`.
+    """
     if not ok:
         kind = type(given).__name__
         raise UserError(

@@ -6,6 +6,7 @@ import inspect
 import math
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ FILE = '''"""An experiment that was made in Python."""
 
 config = {config}
 '''
+FILE_OF_ALL = '''"""Experiments that were made in Python, and trained together."""
+
+import dataclasses
+{imports}
+
+settings = ({each})
+configs = tuple(dataclasses.replace(settings[i], seed=seed) for i, seed in {runs})
+config = configs[0]
+'''
 INDENT = "    "
 
 
@@ -35,8 +45,24 @@ def texts(config: Config) -> dict[str, str]:
     That is its file and the user's own modules; or, where a part of it is defined in no
     file that can be imported, why there is none.
     """
+    return _or_why_not(lambda: _texts(config))
+
+
+def texts_of_all(
+    configs: Sequence[Config], runs: Sequence[Sequence[int]]
+) -> dict[str, str]:
+    """As `texts`, of experiments that are trained together.
+
+    Args:
+        configs: The experiments.
+        runs: Of each, its setting and its seed; what shares a setting differs in seeds.
+    """
+    return _or_why_not(lambda: _texts_of_all(configs, runs))
+
+
+def _or_why_not(texts: Callable[[], dict[str, str]]) -> dict[str, str]:
     try:
-        return _texts(config)
+        return texts()
     except Unwritable as error:
         return {script.MADE: f"{error}\n"}
 
@@ -46,16 +72,40 @@ def _texts(config: Config) -> dict[str, str]:
     text = _call(config, used, INDENT)
     imports = "\n".join(f"import {name}" for name in sorted(used))
     file = FILE.format(imports=imports, config=text)
-    _require_same(file, config)
+    _require_same(_made(file)["config"], config)
     return {script.KEPT: file} | script.beside(_places(used))
 
 
-def _require_same(file: str, config: Config) -> None:
-    """Raises an `Unwritable` unless the file makes the same experiment."""
+def _texts_of_all(
+    configs: Sequence[Config], runs: Sequence[Sequence[int]]
+) -> dict[str, str]:
+    used: set[str] = set()
+    first = {
+        setting: config for (setting, _), config in zip(runs, configs, strict=True)
+    }
+    each = "".join(
+        f"\n{INDENT}{_call(first[setting], used, INDENT + INDENT)},"
+        for setting in range(len(first))
+    )
+    imports = "\n".join(f"import {name}" for name in sorted(used))
+    pairs = tuple(map(tuple, runs))
+    file = FILE_OF_ALL.format(imports=imports, each=f"{each}\n", runs=pairs)
+    for made, config in zip(_made(file)["configs"], configs, strict=True):
+        _require_same(made, config)
+    return {script.KEPT: file} | script.beside(_places(used))
+
+
+def _made(file: str) -> dict[str, Any]:
+    """The names that a file defines."""
     names: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):  # It has warned.
         exec(file, names)
-    if describe(names["config"]) != describe(config):
+    return names
+
+
+def _require_same(made: Config, config: Config) -> None:
+    """Raises an `Unwritable` unless what a file makes is the same experiment."""
+    if describe(made) != describe(config):
         raise Unwritable("a part is more than its fields say")
 
 

@@ -1,7 +1,9 @@
 """Members with settings and seeds of their own, grouped into as few programs as go."""
 
+import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import jax.numpy as jnp
 from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.host import presence, streams, training
-from ppo_jax.host.console import Console, Verbosity
+from ppo_jax.host.console import Console
 from ppo_jax.host.recording import Folder
 from ppo_jax.host.training import Ended, Steer
 from ppo_jax.ppo import population as populations
@@ -28,6 +30,17 @@ class Member(NamedTuple):
     seed: int
     config: Config
     """The experiment with that setting."""
+
+    @property
+    def alone(self) -> Config:
+        """Its experiment by itself."""
+        return with_seed(self.config, self.seed)
+
+
+def with_seed(config: Config, seed: int) -> Config:
+    """An experiment with another seed."""
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        return dataclasses.replace(config, seed=seed)
 
 
 def group(members: Sequence[Member]) -> list[list[Member]]:
@@ -109,7 +122,7 @@ def train(
     members: Sequence[Member],
     run_dir: Path,
     hint: str,
-    verbosity: Verbosity,
+    console: Console,
     steer: Steer = training.unsteered,
 ) -> Ended:
     """Trains members of one structure, or goes on; see `training.train`."""
@@ -118,7 +131,7 @@ def train(
         return training.train(
             members[0].config,
             record,
-            Console(verbosity),
+            console,
             hint,
             begin=lambda config: begin(members),
             steer=steer,

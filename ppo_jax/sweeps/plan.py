@@ -1,12 +1,14 @@
 """What a sweep is to do: settings, the runs of each, and programs that train them."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ppo_jax.config import Config
 from ppo_jax.envs import check_types
-from ppo_jax.host import experiment, files
+from ppo_jax.host import experiment, files, script
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
@@ -20,8 +22,13 @@ class Plan(NamedTuple):
     """All runs of a sweep."""
 
     settings: list[Setting]
-    groups: list[list[Member]]
-    """The runs of each program."""
+    members: list[Member]
+    """The runs, as they were asked for."""
+
+    @property
+    def groups(self) -> list[list[Member]]:
+        """The runs of each program."""
+        return cohorts.group(self.members)
 
 
 def plan(config: Config, names: Names, options: Any) -> Plan:
@@ -38,20 +45,66 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
         for number, setting in enumerate(found)
         for seed in range(options.seeds)
     ]
-    groups = cohorts.group(members)
-    for first, *_ in groups:
-        check_types(first.config.env)
-    return Plan(found, groups)
+    return _checked(Plan(found, members))
 
 
-def remember(run_dir: Path, options: Any) -> None:
+def of(configs: Sequence[Config]) -> Plan:
+    """The runs that experiments are; those that differ in their seeds share a setting.
+
+    Raises:
+        UserError: For an environment that is wrong.
+    """
+    found = settings.apart(configs)
+    distinct = [setting for i, setting in enumerate(found) if setting not in found[:i]]
+    members = [
+        Member(distinct.index(setting), config.seed, cohorts.with_seed(config, 0))
+        for config, setting in zip(configs, found, strict=True)
+    ]
+    return _checked(Plan(distinct, members))
+
+
+def runs(planned: Plan) -> list[list[int]]:
+    """The setting and the seed of each run, as they were asked for."""
+    return [[member.setting, member.seed] for member in planned.members]
+
+
+def made(planned: Plan) -> dict[str, Any]:
+    """What a sweep remembers of experiments of Python."""
+    plain = [settings.plain(setting) for setting in planned.settings]
+    return {"settings": plain, "runs": runs(planned)}
+
+
+def asked(options: Any) -> dict[str, Any]:
+    """What a sweep remembers of its command line."""
+    return {name: getattr(options, name) for name in ASKED}
+
+
+def remember(run_dir: Path, what: Mapping[str, Any]) -> None:
     """Keeps what was asked for."""
-    asked = {name: getattr(options, name) for name in ASKED}
-    files.write_json(run_dir / KEPT, asked)
+    files.write_json(run_dir / KEPT, what)
 
 
-def recall(run_dir: Path, options: Any) -> None:
-    """Sets the options to what was asked for."""
-    stored = experiment.stored(run_dir, KEPT)
-    for name in ASKED:
-        setattr(options, name, stored[name])
+def recall(run_dir: Path) -> dict[str, Any]:
+    """What was asked for."""
+    return experiment.stored(run_dir, KEPT)
+
+
+def again(run_dir: Path, command: str) -> Plan:
+    """The plan of a sweep that there is, whoever has made it.
+
+    Raises:
+        ExperimentError: If there is none.
+    """
+    kept, overrides = recall(run_dir), experiment.stored_overrides(run_dir)
+    config, names = experiment.load_with_names(
+        run_dir / script.KEPT, overrides, command
+    )
+    if "runs" in kept:
+        return of(names["configs"])
+    return plan(config, names, SimpleNamespace(**kept))
+
+
+def _checked(planned: Plan) -> Plan:
+    for first, *_ in planned.groups:
+        check_types(first.config.env)
+    return planned

@@ -4,6 +4,7 @@ Values are Python, as in an experiment's file: `1e-4,3e-4` for a number,
 `(64,),(64, 64)` for widths, `None,networks.Lstm(size=64)` for a component.
 """
 
+import ast
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from ppo_jax.component import paths
 from ppo_jax.config import Config
 from ppo_jax.host import streams
+from ppo_jax.host.description import describe
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Key
@@ -56,6 +58,25 @@ def chosen(
         return points
     drawn = draw(space, count, streams.settings(config.seed))
     return [point | each for point in points for each in drawn]
+
+
+def apart(configs: Sequence[Config]) -> list[Setting]:
+    """By what fields each of some experiments differs from others, but for seeds.
+
+    >>> short, long = Config("CartPole-v1", gamma=0.5), Config("CartPole-v1", seed=3)
+    >>> apart([short, long]), apart([long])
+    ([{'gamma': 0.5}, {'gamma': 0.99}], [{}])
+    """
+    fields = [
+        {path: field["value"] for path, field in describe(config).items()}
+        for config in configs
+    ]
+    differ = [
+        path
+        for path in dict.fromkeys(path for each in fields for path in each)
+        if path != "seed" and len({each.get(path) for each in fields}) > 1
+    ]
+    return [{path: _read(each.get(path)) for path in differ} for each in fields]
 
 
 def grid(texts: Sequence[str], names: Names) -> list[Setting]:
@@ -159,6 +180,14 @@ def plain(setting: Setting) -> Setting:
         path: value if isinstance(value, float | int | str | None) else repr(value)
         for path, value in setting.items()
     }
+
+
+def _read(text: str | None) -> Any:
+    """What a description of a field says, a number if it is one."""
+    try:
+        return ast.literal_eval(str(text))
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _axes(texts: Sequence[str], names: Names) -> dict[str, tuple[Any, ...]]:

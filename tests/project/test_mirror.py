@@ -23,6 +23,8 @@ WITHOUT = {
     "backtests/walking.py": WALKS,
     "host/exits.py": "an enumeration",
     "host/fitting.py": FIT,
+    "sweeps/fitting.py": "whole sweeps from Python: tests/runs/test_fit_all.py",
+    "sweeps/running.py": "whole sweeps: tests/runs/test_sweep.py, test_fit_all.py",
     "host/players.py": "what commands ask for: tests/runs/test_evaluate.py",
     "host/recording.py": FIT,
     "host/trained.py": FIT,

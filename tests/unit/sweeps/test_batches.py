@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ppo_jax.host.console import Verbosity
+from ppo_jax.host.console import Console
 from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member
@@ -32,13 +32,13 @@ def ten_each(monkeypatch):
     ("memory", "expected"), [(50.0, [5, 2]), (49.0, [3, 2]), (15, [1, 1]), (1, [1, 1])]
 )
 def test_as_many_at_once_as_one_allows(memory, expected):
-    assert batches.sizes(GROUPS, [], memory) == expected
+    assert batches.sizes(GROUPS, [], memory, print) == expected
 
 
 @pytest.mark.usefixtures("ten_each")
 def test_a_fifth_of_the_device_is_left_free(capsys):
     """80 of 100 MiB; what is decided is said."""
-    assert batches.sizes([group(0, 8), group(1, 9)], [], None) == [8, 5]
+    assert batches.sizes([group(0, 8), group(1, 9)], [], None, print) == [8, 5]
     assert capsys.readouterr().out.splitlines() == [
         "  program 1: 8 runs, 8 at once in 80.0 of 80 MiB",
         "  program 2: 9 runs, 5 at once in 50.0 of 80 MiB",
@@ -48,9 +48,9 @@ def test_a_fifth_of_the_device_is_left_free(capsys):
 @pytest.mark.usefixtures("ten_each")
 def test_sizes_that_were_decided_stay(capsys):
     """A batch that is trained half is of the size that it was of."""
-    assert batches.sizes(GROUPS, [2], 100.0) == [2, 2]
+    assert batches.sizes(GROUPS, [2], 100.0, print) == [2, 2]
     assert "program 1" not in capsys.readouterr().out
-    assert batches.sizes(GROUPS, [3, 1], 100.0) == [3, 1]
+    assert batches.sizes(GROUPS, [3, 1], 100.0, print) == [3, 1]
 
 
 class Trainer:
@@ -59,7 +59,7 @@ class Trainer:
     def __init__(self, **endings):
         self.endings, self.seen = endings, []
 
-    def __call__(self, members, run_dir, hint, verbosity):
+    def __call__(self, members, run_dir, hint, console):
         self.seen.append((run_dir.name, [(x.setting, x.seed) for x in members]))
         row = {"step": 8, METRIC: 0.0}
         for name in EVALUATIONS:
@@ -77,9 +77,8 @@ def trained(monkeypatch, tmp_path):
 
     def train(trainer):
         monkeypatch.setattr(cohorts, "train", trainer)
-        quiet = Verbosity(notes=False)
-        found = batches.train(GROUPS, [3, 2], tmp_path, HINT, quiet)
-        for batch in found:
+        split = batches.split(GROUPS, [3, 2], tmp_path)
+        for batch in batches.train(split, HINT, Console):
             yield [(x["setting"], x["seed"], x["ending"]) for x in batch]
 
     return train

@@ -113,13 +113,29 @@ def test_what_was_asked_for_is_remembered(tmp_path):
         "metric": "eval/q25_reward",
         "sizes": [4, 6],
     }
-    plan.remember(tmp_path, options(**asked, memory=7.0))
+    plan.remember(tmp_path, plan.asked(options(**asked, memory=7.0)))
     assert json.loads((tmp_path / "sweep.json").read_text()) == asked
-    again = options(memory=9.0)
-    plan.recall(tmp_path, again)
-    assert vars(again) == asked | {"memory": 9.0}
+    assert plan.recall(tmp_path) == asked
 
 
 def test_a_directory_without_a_sweep_is_said(tmp_path):
     with pytest.raises(ExperimentError, match="no run to be found there"):
-        plan.recall(tmp_path, options())
+        plan.recall(tmp_path)
+
+
+def test_experiments_of_python_share_a_setting_if_they_differ_in_their_seeds():
+    """In the order in which they are given; a setting is all that differs anywhere."""
+    fields = [(0.5, None, 3), (0.9, 5.0, 0), (0.5, None, 1), (0.5, 5.0, 3)]
+    configs = [
+        dataclasses.replace(CONFIG, gamma=gamma, obs_clip=clip, seed=seed)
+        for gamma, clip, seed in fields
+    ]
+    found = plan.of(configs)
+    assert found.settings == [
+        {"gamma": gamma, "obs_clip": clip}
+        for gamma, clip in ((0.5, None), (0.9, 5.0), (0.5, 5.0))
+    ]
+    assert plan.runs(found) == [[0, 3], [1, 0], [0, 1], [2, 3]]
+    assert [member.alone for member in found.members] == configs
+    assert [len(group) for group in found.groups] == [2, 2]
+    assert plan.of(configs[:1]).settings == [{}]

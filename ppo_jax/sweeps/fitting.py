@@ -1,0 +1,138 @@
+"""Sweeps from Python: `fit_all` is the command `sweep` of any experiments."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ppo_jax.config import Config
+from ppo_jax.host import experiment, presence, source, training
+from ppo_jax.host.console import Console
+from ppo_jax.host.ending import recorded
+from ppo_jax.host.figures import SCORE
+from ppo_jax.host.fitting import guests, require
+from ppo_jax.host.recording import Memory
+from ppo_jax.host.trained import Trained
+from ppo_jax.sweeps import batches, cohorts, plan, running
+from ppo_jax.sweeps.cohorts import Member
+from ppo_jax.sweeps.plan import Plan
+from ppo_jax.sweeps.running import Run
+
+
+def fit_all(
+    configs: Iterable[Config],
+    run_dir: str | Path | None = None,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+) -> list[Trained]:
+    """Trains single agents, those of a structure and a budget in one program.
+
+    What differs among these are seeds and numbers. A bound of theirs holds for the row
+    of all: `stop_at` is reached when their median has reached it.
+
+    Args:
+        configs: Their experiments.
+        run_dir: Where they go, as a sweep of the command; None: nowhere, they are kept
+            in memory alone.
+        resume: Whether to go on with the sweep of these experiments in `run_dir`.
+        quiet: Whether to show warnings only.
+
+    Returns:
+        What became of each, in their order. Of what a run logs, those of one program
+        have evaluations and the clock.
+
+    Raises:
+        UserError: If something that was given cannot be; the message says what.
+        RunError: If the disk does not take a checkpoint or a log.
+        KeyboardInterrupt: At a Ctrl-C, once what there is in `run_dir` is saved.
+    """
+    configs = [*configs]
+    for number, config in enumerate(configs):
+        require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
+        require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
+    place = (str, Path, type(None))
+    require(isinstance(run_dir, place), "run_dir", run_dir, "a path")
+    require(run_dir is not None or not resume, "run_dir", run_dir, "a path to resume")
+    require(bool(configs) or run_dir is None, "configs", configs, "one at least")
+    consoles = guests(quiet)
+    planned = plan.of(configs)
+    if run_dir is not None:
+        return _kept(configs, planned, Path(run_dir), resume, consoles)
+    found = {}
+    for group in planned.groups:
+        found |= _together(group, consoles())
+    return [found[member.setting, member.seed] for member in planned.members]
+
+
+def load_all(
+    run_dir: str | Path, configs: Iterable[Config] | None = None
+) -> list[Trained]:
+    """What the runs of a sweep have come to, from its directory.
+
+    Args:
+        run_dir: The directory, of `fit_all` or of the command `sweep`.
+        configs: Its experiments, if parts of them are in no file; None: as in its file.
+
+    Returns:
+        Of `fit_all`, the same as it returned, but that its order is that of `configs`;
+        of the command, all seeds of the first setting, then of the next.
+
+    Raises:
+        ExperimentError: If the directory holds no sweep, another one, or one that is
+            not finished.
+        CheckpointError: If a checkpoint cannot be restored.
+    """
+    place = Path(run_dir)
+    sizes = plan.recall(place)["sizes"]
+    if configs is None:
+        planned = plan.again(place, "ppo_jax.load_all")
+    else:
+        planned = plan.of([*configs])
+        _require_same(place, planned)
+    return running.load(place, planned, sizes)
+
+
+def _kept(
+    configs: list[Config],
+    planned: Plan,
+    place: Path,
+    resume: bool,
+    consoles: Callable[[], Console],
+) -> list[Trained]:
+    """Trains what is not finished in a directory, and finds all of it there."""
+    if resume:
+        _require_same(place, planned)
+    with presence.alone(place):
+        sizes = plan.recall(place)["sizes"] if resume else []
+        if not resume:
+            experiment.require_new(place)
+            runs = plan.runs(planned)
+            texts = source.texts_of_all(configs, runs)
+            experiment.store(place, texts, [], configs[0])
+        hint = f"go on with: ppo_jax.fit_all(configs, {str(place)!r}, resume=True)"
+        with recorded(place) as ending:
+            say = consoles().note
+            sizes = batches.sizes(planned.groups, sizes, None, say)
+            plan.remember(place, plan.made(planned) | {"metric": SCORE, "sizes": sizes})
+            running.train(place, planned, sizes, SCORE, hint, consoles)
+            ending.state = "finished"
+    return running.load(place, planned, sizes)
+
+
+def _require_same(place: Path, planned: Plan) -> None:
+    """Checks that the sweep of a directory has these runs, and no others."""
+    asked = plan.recall(place)
+    for name, value in plan.made(planned).items():
+        if asked.get(name) != value:
+            raise experiment.ExperimentError(
+                f"{place}: its {name} are others than those of these experiments"
+            )
+
+
+def _together(group: list[Member], console: Console) -> dict[Run, Trained]:
+    """What becomes of members of one program, by setting and seed."""
+    record = Memory()
+    ended = training.train(
+        group[0].config, record, console, begin=lambda config: cohorts.begin(group)
+    )
+    population, rows = ended.layout.fetch(ended.population), record.rows.read()
+    return running.by_run(group, population, ended.update, ended.ending, rows)

@@ -1,0 +1,96 @@
+"""A sweep in its directory: trained batch after batch, and found again."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ppo_jax.host import files, history
+from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.console import Console
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.logger import Row
+from ppo_jax.host.trained import Trained, member_of
+from ppo_jax.state import Population
+from ppo_jax.sweeps import batches, cohorts, hparams, scores
+from ppo_jax.sweeps.cohorts import Member
+from ppo_jax.sweeps.plan import Plan
+from ppo_jax.sweeps.scores import Score
+
+Run = tuple[int, int]
+"""The number of its setting, and its seed."""
+
+
+def train(
+    run_dir: Path,
+    planned: Plan,
+    sizes: Sequence[int],
+    metric: str,
+    hint: str,
+    consoles: Callable[[], Console],
+) -> tuple[list[Score], list[dict[str, Any]]]:
+    """Trains what is not finished, and writes what is known after every batch.
+
+    Args:
+        run_dir: The directory of the sweep.
+        planned: Its runs.
+        sizes: How many of each program go at once.
+        metric: By whose last value settings are compared.
+        hint: How it goes on after an interrupt.
+        consoles: Makes one for each batch.
+
+    Returns:
+        What the runs scored, and the table of settings.
+    """
+    runs: list[Score] = []
+    rows: list[dict[str, Any]] = []
+    split = batches.split(planned.groups, sizes, run_dir)
+    for more in batches.train(split, hint, consoles):
+        runs += more
+        rows = scores.write(run_dir, runs, planned.settings, metric)
+        hparams.write(run_dir, more, planned.settings, metric)
+    return runs, rows
+
+
+def load(run_dir: Path, planned: Plan, sizes: Sequence[int]) -> list[Trained]:
+    """What the runs have come to, in the order in which they were asked for.
+
+    Raises:
+        ExperimentError: If some have not been trained yet.
+    """
+    found: dict[Run, Trained] = {}
+    for home, batch in batches.split(planned.groups, sizes, run_dir).items():
+        known = scores.kept(home)
+        if known is None:
+            raise ExperimentError(f"{home}: is not finished; resume the sweep first")
+        found |= _restored(home, batch, known[0]["ending"])
+    return [found[member.setting, member.seed] for member in planned.members]
+
+
+def by_run(
+    members: Sequence[Member],
+    population: Population,
+    update: int,
+    ending: str,
+    rows: Sequence[Row],
+) -> dict[Run, Trained]:
+    """What became of members of one program, each by itself."""
+    return {
+        (member.setting, member.seed): Trained(
+            member.alone,
+            member_of(population, index),
+            update,
+            ending,
+            rows if len(members) == 1 else history.of_member(rows, index),
+        )
+        for index, member in enumerate(members)
+    }
+
+
+def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
+    with closing(Checkpointer(home)) as checkpoints:
+        update, population, _ = checkpoints.restore(cohorts.begin(batch))
+    rows = files.rows(home / "metrics.jsonl")
+    return by_run(batch, jax.device_get(population), update, ending, rows)
