@@ -25,11 +25,12 @@ from ppo_jax.backtests import keeping, plan, results, walking
 from ppo_jax.backtests.folds import Shape
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.component import former
-from ppo_jax.host import command, distributed, experiment, presence, programs
+from ppo_jax.host import command, experiment, presence, programs
 from ppo_jax.host.console import Console, verbosity
 from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.ppo import devices
 from ppo_jax.sweeps import batches
 
 MEANING = {
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _walk(options: Any, overrides: list[str]) -> int:
     """Plans, trains and tests batch after batch, and leaves the page."""
-    distributed.prepare()
+    devices.prepare()
     programs.keep()
     if options.resume:
         overrides = _restore(options, overrides)
