@@ -19,7 +19,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
 from ppo_jax.host import distributed, mesh
 from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
-from ppo_jax.ppo import episodes, stepped
+from ppo_jax.ppo import devices, episodes, stepped
 from ppo_jax.ppo.packing import Packed
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Learner, Population, Run
@@ -34,15 +34,15 @@ def layout_of(config: Config, num_members: int) -> Layout:
     """
     if not config.env.simulated:
         return mesh.layout_of(config, num_members)
-    processes, devices = jax.process_count(), config.devices_per_member
+    processes, asked = jax.process_count(), config.devices_per_member
     if processes > 1:
         raise distributed.JobError(
             f"Config.env = {config.env!r}: simulators on the host need a single "
             f"process of a job, got {processes}"
         )
-    if devices not in (None, 1):
+    if asked not in (None, 1):
         raise distributed.JobError(
-            f"Config.devices_per_member = {devices}: expected 1 or None with "
+            f"Config.devices_per_member = {asked}: expected 1 or None with "
             "simulators on the host"
         )
     return Simulation()
@@ -167,7 +167,7 @@ class Fleet:
         if asked == self._known:
             return False
         self.close()
-        processes = max(1, distributed.cores() // 2)
+        processes = max(1, devices.cores() // 2)
         self.simulators = env.simulators(members, each, processes)
         self._known = asked
         return True
