@@ -8,6 +8,7 @@ import importlib.util
 import itertools
 import math
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def _mp4(path: Path, frames: Iterator[Frame], fps: int) -> None:
     size = first.shape[1::-1]
     writer: Any = imageio_ffmpeg.write_frames(path, size, fps=fps, macro_block_size=2)
     with contextlib.closing(writer):
-        writer.send(None)
+        with warnings.catch_warnings(action="ignore"):  # JAX warns of every process.
+            writer.send(None)
         for frame in itertools.chain([first], frames):
             writer.send(np.ascontiguousarray(frame))
 
