@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from ppo_jax.component import component, require
 from ppo_jax.component.suggestion import unknown
@@ -24,6 +25,8 @@ IDS = (
     "Craftax-Pixels-v1",
 )
 """What Craftax has no list of."""
+BLOCK = 16
+"""Pixels of a block of the world in a picture, of the sizes that Craftax has."""
 
 
 @component
@@ -84,6 +87,9 @@ class Craftax(Env):
         terminated = env.is_terminal(state, endless)
         return outcome(obs, reward, terminated, done & ~terminated), strong(state)
 
+    def render(self, state: PyTree) -> np.ndarray:
+        return np.asarray(_renderer(self.id)(state)).astype(np.uint8)
+
     def _load(self) -> "_Loaded":
         """The environment, with its parameters."""
         env, params = _load(self.id)
@@ -102,6 +108,17 @@ def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
 class _Loaded(NamedTuple):
     env: Any
     params: Any
+
+
+@functools.cache
+def _renderer(env_id: str) -> Callable[[PyTree], Array]:
+    """Draws a state, with pixels from 0 to 255."""
+    wanted = f"Craftax.id: {env_id!r}"
+    if "Classic" in env_id:
+        home = brought("craftax.craftax_classic.renderer", "craftax", wanted)
+    else:
+        home = brought("craftax.craftax.renderer", "craftax", wanted)
+    return jax.jit(home.make_craftax_pixel_renderer(BLOCK))
 
 
 @functools.cache

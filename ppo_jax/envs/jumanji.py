@@ -127,6 +127,12 @@ class Jumanji(Env):
     def action_mask(self, state: PyTree) -> Array | None:
         return state.mask
 
+    def render(self, state: PyTree) -> np.ndarray:
+        viewer: Any = copy.copy(self._load().env._viewer)
+        viewer._display = viewer._display_rgb_array
+        picture = viewer.render(jax.tree.map(jnp.asarray, state.env))
+        return picture[::2, ::2, :3].copy()  # It is large, and has no use for alpha.
+
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""
         given = parameters.given(self.params)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax.component import component, require
 from ppo_jax.component.suggestion import unknown
@@ -90,6 +91,10 @@ class XMiniGrid(Env):
         truncated = timestep.last() & ~terminated
         seen = _seen(timestep)
         return outcome(seen, timestep.reward, terminated, truncated), timestep
+
+    def render(self, state: PyTree) -> np.ndarray:
+        env, params = self._load()
+        return np.asarray(env.render(params, state))
 
     def _load(self) -> "_Loaded":
         return _load(self.id, tuple(parameters.given(self.params).items()))

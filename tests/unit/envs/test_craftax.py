@@ -118,3 +118,13 @@ def test_an_environment_keeps_the_protocol():
 def test_a_population_goes_on_with_a_pool(tmp_path):
     space = {"env.env.params.spawn_cow_chance": Uniform(0.1, 0.9)}
     adapters.goes_on(ENV, tmp_path, **space)
+
+
+def test_a_picture_has_the_world_and_what_one_has(start):
+    """Nine by nine blocks of 16 pixels; stones come to the list of what one has."""
+    _, state = start
+    picture = ENV.render(jax.device_get(state))
+    assert (picture.shape, picture.dtype) == ((144, 144, 3), np.uint8)
+    rich = state.replace(inventory=state.inventory.replace(stone=jnp.int32(5)))
+    changed = (ENV.render(jax.device_get(rich)) != picture).any((1, 2))
+    assert changed.any() and not changed[:112].any()

@@ -247,3 +247,12 @@ def test_an_environment_keeps_the_protocol(env_id):
 @pytest.mark.slow
 def test_a_population_goes_on_with_a_pool(tmp_path):
     adapters.goes_on(Jumanji("RubiksCube-v0", CUBE), tmp_path)
+
+
+@pytest.mark.parametrize("env_id", ["Snake-v1", "Maze-v0"])
+def test_a_picture_shows_the_state(env_id):
+    env = Jumanji(env_id)
+    starts = [env.reset(jax.random.key(seed))[1] for seed in (0, 1)]
+    one, other = (env.render(jax.device_get(state)) for state in starts)
+    assert one.dtype == np.uint8 and one.ndim == 3 and one.shape[-1] == 3
+    assert one.shape == other.shape and (one != other).any()

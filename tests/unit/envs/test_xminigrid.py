@@ -121,3 +121,16 @@ def test_an_environment_keeps_the_protocol(env_id):
 @pytest.mark.slow
 def test_a_population_goes_on_with_a_pool(tmp_path):
     adapters.goes_on(empty(limit=3), tmp_path)
+
+
+def test_a_picture_shows_the_agent_where_it_is():
+    """Tiles of 32 pixels; one that turns is all that changes."""
+    env = XMiniGrid("MiniGrid-Empty-8x8")
+    key = jax.random.key(0)
+    before = env.reset(key)[1]
+    after = env.transition(key, before, jax.numpy.int32(1))[1]
+    pictures = [env.render(jax.device_get(state)) for state in (before, after)]
+    assert pictures[0].dtype == np.uint8 and pictures[0].shape == (256, 256, 3)
+    tiles = (pictures[0] != pictures[1]).reshape(8, 32, 8, 32, 3).any((1, 3, 4))
+    row, column = np.array(before.state.agent.position)
+    assert tiles[row, column]
