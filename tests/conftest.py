@@ -10,6 +10,9 @@ import pytest
 # `[B] - [B, 1]` is an error, not a `[B, B]` array.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+# No environment, `fit` or command of this process takes every core.
+jax.config.update("jax_num_cpu_devices", 1)
+
 # Compilations outlive the session; the repository ignores the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = Path(__file__).parents[1] / ".cache" / "jax"
@@ -28,12 +31,6 @@ def pytest_configure(config):
     if hurry:
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def started():
-    """JAX has started on one device: no `fit` and no command takes every core."""
-    jax.devices()
 
 
 @pytest.fixture

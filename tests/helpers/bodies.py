@@ -10,7 +10,7 @@ from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.envs import parameters
-from ppo_jax.envs.physics import Bodies, Simulation, changed, structure
+from ppo_jax.envs.physics import Bodies, Simulation, changed
 
 STONE = {
     "start_height": float,
@@ -81,7 +81,7 @@ class Stone(Bodies):
         return STONE
 
     def _load(self):
-        given = dict(structure(self.params))
+        given = dict(parameters.structure(self.params))
         return Simulation(
             FALL, given.get("episode_length", 4), given.get("action_repeat", 1)
         )

@@ -63,7 +63,7 @@ def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
     """Another one would refuse them."""
     given = []
     monkeypatch.setattr(jax, "jit", lambda function, **options: given.append(options))
-    Layout([Mock(platform=platform, process_index=0)])
+    assert Layout([Mock(platform=platform, process_index=0)]).advance is None
     (options,) = [x["compiler_options"] for x in given if "compiler_options" in x]
     assert options == COMPILER_OPTIONS.get(platform)
     assert bool(options) == (platform == "cpu")

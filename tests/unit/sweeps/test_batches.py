@@ -6,6 +6,7 @@ import pytest
 
 from ppo_jax.host.console import Console
 from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.training import Ended
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member
 
@@ -68,7 +69,8 @@ class Trainer:
             row |= each | alone
         run_dir.mkdir(parents=True, exist_ok=True)
         (run_dir / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-        return self.endings.get(f"batch_{run_dir.name}", "finished")
+        ending = self.endings.get(f"batch_{run_dir.name}", "finished")
+        return Ended(ending, 1, None, None, {})
 
 
 @pytest.fixture
