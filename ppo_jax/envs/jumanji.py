@@ -223,6 +223,8 @@ def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
 def _actions(spec: Any, mask: Any) -> tuple[ActionSpace, tuple[int, ...] | None]:
     """A space of actions as one of ours, and the parts that it is the product of."""
     if not hasattr(spec, "num_values"):
+        real = jnp.issubdtype(spec.dtype, jnp.floating)
+        require(real, "Jumanji.id: actions", spec, "real ones, or so many of a kind")
         bounds = (np.broadcast_to(x, spec.shape) for x in (spec.minimum, spec.maximum))
         low, high = (tuple(x.astype(float).ravel().tolist()) for x in bounds)
         return Box(low, high), None

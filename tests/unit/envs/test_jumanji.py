@@ -99,6 +99,7 @@ def beside_a_wall(env):
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", ["Snake-v1", "Tetris-v0"])
 def test_what_a_mask_forbids_ends_the_episode(env_id):
     """A mask of combinations is one of actions that are combinations."""
@@ -112,6 +113,7 @@ def test_what_a_mask_forbids_ends_the_episode(env_id):
     assert allowed.any() and not allowed.all()
 
 
+@pytest.mark.slow
 def test_where_nothing_is_allowed_everything_is():
     """A snake that has caught itself."""
     env = snake()
@@ -149,6 +151,7 @@ def test_actions_are_those_of_the_suite(env_id, space):
     assert env.action_space == space and env.has_transition
 
 
+@pytest.mark.slow
 def test_a_float_of_a_constructor_is_a_number(key):
     """What a step of the cleaner costs: another one is the same program."""
     env = Jumanji("Cleaner-v0", params={"penalty_per_timestep": 0.25})
@@ -195,6 +198,7 @@ def test_few_values_are_kinds_and_many_are_one_number(limit, shown, begun):
     [
         ("Snak-v1", {}, "the closest is 'Snake-v1'"),
         ("Sokoban-v0", {}, "does not have to download"),
+        ("MultiCVRP-v0", {}, "expected real ones, or so many of a kind"),
         ("Snake-v1", {"num_row": 9}, "closest is 'num_rows'"),
         ("Snake-v1", {"time_limit": 1.5}, "expected int"),
         ("Snake-v1", {"time_limit": 0}, "expected at least 1"),
