@@ -5,8 +5,8 @@
 
 The first trains all seeds of each task as a sweep, which is kept in a folder of `--out`
 and goes on there if it was interrupted, and keeps every evaluation. Both print the
-table of what is kept: means over seeds of the last evaluation with bootstrapped
-intervals, and draw the curves. Of a suite, one experiment trains all tasks.
+table of what is kept: means over seeds, of all evaluations as a curve, and of the last
+one with a bootstrapped interval. One experiment trains all tasks of a suite.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from ppo_jax.sweeps import aggregate
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE.parent / "experiments"
 METRIC = "eval/mean_reward"
+BLOCKS = "▁▂▃▄▅▆▇█"
 MINUTES = 60
 """The most that a task may take."""
 
@@ -112,21 +113,33 @@ def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
 def table(kept: list[dict[str, Any]]) -> Iterator[str]:
     """Lines of a markdown table."""
     yield (
-        "| task | agent | seeds | steps | minutes | return, half-way | at the end "
+        "| task | agent | seeds | steps | minutes | curve | from | to | at the end "
         "| 95 % | published |"
     )
-    yield "|---|---|--:|--:|--:|--:|--:|---|---|"
+    yield "|---|---|--:|--:|--:|---|--:|--:|--:|---|---|"
     for row in (row for record in kept for row in record["rows"]):
         returns = np.array(row["returns"], float)
         last = returns[:, -1:]
         low, high = aggregate.interval(lambda x: x.mean(axis=(-2, -1)), last)
-        half = returns[:, (returns.shape[1] - 1) // 2].mean()
+        curve = returns.mean(axis=0)
         yield (
             f"| {row['env']} | {row['agent']} | {len(returns)} "
-            f"| {row['steps'][-1]:,} | {row['seconds'] / 60:.0f} | {shown(half)} "
+            f"| {row['steps'][-1]:,} | {row['seconds'] / 60:.0f} | {drawn(curve)} "
+            f"| {shown(curve.min())} | {shown(curve.max())} "
             f"| {shown(last.mean())} | {shown(low)} to {shown(high)} "
             f"| {row['published']} |"
         )
+
+
+def drawn(curve: np.ndarray) -> str:
+    """A curve as a line of text, between its lowest value and its highest.
+
+    >>> drawn(np.array([0.0, 0.5, 1.0, 0.2]))
+    '▁▅█▂'
+    """
+    width = np.ptp(curve) or 1.0
+    heights = np.rint((curve - curve.min()) / width * (len(BLOCKS) - 1))
+    return "".join(BLOCKS[int(height)] for height in heights)
 
 
 def shown(number: float) -> str:
