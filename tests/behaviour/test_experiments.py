@@ -29,6 +29,8 @@ PATHS = sorted(x for x in FOLDER.glob("*.py") if x.stem not in {"by_hand", *LACK
 """But for the one that is no experiment: a loop of one's own."""
 PLAIN = [path for path in PATHS if not needs_more(path)]
 """Those that need nothing more than this package does."""
+HEAVY = ("original", "pbt_breakout", "pbt_sa", "sa_memory")
+"""Those that take longest to compile."""
 TINY = {
     "num-envs": 4,
     "num-steps": 16,
@@ -153,7 +155,7 @@ def tiny(path):
     return load(path.stem, *options, "--pbt.interval=2")
 
 
-@pytest.mark.parametrize("path", each(PATHS))
+@pytest.mark.parametrize("path", each(PATHS, slow=HEAVY))
 def test_every_experiment_runs(path, tmp_path):
     """A few updates to the end of the budget, in which nothing breaks."""
     config = tiny(path)
@@ -190,7 +192,13 @@ def script():
     return runpy.run_path(str(FOLDER / "sa_gain.py"))
 
 
-@pytest.mark.parametrize("kind", [adversaries.Mixed, adversaries.Regularizer])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        adversaries.Mixed,
+        pytest.param(adversaries.Regularizer, marks=pytest.mark.slow),
+    ],
+)
 def test_what_training_under_attack_is_worth(script, kind):
     """Half of the agents are plain: those of an experiment without an adversary."""
     config = dataclasses.replace(

@@ -10,12 +10,13 @@ def needs_more(path):
     return "pip install" in path.read_text()
 
 
-def each(paths):
+def each(paths, slow=()):
     """Parameters of a test; experiments that need a suite take minutes to compile."""
-    return [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * needs_more(path))
-        for path in paths
-    ]
+
+    def marks(path):
+        return [pytest.mark.slow] * (needs_more(path) or path.stem in slow)
+
+    return [pytest.param(path, id=path.stem, marks=marks(path)) for path in paths]
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
+import pytest
+
+mujoco = pytest.importorskip("mujoco")
 
 XML = """
 <mujoco>
