@@ -72,6 +72,21 @@ def test_the_document_says_what_was_kept(name, script, printed):
     assert f"\n\n{table}\n" in (ROOT / "docs" / DOCUMENTS[name]).read_text()
 
 
+def test_the_document_says_what_tasks_came_to(script, printed):
+    table = printed(script("tasks"), "--table")
+    assert table.count("\n") > 2
+    assert f"\n\n{table}" in (ROOT / "docs/results.md").read_text()
+
+
+def test_a_table_of_tasks_by_hand(script):
+    row = {"env": "brax/ant", "agent": "recurrent", "published": "it: 9", "seconds": 90}
+    row |= {"steps": [50, 100], "returns": [[-1.0, 5.0], [0.0, 7.0]]}
+    *_, line = script("tasks")["table"]([{"rows": [row]}])
+    assert line == (
+        "| brax/ant | recurrent | 2 | 100 | 2 | ▁█ | −0.5 | 6 | 6 | 5 to 7 | it: 9 |"
+    )
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_the_table_shows_everything_that_was_kept(name, script):
     """Whatever is changed in the file, another document would be due."""
