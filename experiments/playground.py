@@ -9,8 +9,9 @@ update; here it is 4096. What is solved hardly varies in its returns: `min_std` 
 how far their scale magnifies that.
 
 Expect `CartpoleBalance` above 990, of 1000, after 330 000 steps and to the end, and
-`ReacherEasy` around 850: in one run each, 998 then and 999.8 after 2 000 000 steps, and
-856. That is a minute of training on two cores at most, once it is compiled.
+as much as 850 in `ReacherEasy`: in one run each, 998 then and 999.8 after 2 000 000 steps, and
+856; but eight seeds of `ReacherEasy` came to 493 after 500 000 (docs/results.md). That is a
+minute of training on two cores at most, once it is compiled.
 """
 
 from ppo_jax import Config, ReturnNormalization, envs, optimizers, terms
