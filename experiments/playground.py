@@ -8,10 +8,10 @@ observations are those of Playground's own setting, which takes a million steps 
 update; here it is 4096. What is solved hardly varies in its returns: `min_std` bounds
 how far their scale magnifies that.
 
-Expect `CartpoleBalance` above 990, of 1000, after 330 000 steps and to the end, and
-as much as 850 in `ReacherEasy`: in one run each, 998 then and 999.8 after 2 000 000 steps, and
-856; but eight seeds of `ReacherEasy` came to 493 after 500 000 (docs/results.md). That is a
-minute of training on two cores at most, once it is compiled.
+Expect `CartpoleBalance` above 990, of 1000, after 330 000 steps and to the end: 998 then
+and 999.8 after 2 000 000, in one run. Expect 300 to 850 in `ReacherEasy`: one run had
+856, and eight seeds 493 after 500 000 steps (docs/results.md). That is a minute or two
+of training on two cores, once it is compiled.
 """
 
 from ppo_jax import Config, ReturnNormalization, envs, optimizers, terms
