@@ -100,9 +100,7 @@ class Craftax(Env):
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
     """Parameters of an environment, those that are not given None."""
     _, params = _load(env_id)
-    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
-    types = {name: type(value) for name, value in values.items()}
-    return parameters.kind(env_id, types)(**given)
+    return parameters.kind(env_id, parameters.types_of(params))(**given)
 
 
 class _Loaded(NamedTuple):

@@ -136,8 +136,7 @@ def _timestep(
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
     """Parameters of an environment, those that are not given None."""
     _, params = _make(env_id)
-    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
-    types = {name: type(value) for name, value in values.items()}
+    types = parameters.types_of(params)
     types |= {LIMIT: int} if LIMIT in types else {}
     return parameters.kind(env_id, types)(**given)
 

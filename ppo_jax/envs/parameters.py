@@ -43,6 +43,12 @@ def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def types_of(values: Any) -> dict[str, type]:
+    """The types of a dataclass's fields, as an instance has them."""
+    names = [field.name for field in dataclasses.fields(values)]
+    return {name: type(getattr(values, name)) for name in names}
+
+
 def structure(
     params: Parameters | Mapping[str, Any], prefix: str = ""
 ) -> tuple[tuple[str, Any], ...]:

@@ -1,6 +1,5 @@
 """Grids of XLand-MiniGrid: what an agent sees around itself, MiniGrid's tasks."""
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from types import ModuleType
@@ -111,9 +110,7 @@ def _seen(timestep: Any) -> PyTree:
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
     """Parameters of an environment, those that are not given None."""
     _, params = _load(env_id, ())
-    values = {f.name: getattr(params, f.name) for f in dataclasses.fields(params)}
-    types = {name: type(value) for name, value in values.items()}
-    return parameters.kind(env_id, types)(**given)
+    return parameters.kind(env_id, parameters.types_of(params))(**given)
 
 
 class _Loaded(NamedTuple):
