@@ -13,21 +13,17 @@ Example:
 """
 
 import argparse
-import contextlib
 import functools
 import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.component import former
-from ppo_jax.host import command, experiment, presence, programs
+from ppo_jax.host import command
 from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.metrics import EVALUATIONS
-from ppo_jax.ppo import devices
-from ppo_jax.sweeps import batches, plan, running, scores
+from ppo_jax.sweeps import batches, going, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
 
 
@@ -79,29 +75,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sweep(options: Any, overrides: list[str]) -> int:
     """Plans, trains batch after batch, and prints the table."""
-    devices.prepare()
-    programs.keep()
-    if options.resume:
-        overrides = _recall(options, overrides)
-    with former.understood() if options.resume else contextlib.nullcontext():
-        config, names = experiment.load_with_names(
-            options.experiment, overrides, "ppo_jax.sweep"
-        )
-    planned = plan.plan(config, names, options)
-    path = options.experiment
-    if options.resume:
-        experiment.require_same(options.run_dir, config)
-    options.run_dir = options.run_dir or experiment.place(path, config)
-    with presence.alone(options.run_dir):
-        if not options.resume:
-            experiment.create(options.run_dir, path, overrides, config)
-        with recorded(options.run_dir) as ending:
-            status = _train(options, planned)
-            ending.state = "finished"
-    return status
+
+    def recall(options: Any) -> None:
+        default = _parser().get_default
+        going.require_as_asked("a sweep", options, overrides, plan.ASKED, default)
+        _recall(options)
+
+    going.run("sweep", options, overrides, recall, plan.plan, _train)
+    return Exit.FINISHED
 
 
-def _train(options: Any, planned: Plan) -> int:
+def _train(options: Any, planned: Plan) -> None:
     """Trains all that is not finished, in batches that fit, and prints the table."""
     run_dir, metric = options.run_dir, options.metric
     print(
@@ -119,16 +103,10 @@ def _train(options: Any, planned: Plan) -> int:
     print(f"\n{metric}, last evaluation\n\n{scores.markdown(rows)}")
     failed = sum(run["ending"] == "failed" for run in runs)
     print(f"{len(runs)} runs in {run_dir / scores.ALL}, {failed} failed")
-    return Exit.FINISHED
 
 
-def _recall(options: Any, overrides: list[str]) -> list[str]:
-    """Fills in what the sweep was asked for; returns the overrides of its fields."""
-    if options.run_dir is None:
-        raise ExperimentError("--resume: expected --run-dir as well")
-    default = _parser().get_default
-    if overrides or any(getattr(options, x) != default(x) for x in plan.ASKED):
-        raise ExperimentError("--resume: a sweep goes on as it was asked for")
+def _recall(options: Any) -> None:
+    """Sets the options to what the sweep was asked for."""
     asked = plan.recall(options.run_dir)
     if "runs" in asked:
         raise ExperimentError(
@@ -137,7 +115,6 @@ def _recall(options: Any, overrides: list[str]) -> list[str]:
         )
     for name in plan.ASKED:
         setattr(options, name, asked[name])
-    return experiment.stored_overrides(options.run_dir)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Example:
 """
 
 import argparse
-import contextlib
 import functools
 import sys
 from pathlib import Path
@@ -24,14 +23,10 @@ from typing import Any
 from ppo_jax.backtests import keeping, plan, results, walking
 from ppo_jax.backtests.folds import Shape
 from ppo_jax.backtests.plan import Plan
-from ppo_jax.component import former
-from ppo_jax.host import command, experiment, presence, programs
+from ppo_jax.host import command
 from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.ending import recorded
 from ppo_jax.host.exits import Exit
-from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.ppo import devices
-from ppo_jax.sweeps import batches
+from ppo_jax.sweeps import batches, going
 
 MEANING = {
     "folds": "how many tests, one after the other",
@@ -85,37 +80,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _walk(options: Any, overrides: list[str]) -> int:
     """Plans, trains and tests batch after batch, and leaves the page."""
-    devices.prepare()
-    programs.keep()
-    if options.resume:
-        overrides = _restore(options, overrides)
-    with former.understood() if options.resume else contextlib.nullcontext():
-        config, names = experiment.load_with_names(
-            options.experiment, overrides, "ppo_jax.walkforward"
+
+    def recall(options: Any) -> None:
+        default = _parser().get_default
+        going.require_as_asked(
+            "a walk-forward", options, overrides, plan.ASKED, default
         )
-    planned = plan.plan(config, names, options)
-    path = options.experiment
-    if options.resume:
-        experiment.require_same(options.run_dir, config)
-    options.run_dir = options.run_dir or experiment.place(path, config)
-    with presence.alone(options.run_dir):
-        if not options.resume:
-            experiment.create(options.run_dir, path, overrides, config)
-        with recorded(options.run_dir) as ending:
-            _train(options, planned)
-            ending.state = "finished"
+        plan.recall(options.run_dir, options)
+
+    going.run("walkforward", options, overrides, recall, plan.plan, _train)
     return Exit.FINISHED
-
-
-def _restore(options: Any, overrides: list[str]) -> list[str]:
-    """Fills in what was asked for; returns the overrides of its fields."""
-    if options.run_dir is None:
-        raise ExperimentError("--resume: expected --run-dir as well")
-    default = _parser().get_default
-    if overrides or any(getattr(options, x) != default(x) for x in plan.ASKED):
-        raise ExperimentError("--resume: a walk-forward goes on as it was asked for")
-    plan.recall(options.run_dir, options)
-    return experiment.stored_overrides(options.run_dir)
 
 
 def _train(options: Any, planned: Plan) -> None:

@@ -1,0 +1,63 @@
+"""How a command with many runs begins, and how it goes on as it was asked for."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from ppo_jax.component import former
+from ppo_jax.host import experiment, presence, programs
+from ppo_jax.host.ending import recorded
+from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.ppo import devices
+
+Recall = Callable[[Any], None]
+"""Sets options to what was asked for in their directory."""
+
+
+def run(
+    command: str,
+    options: Any,
+    overrides: list[str],
+    recall: Recall,
+    plan: Callable[..., Any],
+    train: Callable[[Any, Any], None],
+) -> None:
+    """Plans what is asked for, and trains what of it is not finished.
+
+    Args:
+        command: Its name, for messages.
+        options: Of the command line.
+        overrides: Of the experiment's fields.
+        recall: What a resumed one was asked for.
+        plan: From an experiment, its names and options to all runs.
+        train: Trains a plan, given the options.
+    """
+    devices.prepare()
+    programs.keep()
+    if options.resume:
+        recall(options)
+        overrides = experiment.stored_overrides(options.run_dir)
+    with former.understood() if options.resume else contextlib.nullcontext():
+        config, names = experiment.load_with_names(
+            options.experiment, overrides, f"ppo_jax.{command}"
+        )
+    planned, path = plan(config, names, options), options.experiment
+    if options.resume:
+        experiment.require_same(options.run_dir, config)
+    options.run_dir = options.run_dir or experiment.place(path, config)
+    with presence.alone(options.run_dir):
+        if not options.resume:
+            experiment.create(options.run_dir, path, overrides, config)
+        with recorded(options.run_dir) as ending:
+            train(options, planned)
+            ending.state = "finished"
+
+
+def require_as_asked(
+    called: str, options: Any, overrides: list[str], asked: Any, default: Any
+) -> None:
+    """Raises an `ExperimentError` if what goes on is asked for something else."""
+    if options.run_dir is None:
+        raise ExperimentError("--resume: expected --run-dir as well")
+    if overrides or any(getattr(options, x) != default(x) for x in asked):
+        raise ExperimentError(f"--resume: {called} goes on as it was asked for")
