@@ -27,14 +27,22 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     >>> unknown("number", "beta", ["lambda", "gamma"])
     "no number is called 'beta'; there are: lambda, gamma"
     """
-    outer_first = sorted(known, key=lambda path: path.count("."))
-    close = max(outer_first, key=lambda path: _likeness(name, path), default=None)
-    if close is None:
-        return f"no {kind} is called {name!r}"
-    if _likeness(name, close) >= LIKE:
-        return f"no {kind} is called {name!r}; the closest is {close!r}"
+    said, outer_first = f"no {kind} is called {name!r}", _outer_first(known)
+    if close := closest(name, outer_first):
+        return f"{said}; the closest is {close!r}"
     names = textwrap.shorten(", ".join(outer_first), WIDTH, placeholder=" …")
-    return f"no {kind} is called {name!r}; there are: {names}"
+    return f"{said}; there are: {names}" if names else said
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The name or path that a name may be mistaken for, if there is one.
+
+    >>> closest("--fold", ["--folds", "--seeds"]), closest("x", ["--folds"])
+    ('--folds', None)
+    """
+    alike = {path: _likeness(name, path) for path in _outer_first(known)}
+    close = max(alike, key=lambda path: alike[path], default=None)
+    return close if close is not None and alike[close] >= LIKE else None
 
 
 def uncalled(given: Any) -> str:
@@ -46,6 +54,10 @@ def uncalled(given: Any) -> str:
     each = given if isinstance(given, tuple | list) else [given]
     names = [value.__name__ for value in each if isinstance(value, type)]
     return f"; a class has to be called: {names[0]}(…)" if names else ""
+
+
+def _outer_first(paths: Iterable[str]) -> list[str]:
+    return sorted(paths, key=lambda path: path.count("."))
 
 
 def _likeness(name: str, path: str) -> float:

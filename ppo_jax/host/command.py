@@ -1,6 +1,7 @@
 """How every command begins, with its help, and ends, with a message and a status."""
 
 import argparse
+import dataclasses
 import functools
 import logging
 import os
@@ -13,6 +14,7 @@ from typing import Any
 import jax
 
 from ppo_jax.component import suggestion
+from ppo_jax.config import Config
 from ppo_jax.errors import RunError, UserError, brief, mendable
 from ppo_jax.host.exits import Exit
 
@@ -113,8 +115,7 @@ def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
     """
     options, others = parser.parse_known_args(argv)
     if others:
-        known = re.findall(r"--[a-z-]+", parser.format_usage())
-        raise UserError(suggestion.unknown("option", others[0], known))
+        raise UserError(suggestion.unknown("option", others[0], _options(parser)))
     return options
 
 
@@ -124,12 +125,14 @@ def parse_with_fields(
     """The options of a command, and all others, which are fields of a config.
 
     Raises:
-        UserError: If the line begins with a field, whose value could be anything.
+        UserError: If the line begins with a field, whose value could be anything, or
+            has what is no field and looks like an option.
     """
     options, overrides = parser.parse_known_args(argv)
     first = (sys.argv[1:] if argv is None else argv)[0]
     if first.startswith("-") and first in overrides[:1]:
         raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
+    _require_no_misspelt(_options(parser), overrides)
     return options, overrides + ["--help"] * (options.help is not None)
 
 
@@ -197,6 +200,21 @@ def hush() -> None:
 def say(message: str) -> None:
     """Says what went wrong."""
     print(f"error: {message}", file=sys.stderr)
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    """What options of a command are called."""
+    return re.findall(r"--[a-z-]+", parser.format_usage())
+
+
+def _require_no_misspelt(options: list[str], overrides: list[str]) -> None:
+    """Raises a `UserError` for what looks more like an option than like a field."""
+    fields = [f"--{field.name}" for field in dataclasses.fields(Config)]
+    known = [*fields, *(name.replace("_", "-") for name in fields), *options]
+    for word in overrides:
+        name = word.partition("=")[0]
+        if name.startswith("--") and suggestion.closest(name, known) in options:
+            raise UserError(suggestion.unknown("option", name, options))
 
 
 class _Help(argparse.Action):

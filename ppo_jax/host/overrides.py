@@ -9,15 +9,19 @@ from typing import Any
 import tyro
 from tyro import constructors
 
-from ppo_jax.component import children, former
+from ppo_jax.component import children, descendants, former
 from ppo_jax.component.coercion import coerced
+from ppo_jax.component.paths import replace
 from ppo_jax.config import Config
+from ppo_jax.envs import Env
 from ppo_jax.errors import own_lines
 from ppo_jax.host.script import ExperimentError
 from ppo_jax.terms import Demonstrations
 
 FIELDS = """\
 These are the fields of the experiment; all else is in `python -m {command} --help`.
+
+An environment can also be given by its id, --env gymnax/CartPole-v1 for example.
 
 Example:
     python -m {command} {path} --seed 1
@@ -37,7 +41,8 @@ def with_overrides(
     Args:
         config: The one of the file.
         path: The file.
-        overrides: Options such as `--optimizer.learning-rate 1e-3`.
+        overrides: Options such as `--optimizer.learning-rate 1e-3`, or `--env` with the
+            id of another environment.
         command: What help and errors call the program.
 
     Raises:
@@ -48,6 +53,7 @@ def with_overrides(
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say
+            config, overrides = _with_environments(config, overrides)
             return tyro.cli(
                 Config,
                 default=config,
@@ -86,6 +92,23 @@ def _require_present(config: Config, overrides: list[str]) -> None:
         now = former.translated(option, names).replace("_", "-")
         if option.startswith("--") and now != option:
             raise ExperimentError(former.moved(option, now))
+
+
+def _with_environments(
+    config: Config, overrides: list[str]
+) -> tuple[Config, list[str]]:
+    """A config with the environments whose ids are given, and all other options."""
+    parts = descendants(children(config))
+    paths = {f"--{path}": path for path in parts if isinstance(parts[path], Env)}
+    ids, others, words = {}, [], iter(overrides)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in paths:
+            ids[paths[option]] = value if equals else next(words, "")
+        else:
+            others.append(word)
+    with warnings.catch_warnings(action="ignore"):  # The whole config will warn.
+        return replace(config, ids), others
 
 
 def _say(message: Warning | str, *_: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ppo_jax import Config, optimizers, terms
+from ppo_jax import Config, envs, optimizers, terms
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
@@ -22,8 +22,8 @@ CONFIG = Config(
 )
 
 
-def overridden(*options):
-    return with_overrides(CONFIG, Path("mine.py"), [*options], "ppo_jax.train")
+def overridden(*options, config=CONFIG):
+    return with_overrides(config, Path("mine.py"), [*options], "ppo_jax.train")
 
 
 def test_nothing_given_is_the_file_s_config():
@@ -43,6 +43,27 @@ def test_fields_of_any_depth_and_kind():
     assert config.optimizer == optimizers.Adam(2.0, max_grad_norm=None)
     assert config.terms[2:] == (terms.Entropy(0.3), CONFIG.terms[3])
     assert config.network.torso.hidden == (4, 5) and config.obs_clip == 3.0
+
+
+def test_an_environment_by_its_id():
+    """Fields of what it is replace those of what it was."""
+    plain = Config(IdenticalRewards())
+    found = overridden("--env", "Pendulum-v1", "--env.params.g", "3", config=plain)
+    assert found.env == envs.Gymnax("Pendulum-v1", params={"g": 3.0})
+    found = overridden("--env=gymnax/Acrobot-v1", config=plain)
+    assert found.env == envs.make("Acrobot-v1")
+
+
+def test_an_environment_within_another_by_its_id():
+    pooled = Config(envs.ResetPool(IdenticalRewards(), size=3))
+    found = overridden(*("--env.env", "Catch-bsuite", "--env.size", "2"), config=pooled)
+    assert found.env == envs.ResetPool("Catch-bsuite", size=2)
+
+
+@pytest.mark.parametrize("options", [["--env"], ["--env="], ["--env", "Pendulun-v1"]])
+def test_an_id_that_there_is_not(options):
+    with pytest.raises(ExperimentError, match="no environment of gymnax is called"):
+        overridden(*options)
 
 
 @pytest.mark.parametrize(
