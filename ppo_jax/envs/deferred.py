@@ -59,7 +59,8 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
         wanted: What needs it, as a message begins.
 
     Raises:
-        ValueError: If it is not installed, or something that it needs is not.
+        ValueError: If it is not installed, or something that it needs is not, or if
+            another file of that name is found in its place.
 
     >>> brought("colorsys", extra="toys", wanted="Toy.id: 'top'").__name__
     'colorsys'
@@ -74,7 +75,15 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
             how = f"which is not installed: pip install 'ppo_jax[{extra}]'"
+            if file := _instead_of_package(str(error.name)):
+                how = f"but {file} is found in its place: call that otherwise"
             raise ValueError(f"{wanted} needs {error.name}, {how}") from error
+
+
+def _instead_of_package(module: str) -> str | None:
+    """The file that was imported as the package that a module should be in."""
+    found = sys.modules.get(module.partition(".")[0])
+    return None if hasattr(found, "__path__") else getattr(found, "__file__", None)
 
 
 class _Deferred(ModuleType):

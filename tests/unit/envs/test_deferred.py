@@ -73,3 +73,13 @@ def test_what_a_suite_warns_of_when_it_is_imported_is_not_shown(tmp_path, monkey
         warnings.simplefilter("always")
         brought("a_noisy_suite", extra="toys", wanted="Toy.id: 'top'")
     assert not heard
+
+
+def test_a_file_in_the_place_of_a_package_is_told(tmp_path, monkeypatch):
+    """As an experiment that is called like the suite that it needs."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "another_suite.py"
+    file.touch()
+    said = f"needs another_suite.envs, but {file} is found in its place: call that oth"
+    with pytest.raises(ValueError, match=said):
+        brought("another_suite.envs", "suite", "Suite.id: 'top'")
