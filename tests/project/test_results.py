@@ -131,6 +131,25 @@ def test_a_table_by_hand(script):
     )
 
 
+def test_a_table_of_agents_by_hand(script):
+    """Of two seeds, all draws are twice the one, twice the other, or both."""
+    names = script("walkforward")
+    row = {name: [1.0, 1.0] for name in (*names["MEASURES"], names["EVEN"])}
+    row |= {name: [-1.0, 2.0] for name in names["LUCK"]}
+    row |= {"cost": 5.0, "deflated": 0.25}
+    with_term = row | {"who": "with", "Sharpe": [3.0, 1.0]}
+    rows = [with_term, row | {"who": "without"}]
+    record = {"settings": {}, "machine": {}, "rows": rows}
+    lines = list(names["table"](record))
+    same, none = ["1 (1 to 1)"] * 4, ["0 (0 to 0)"] * 4
+    for cells in (
+        ["with", "5", same[0], "2 (1 to 3)", *same],
+        ["5", none[0], "1 (0 to 2)", *none],
+        ["without", "5", "−1 to 2", "−1 to 2", "0.250"],
+    ):
+        assert f"| {' | '.join(cells)} |" in lines
+
+
 @pytest.fixture
 def short(script, monkeypatch):
     """The script on CartPole alone, with two updates and two evaluations."""
