@@ -100,13 +100,13 @@ def test_the_page_says_it_all_in_one_file(home, found):
     for words in (
         *("Measures", "Curves", "Luck", "Frontier", "Folds", "Calibration"),
         *("buy & hold", "momentum 12-1", "terms.cvar.coef=0", "8 trials"),
-        "those that went under are missing",
-        "RandomWalk: Driftless geometric random walks",
+        "RandomWalk: without drift, nothing can be earned, but by chance.",
         "Made by python -m ppo_jax.walkforward.",
     ):
         assert words in text, words
     for fold in found["folds"]:
         assert " – ".join(fold["test"]) in text
+    assert "survivors" not in text and "delisted" not in text
 
 
 def test_every_file_of_a_walk_forward_is_in_the_document(home):

@@ -26,6 +26,11 @@ class Prices:
         """What was read and checked."""
         raise missing(self, "load")
 
+    @property
+    def note(self) -> str:
+        """What is to be known of those who earn at them, as what was left out."""
+        return ""
+
     @functools.cached_property
     def bars(self) -> Bars:
         """The prices, as arrays of the host."""
@@ -83,6 +88,10 @@ class RandomWalk(Prices):
     overnight: float | None = 0.25
     seed: int = 0
 
+    @property
+    def note(self) -> str:
+        return "without drift, nothing can be earned, but by chance."
+
     def load(self) -> Bars:
         rng = np.random.default_rng(self.seed)
         shape, night = (self.num_bars, self.num_assets), self.overnight or 0.0
@@ -118,6 +127,10 @@ class Shuffled(Prices):
 
     prices: Prices
     seed: int = 0
+
+    @property
+    def note(self) -> str:
+        return f"in random order. {self.prices.note}".strip()
 
     def load(self) -> Bars:
         bars = self.prices.bars

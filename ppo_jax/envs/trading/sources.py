@@ -52,6 +52,10 @@ class PriceFile(Prices):
         object.__setattr__(self, "repairs", repairs)
         super().__post_init__()
 
+    @property
+    def note(self) -> str:
+        return "companies that were delisted are missing if the file leaves them out."
+
     def load(self) -> Bars:
         for repair in self.repairs:
             names = [known.__name__ for known in REPAIRS]
@@ -108,13 +112,20 @@ class Stocks(Packaged):
 
     They come with `bokeh_sampledata` (Quandl WIKI, public domain), and are adjusted for
     splits and dividends. FB is there as well, from 2012-05 on; bars are those at which
-    all assets have a price. Who looks back knows that these companies did well.
+    all assets have a price.
     """
 
     symbols: tuple[str, ...] = ("AAPL", "IBM", "MSFT")
 
     package: ClassVar[str] = "bokeh_sampledata.stocks"
     repairs: ClassVar[tuple[Repair, ...]] = (adjust, drop_incomplete, widen_range)
+
+    @property
+    def note(self) -> str:
+        return (
+            "who looks back knows that these companies did well. Compare agents with "
+            "baselines on the same prices."
+        )
 
     def frame(self, package: ModuleType) -> Frame:
         names = ("AAPL", "FB", "GOOG", "IBM", "MSFT")
@@ -127,13 +138,19 @@ class Stocks(Packaged):
 class Sp500Stocks(Packaged):
     """Daily adjusted closes of 20 companies, 1990-01 to 2022-12, of `skfolio`.
 
-    All 20 were large companies of the S&P 500 in 2022: whoever holds them earns what
-    nobody could know in 1990 (survivorship). Compare with holding all of them alike,
-    not with an index. One jump looks like a split and is left: RRC in April 1990.
+    One jump looks like a split and is left: RRC in April 1990.
     """
 
     package: ClassVar[str] = "skfolio.datasets"
     repairs: ClassVar[tuple[Repair, ...]] = (accept_jumps,)
+
+    @property
+    def note(self) -> str:
+        return (
+            "survivors. All were large companies of the S&P 500 in 2022, and "
+            "whoever holds them earns what nobody could know in 1990. Compare agents "
+            "with holding all of them alike, not with an index."
+        )
 
     def frame(self, package: ModuleType) -> Frame:
         return package.load_sp500_dataset().reset_index()

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from price_files import GOOD
 
-from ppo_jax.envs.trading import PriceFile, Sp500Index, Sp500Stocks, Stocks
+from ppo_jax.envs.trading import (
+    PriceFile,
+    Shuffled,
+    Sp500Index,
+    Sp500Stocks,
+    Stocks,
+)
 from ppo_jax.envs.trading.files import PriceError
 from ppo_jax.envs.trading.repairs import sort_rows
 
@@ -23,6 +29,18 @@ def test_files_of_the_same_content_are_equal(tmp_path):
         assert (same.path, same.repairs) == (str(other), (sort_rows,))
     other.write_text(GOOD.replace("2000-01-03", "2000-01-02"))
     assert prices != PriceFile(str(other))
+
+
+def test_a_source_says_what_it_leaves_out(tmp_path):
+    """Stocks are survivors, an index has none; of a file only its owner knows."""
+    (tmp_path / "mine.csv").write_text(GOOD)
+    mine = PriceFile(str(tmp_path / "mine.csv"))
+    assert mine.note == (
+        "companies that were delisted are missing if the file leaves them out."
+    )
+    assert Shuffled(mine).note == f"in random order. {mine.note}"
+    pytest.importorskip("skfolio")
+    assert "survivors" in Sp500Stocks().note and Sp500Index().note == ""
 
 
 def test_what_is_not_installed_is_told(monkeypatch):
