@@ -13,25 +13,17 @@ import numpy as np
 import pytest
 from brief import experiment
 from price_files import GOOD, text
+from traders import PAST, Shifted
 
 from ppo_jax import Policy
-from ppo_jax.component import as_arrays, component
+from ppo_jax.component import as_arrays
 from ppo_jax.envs import trading
-from ppo_jax.envs.trading import Features, PriceFile, Trading
+from ppo_jax.envs.trading import PriceFile, Trading
 from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 
 BAR = 60
 """Nothing after its close is known; it is in the line BAR + 2 of a file."""
-PAST = Features(horizons=(1, 3), volatility=4, drawdown=5)
-
-
-@component
-class Shifted(Features):
-    """Of the next bar."""
-
-    def __call__(self, bars):
-        return np.roll(super().__call__(bars), -1, axis=0)
 
 
 def otherwise(seed):

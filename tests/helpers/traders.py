@@ -3,17 +3,28 @@
 from types import SimpleNamespace
 
 import jax
+import numpy as np
 
 from ppo_jax import Config, critics, networks, terms
 from ppo_jax.backtests import plan
+from ppo_jax.component import component
 from ppo_jax.envs.trading import Features, RandomWalk, Trading
 
 FEATURES = Features(horizons=(1, 5), volatility=5, drawdown=5)
+PAST = Features(horizons=(1, 3), volatility=4, drawdown=5)
 TEXT = """
 from traders import tiny
 
 config = tiny()
 """
+
+
+@component
+class Shifted(Features):
+    """Of the next bar."""
+
+    def __call__(self, bars):
+        return np.roll(super().__call__(bars), -1, axis=0)
 
 
 def tiny(prices=None, **fields):
