@@ -12,6 +12,7 @@ from pathlib import Path
 import chex
 import jax
 import numpy as np
+import zygote
 from tensorboardX.proto.event_pb2 import Event
 
 from ppo_jax.host import experiment, training
@@ -80,12 +81,16 @@ config = Config(env=Walk(), **SIZES)
 """
 )
 MEMORIES = {"mlp": "", "lstm": ", memory=networks.Lstm(size=8)"}
-ENVIRONMENT = os.environ | {
-    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[2] / ".cache" / "jax"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-    "PYTHONUNBUFFERED": "1",
-}
+CACHE = Path(__file__).parents[2] / ".cache" / "jax"
+ENVIRONMENT = (
+    {"JAX_COMPILATION_CACHE_DIR": str(CACHE)}
+    | os.environ
+    | {
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+)
 EXACT = ENVIRONMENT | {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
 """The same bits on all processors of a kind."""
 SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
@@ -110,15 +115,20 @@ def arguments(name, *options):
     return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
 
 
-def command(name, *options, prefix=(), timeout=180, cwd=None, environment=ENVIRONMENT):
-    """Runs a command to its end."""
+def command(name, *options, timeout=180, cwd=None, environment=ENVIRONMENT):
+    """What a command ends with, in a process that need not import anything."""
+    words = arguments(name, *options)[1:]
+    return zygote.run(words, environment, cwd, timeout)
+
+
+def shell(name, *options, prefix=(), timeout=180, environment=ENVIRONMENT):
+    """What a command ends with, as a shell starts it."""
     return subprocess.run(
         [*prefix, *arguments(name, *options)],
         capture_output=True,
         text=True,
         timeout=timeout,
         env=environment,
-        cwd=cwd,
         check=False,
     )
 
@@ -135,7 +145,7 @@ import contextlib, io, json, sys, traceback
 from ppo_jax.__main__ import main
 
 told = []
-for words in json.load(sys.stdin):
+for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         with contextlib.redirect_stderr(text):
             try:
@@ -152,16 +162,10 @@ OFFLINE = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
 
 def session(lines, cwd, timeout=300):
     """The exit status and the text of many command lines, all in one process."""
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        input=json.dumps([[*map(str, words)] for words in lines]),
-        env=ENVIRONMENT | OFFLINE,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=True,
-    )
+    asked = json.dumps([[*map(str, words)] for words in lines])
+    words = ["-c", SESSION, asked]
+    done = zygote.run(words, ENVIRONMENT | OFFLINE, cwd, timeout)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

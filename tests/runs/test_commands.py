@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from runs import EXPERIMENT, command, rows
+from runs import EXPERIMENT, command, rows, shell
+
+from ppo_jax.__main__ import COMMANDS
 
 ENDLESS = """
 from ppo_jax.component import component
@@ -78,3 +80,14 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
         *("policy_loss", "value_loss", "policy_entropy"),
     ):
         assert f"train/{name}" in row
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_starts_by_itself(name):
+    """What another one imports, it has to import; then it says what it always says."""
+    started, forked = shell(name, "nowhere"), command(name, "nowhere")
+    assert started.returncode == forked.returncode == 2
+    assert started.stderr and (started.stdout, started.stderr) == (
+        forked.stdout,
+        forked.stderr,
+    )

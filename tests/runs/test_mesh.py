@@ -23,6 +23,7 @@ from runs import (
     leaves,
     rows,
     saved,
+    shell,
     wait_for_checkpoint,
 )
 
@@ -335,7 +336,7 @@ def test_processes_take_equal_shares(path, tmp_path):
 def test_members_have_no_more_devices_than_there_are(path, tmp_path):
     more = ("--devices-per-member", 4, "--run-dir", tmp_path / "run")
     three = ("env", "JAX_NUM_CPU_DEVICES=3")
-    done = command("train", path, *more, prefix=three, timeout=LIMIT)
+    done = shell("train", path, *more, prefix=three, timeout=LIMIT)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "Config.devices_per_member = 4: expected up to 3" in done.stderr
 

@@ -20,6 +20,7 @@ from runs import (
     leaves,
     rows,
     saved,
+    shell,
     wait_for_checkpoint,
 )
 
@@ -340,7 +341,7 @@ def test_a_full_disk_is_said(path, tmp_path):
     run_dir = tmp_path / "run"
 
     small_files = ("sh", "-c", 'ulimit -f 12; exec "$@"', "sh")
-    done = command("train", path, "--run-dir", run_dir, prefix=small_files)
+    done = shell("train", path, "--run-dir", run_dir, prefix=small_files)
     assert done.returncode == 3, done.stderr
     assert "error:" in done.stderr and "--resume" in done.stderr
     assert "Traceback" not in done.stderr

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reported import unnamed
-from runs import EXPERIMENT, command
+from runs import EXPERIMENT, command, shell
 
 from ppo_jax import networks
 from ppo_jax.attacks.opponents import OPPONENTS, Opponent, nothing
@@ -194,7 +194,7 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
 def test_no_picture_without_matplotlib(run_dirs, tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     one, out = run_dirs[0], tmp_path / "new" / "folder"
-    done = command(
+    done = shell(
         *("robustness", one, "--eps", 0, "--episodes", 1, "--out", out),
         prefix=("env", f"PYTHONPATH={tmp_path}"),
     )

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, assert_same, begin, command, python
+from runs import ENVIRONMENT, EXPERIMENT, assert_same, begin, python, shell
 
 MADE = "compiled programs are kept in"
 EACH = """
@@ -73,7 +73,7 @@ def test_a_warm_start_compiles_nothing_and_ends_the_same(cold, path, environment
     run_dir, _ = cold
     kept = programs(environment)
     warm = path.parent / "warm"
-    done = command("train", path, "--run-dir", warm, environment=environment)
+    done = shell("train", path, "--run-dir", warm, environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert programs(environment) == kept
     assert_same(run_dir, warm)
@@ -85,7 +85,7 @@ def test_a_run_goes_on_with_kept_programs(cold, path, environment):
     broken = shutil.copytree(run_dir, path.parent / "broken")
     shutil.rmtree(broken / "checkpoints" / "24")
     options = (path, "--run-dir", broken, "--resume")
-    done = command("train", *options, environment=environment)
+    done = shell("train", *options, environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert_same(run_dir, broken)
 

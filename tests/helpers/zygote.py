@@ -1,0 +1,102 @@
+"""Processes of Python that find all that commands import imported already.
+
+Whoever imports this has a child, the zygote, which imports what commands import, waits,
+and forks for each of them. Threads do not outlive a fork, and JAX starts some with its
+first array; until then, a process that was forked is like any other one.
+"""
+
+import atexit
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from jax._src import xla_bridge
+
+from ppo_jax.__main__ import COMMANDS
+
+MODULES = (
+    *(f"ppo_jax.{name}" for name in COMMANDS),
+    "jaxlib.lapack",  # Of orthogonal weights.
+    "jaxlib.mlir.dialects.builtin",
+    "jaxlib.mlir.dialects.mhlo",
+    "ppo_jax.envs.probes",
+    "ppo_jax.sweeps.running",
+    "rich._emoji_codes",
+    "tyro._backends._tyro_backend",
+)
+"""What takes long to import."""
+READ_EARLY = ("JAX_", "PYTHON")
+"""How variables begin that are read before there is a command."""
+SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def run(words, environment, cwd=None, timeout=180):
+    """What `python -m MODULE ...`, or `python -c CODE ...`, ends with."""
+    early = {x: y for x, y in environment.items() if x.startswith(READ_EARLY)}
+    zygote = _zygote(tuple(early.items()))
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [str(Path(folder, name)) for name in ("stdout", "stderr")]
+        asked = (words, environment, str(cwd or Path.cwd()), streams, timeout)
+        print(json.dumps(asked), file=zygote.stdin, flush=True)
+        status = int(zygote.stdout.readline())
+        said = [Path(stream).read_text() for stream in streams]
+    return subprocess.CompletedProcess(words, status, *said)
+
+
+@functools.cache
+def _zygote(early):
+    process = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | SINGLE | dict(early),
+    )
+    atexit.register(process.communicate)
+    return process
+
+
+def _wait():
+    """Forks for every line that is said; a child returns, with what to do."""
+    for name in MODULES:
+        importlib.import_module(name)
+    assert not xla_bridge.backends_are_initialized()
+    gc.freeze()
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            return json.loads(line)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    sys.exit()
+
+
+def _become(words, environment, cwd, streams, timeout):
+    """Is that process from now on."""
+    signal.alarm(timeout)
+    for number, path in enumerate((os.devnull, *streams)):
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    option, what, *rest = words
+    sys.path[0], sys.argv = cwd, [option, *rest]
+    if option == "-c":
+        exec(what, {"__name__": "__main__"})
+    else:
+        sys.modules.pop(what, None)
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _become(*_wait())
