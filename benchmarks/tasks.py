@@ -1,12 +1,14 @@
 """What does PPO reach on tasks of other suites, and how long does it take?
 
     python benchmarks/tasks.py --only xminigrid
+    python benchmarks/tasks.py --only HalfCheetah --peer sb3-env/bin/python
     python benchmarks/tasks.py --table
 
 The first trains all seeds of each task as a sweep, which is kept in a folder of `--out`
-and goes on there if it was interrupted, and keeps every evaluation. Both print the
-table of what is kept: means over seeds, of all evaluations as a curve, and of the last
-one with a bootstrapped interval. One experiment trains all tasks of a suite.
+and goes on there if it was interrupted, and keeps every evaluation. The second lets
+stable-baselines3 train as many, in an environment of its own. All print the table of
+what is kept: means over seeds, of all evaluations as a curve, and of the last one with
+a bootstrapped interval. One experiment trains all tasks of a suite.
 """
 
 import argparse
@@ -14,7 +16,9 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +28,7 @@ import records
 from ppo_jax.sweeps import aggregate
 
 HERE = Path(__file__).parent
-EXPERIMENTS = HERE.parent / "experiments"
+PROJECT = HERE.parent
 METRIC = "eval/mean_reward"
 BLOCKS = "▁▂▃▄▅▆▇█"
 MINUTES = 60
@@ -49,10 +53,11 @@ class Task(NamedTuple):
         return f"{self.env} {self.agent}".replace("/", " ").replace(" ", "-")
 
 
-CONTROL = "playground.py"
+CONTROL = "experiments/playground.py"
+RECALL = "experiments/memory_chain.py"
 TASKS = (
-    Task("xminigrid/MiniGrid-DoorKey-8x8", "doorkey.py", 2_000_000),
-    Task("jumanji/Snake-v1", "snake.py", 2_000_000),
+    Task("xminigrid/MiniGrid-DoorKey-8x8", "experiments/doorkey.py", 2_000_000),
+    Task("jumanji/Snake-v1", "experiments/snake.py", 2_000_000),
     Task(
         "playground/CartpoleBalance",
         CONTROL,
@@ -66,8 +71,25 @@ TASKS = (
         options=("--env.env.id", "ReacherEasy"),
         published="SLM-Lab PPO 286 at 500 k; D4PG 945",
     ),
-    Task("gymnasium/HalfCheetah-v5", "halfcheetah.py", 1_000_000),
+    Task(
+        "playground/CheetahRun",
+        CONTROL,
+        500_000,
+        options=("--env.env.id", "CheetahRun"),
+        published="SLM-Lab PPO 54 at 2 M; D4PG 839",
+    ),
+    Task("gymnax/MemoryChain-bsuite", RECALL, 500_000, agent="GRU"),
+    Task("gymnax/MemoryChain-bsuite", "benchmarks/memoryless.py", 500_000),
+    Task(
+        "craftax/Craftax-Classic-Symbolic-v1",
+        "experiments/craftax_classic.py",
+        1_000_000,
+    ),
+    Task("gymnasium/HalfCheetah-v5", "experiments/halfcheetah.py", 200_000),
 )
+PEER = "stable-baselines3"
+AT_ONCE = 2
+"""Seeds of the peer that train side by side, each with a thread of its own."""
 
 
 def main() -> None:
@@ -76,12 +98,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--only", type=re.compile, default=re.compile(""))
     parser.add_argument("--out", type=Path, default=Path("runs/tasks"))
+    parser.add_argument("--peer", type=Path, help="the Python of stable-baselines3")
     parser.add_argument("--table", action="store_true", help="train nothing")
     parser.add_argument("--results", type=Path, default=HERE / "results/tasks")
     options = parser.parse_args()
     if not options.table:
         for task in filter(lambda task: options.only.search(task.name), TASKS):
-            row = trained(task, options.seeds, options.out / task.name)
+            if options.peer:
+                task = task._replace(agent=PEER)
+                row = trained_elsewhere(task, options.seeds, options.peer)
+            else:
+                row = trained(task, options.seeds, options.out / task.name)
             print(json.dumps(row), flush=True)
             records.write(options.results / f"{task.name}.json", {}, [row])
     kept = [records.read(path) for path in sorted(options.results.glob("*.json"))]
@@ -90,7 +117,7 @@ def main() -> None:
 
 def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
     """Every evaluation of every seed of a task, and the seconds that all took."""
-    command = [sys.executable, "-m", "ppo_jax.sweep", EXPERIMENTS / task.experiment]
+    command = [sys.executable, "-m", "ppo_jax.sweep", PROJECT / task.experiment]
     if folder.exists():
         command += ["--run-dir", folder, "--resume"]
     else:
@@ -105,6 +132,33 @@ def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
         "seconds": round(sum(map(elapsed, folder.glob("batches/*/metrics.jsonl")))),
         "steps": runs[0]["steps"],
         "returns": [run["evaluations"][METRIC] for run in runs],
+    }
+
+
+def trained_elsewhere(task: Task, seeds: int, python: Path) -> dict[str, Any]:
+    """The same of stable-baselines3, some seeds at once."""
+    begin = time.perf_counter()
+    script, env = HERE / "peer_stable_baselines3.py", task.env.rpartition("/")[2]
+
+    def train(seed: int) -> dict[str, Any]:
+        command = [python, script, env, "--steps", str(task.steps)]
+        done = subprocess.run(
+            [*command, "--seed", str(seed)],
+            check=True,
+            capture_output=True,
+            timeout=60 * MINUTES,
+        )
+        return json.loads(done.stdout.splitlines()[-1])
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = list(pool.map(train, range(seeds)))
+    return {
+        "env": task.env,
+        "agent": task.agent,
+        "published": "",
+        "seconds": round(time.perf_counter() - begin),
+        "steps": runs[0]["steps"],
+        "returns": [run["returns"] for run in runs],
     }
 
 

@@ -1,8 +1,9 @@
 """Snake of Jumanji on a board of 12×12, from the flattened board, with masked actions.
 
-Expect a training return near 19, as many fruits, after 2 000 000 steps. Evaluations
-play the most likely actions, which long go round in circles: for most of the time
-theirs are far below. Needs `pip install 'ppo_jax[jumanji]'`.
+Expect an evaluation return of 19, as many fruits, after 2 000 000 steps (eight seeds:
+docs/results.md). Evaluations play the most likely actions, which early on go round in
+circles: until then theirs are far below those of training. Needs
+`pip install 'ppo_jax[jumanji]'`.
 """
 
 from ppo_jax import Config, networks, optimizers
