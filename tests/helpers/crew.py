@@ -44,7 +44,6 @@ CONFIGS = {
     "minibatches of two sequences": dataclasses.replace(
         PLAIN, env=ResetPool(RecallCue(), size=1), network=MEMORY, num_minibatches=4
     ),
-    "continuous actions": dataclasses.replace(PLAIN, env=Target()),
     "an opponent that draws nothing": dataclasses.replace(
         PLAIN, env=Target(), obs_clip=5.0, opponent=opponents.Opponent(share=0.5)
     ),
@@ -57,20 +56,22 @@ CONFIGS = {
     ),
 }
 MEMBERS = 2
+EPISODES = {name: (8,) for name in CONFIGS} | {"all at once": (8, 6)}
+"""How many are played at once; six have no equal shares of four devices."""
 
 
-def live(config):
+def live(config, episodes):
     """Two members after three updates, the metrics of them, and returns of episodes."""
     keys = streams.members(config.seed, MEMBERS)
     layout = mesh.layout_of(config, len(keys))
     members = layout.make(lambda config: population.init(config, keys), config)
     progress = Progress.at(np.linspace(0.0, 0.5, 3))
     members, metrics = layout.advance(members, progress, np.int32(3))
-    shared, odd = (
+    returns = [
         layout.run_episodes(members.runs.learner, jax.random.key(5), count, False)[0]
-        for count in (8, 6)
-    )
-    return layout.fetch((members, metrics.unpack(), shared, odd))
+        for count in episodes
+    ]
+    return layout.fetch((members, metrics.unpack(), *returns))
 
 
 def main(devices, path):
@@ -79,7 +80,8 @@ def main(devices, path):
     ended = {}
     for name, config in CONFIGS.items():
         config = dataclasses.replace(config, devices_per_member=int(devices))
-        for place, leaf in jax.tree_util.tree_leaves_with_path(live(config)):
+        came_to = live(config, EPISODES[name])
+        for place, leaf in jax.tree_util.tree_leaves_with_path(came_to):
             ended[f"{name}: {jax.tree_util.keystr(place)}"] = on_devices.plain(leaf)
     np.savez(path, **ended)
 

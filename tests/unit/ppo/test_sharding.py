@@ -56,7 +56,7 @@ def test_what_is_compared_says_something(ended):
     assert (alone["an adversary of parts: [1]['sa_ppo/num_adversarial']"] > 0).all()
     for name in CONFIGS:
         assert (alone[f"{name}: [1]['train/n_minibatches_done']"] > 0).all()
-    assert np.ptp(alone["continuous actions: [2]"]) > 0
+    assert np.ptp(alone["an opponent that draws nothing: [2]"]) > 0
 
 
 def test_a_device_alone_does_nothing():
