@@ -19,6 +19,7 @@ def parse_arguments():
     parser = argument_parser(__doc__)
     parser.add_argument("--width", type=int, help="of all layers, and of the memory")
     parser.add_argument("--quantiles", type=int, help="of a critic that has some")
+    parser.add_argument("--microbatches", type=int, default=1, help="of a minibatch")
     parser.add_argument(
         "--channels", type=int, nargs="+", help="of convolutions, on MinAtar's Breakout"
     )
@@ -39,6 +40,7 @@ def experiment(arguments):
         env="Breakout-MinAtar" if arguments.channels else "CartPole-v1",
         num_envs=arguments.num_envs,
         num_steps=arguments.num_steps,
+        num_microbatches=arguments.microbatches,
         total_timesteps=arguments.updates * arguments.num_steps * arguments.num_envs,
         network=network(arguments),
         critic=critic,

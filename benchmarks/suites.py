@@ -142,6 +142,14 @@ GROWTH = (
         for n, u in ((1, 160), (2, 80), (4, 40), (8, 20), (16, 10), (32, 6), (64, 4))
     ),
     *(
+        Job(
+            *("parts of a minibatch, 32 members", f"{n}"),
+            f"--microbatches {n} --members 32 --num-envs 16 --updates 6",
+            rounds=2,
+        )
+        for n in (1, 2, 4)
+    ),
+    *(
         Job("width", f"{n}", f"--width {n} --num-envs 64 --updates {u}", rounds=2)
         for n, u in (
             *((16, 60), (32, 60), (64, 60), (128, 30), (256, 10)),
