@@ -4,7 +4,7 @@ Folds, seeds and the numbers of --grid are members of one program. An agent is w
 was when it earned most on the validation of its fold; the bars of a test are seen by
 nobody before. Tests follow each other, and are one track per seed, which is compared
 with what needs no learning and with the same agents without their terms about risk. Of
-an experiment with a population, the single run is trained.
+an experiment with a population, each fold, seed and setting has one of its own.
 
 Exit status: 0, finished. 2, the experiment, an option or the directory is wrong. 3, the
 disk took nothing more. 4, nothing came back for too long. 130, interrupted. It goes on
@@ -95,10 +95,12 @@ def _walk(options: Any, overrides: list[str]) -> int:
 def _train(options: Any, planned: Plan) -> None:
     """Trains and tests what is not finished, and writes what came of all."""
     run_dir = options.run_dir
+    size = planned.config.num_members
+    each = f"the best of {size} each, " if size > 1 else ""
     print(
         f"{sum(map(len, planned.groups))} agents: {len(planned.settings)} settings x "
-        f"{len(planned.folds)} folds x {options.seeds} seeds, programs to compile: "
-        f"{len(planned.groups)}"
+        f"{len(planned.folds)} folds x {options.seeds} seeds, "
+        f"{each}programs to compile: {len(planned.groups)}"
     )
     options.sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
     plan.remember(run_dir, options)

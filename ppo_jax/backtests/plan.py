@@ -1,6 +1,5 @@
 """What a walk-forward is to do: settings, folds and seeds, as members of programs."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from ppo_jax.envs import check_types
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host import experiment, files
+from ppo_jax.pbt import Maximize
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
@@ -59,35 +59,54 @@ class Plan(NamedTuple):
 
 
 def plan(config: Config, names: Names, options: Any) -> Plan:
-    """What is asked for, of single agents.
+    """What is asked for.
 
     Raises:
         ExperimentError: For settings that cannot be.
-        UserError: For folds that do not fit, or an experiment that does not trade.
+        UserError: For folds that do not fit, an experiment that does not trade, or a
+            population that searches for what is set.
     """
     market = market_of(config)
-    alone = dataclasses.replace(config, pbt=None)
     grid = settings.grid(options.grid, names)
     for path in ("env.first", "env.last"):
         if path in grid[0]:
             raise UserError(f"{path}: folds set it; give --folds, --train and so on")
-    found = with_ablations(alone, grid)
+    found = with_ablations(config, grid)
+    require_own_numbers(config, found)
     shape = Shape(*(getattr(options, name) for name in Shape._fields))
     try:
         folds = walk(usable(market), shape)
     except ValueError as error:
         raise UserError(f"--{error}") from error
     members = [
-        Member(number * len(folds) + place, alone.seed + seed, one)
+        Member(number * len(folds) + place, config.seed + seed, one)
         for number, setting in enumerate(found)
         for place, fold in enumerate(folds)
-        for one in [settings.apply(alone, setting | numbers_of(fold.train))]
+        for one in [settings.apply(config, setting | numbers_of(fold.train))]
         for seed in range(options.seeds)
     ]
     groups = cohorts.group(members)
     for first, *_ in groups:
         check_types(first.config.env)
-    return Plan(alone, found, folds, options.seeds, groups)
+    return Plan(config, found, folds, options.seeds, groups)
+
+
+def require_own_numbers(config: Config, found: list[Setting]) -> None:
+    """Checks that a population searches for nothing that is set, or the market's.
+
+    Raises:
+        UserError: If it does, or selects by anything but validation.
+    """
+    if config.pbt is None:
+        return
+    for path in config.pbt.space.paths:
+        if path.startswith("env.") or any(path in setting for setting in found):
+            given = "the market, --grid or the twin without risk gives it"
+            raise UserError(f"Config.pbt.space: {path}: {given}")
+    if config.pbt.fitness != Maximize():
+        expected = "none, as what is earned on validation is the fitness"
+        got = type(config.pbt.fitness).__name__
+        raise UserError(f"Config.pbt.fitness: expected {expected}, got {got}")
 
 
 def market_of(config: Config) -> Trading:

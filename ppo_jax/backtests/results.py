@@ -1,5 +1,6 @@
 """Tracks of a walk-forward, joined over its folds, beside what needs no learning."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ class Agents(NamedTuple):
     predicted: np.ndarray
     """Of the return to come, `[seeds, folds, bars, levels]`."""
     gamma: float
+    """NaN: each has another one."""
 
 
 class Results(NamedTuple):
@@ -84,6 +86,7 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
     config = settings.apply(plan.config, setting)
     market, name = market_of(config), settings.label(setting)
     cost = float(market.cost)
+    searched = config.pbt is not None and "gamma" in config.pbt.space.paths
     joined = [_in_a_row(leaf) for leaf in tracks[1:5]]
     *track, positions = joined
     return Agents(
@@ -93,7 +96,7 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
         tracks.validated,
         tracks.updates,
         tracks.predicted,
-        float(config.gamma),
+        math.nan if searched else float(config.gamma),
     )
 
 

@@ -2,8 +2,9 @@
 
 import dataclasses
 import io
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,9 +14,20 @@ from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
 from ppo_jax.host import files
 from ppo_jax.host.training import phase_length
+from ppo_jax.pbt.space import Space
 from ppo_jax.state import Learner, Population
 
 KEPT = "selected.npz"
+
+
+class Selected(NamedTuple):
+    """Agents as they were at their best, `[A]`: one of every population."""
+
+    learners: Learner
+    scores: np.ndarray
+    """Log growth on validation."""
+    updates: np.ndarray
+    """After how many updates that was."""
 
 
 class Selection:
@@ -25,19 +37,26 @@ class Selection:
     nothing about them. A run that is resumed comes by the same members again.
 
     Args:
-        config: Their experiment.
-        spans: Their validations, one per member.
+        config: Their experiment; its population is that of each agent.
+        spans: The validations of agents.
         home: The directory of their run.
 
     Attributes:
-        scores: Log growth on validation of the best so far, float64 `[P]`.
+        fitness: Log growth on validation when they were last seen, float64 `[P]`.
+        scores: That of the best so far, `[P]`.
         updates: After how many updates that was, `[P]`.
     """
 
     def __init__(self, config: Config, spans: list[Span], home: Path):
-        self._config, self._spans, self._path = config, spans, home / KEPT
+        self._config, self._path = config, home / KEPT
+        self._spans = spans = [x for x in spans for _ in range(config.num_members)]
         self._every = phase_length(config) * config.eval_phases
+        self._space = Space()
+        if config.pbt is not None:
+            self._every = math.gcd(self._every, config.pbt.interval)
+            self._space = config.pbt.space
         self._best: list[np.ndarray] = []
+        self.fitness = np.full(len(spans), -np.inf)
         self.scores = np.full(len(spans), -np.inf)
         self.updates = np.zeros(len(spans), int)
         if self._path.exists():
@@ -51,18 +70,23 @@ class Selection:
             self._look(jax.device_get(population.runs.learner), done)
         return population
 
-    def of(self, population: Population) -> Learner:
-        """The members as they were at their best; those of `population` lend types."""
+    def of(self, population: Population) -> Selected:
+        """The agents, each the best that was; those of `population` lend types."""
         learners = jax.device_get(population.runs.learner)
-        structure = jax.tree.structure(_acting(learners))
-        return _with(learners, jax.tree.unflatten(structure, self._best))
+        structure = jax.tree.structure(self._acting(learners))
+        learners = self._with(learners, jax.tree.unflatten(structure, self._best))
+        populations = self.scores.reshape(-1, self._config.num_members)
+        first = self._config.num_members * np.arange(len(populations))
+        chosen = first + populations.argmax(axis=1)
+        whole = Selected(learners, self.scores, self.updates)
+        return jax.tree.map(lambda leaf: leaf[chosen], whole)
 
     def _look(self, learners: Learner, done: int) -> None:
         seen = playing.through(self._config, learners, self._spans)
         bars = max(span.bars for span in self._spans)
         growth = np.asarray(playing.play(seen, bars).track.growth, np.float64)
-        scores = np.nan_to_num(growth.sum(axis=-1), nan=-np.inf)
-        leaves = jax.tree.leaves(_acting(learners))
+        self.fitness = scores = np.nan_to_num(growth.sum(axis=-1), nan=-np.inf)
+        leaves = jax.tree.leaves(self._acting(learners))
         better = scores > self.scores
         better |= not self._best  # Of several that are broken, one is there.
         self._best = self._best or leaves
@@ -81,14 +105,17 @@ class Selection:
         np.savez(text, scores=self.scores, updates=self.updates, **kept)
         files.write_bytes(self._path, text.getvalue())
 
+    def _acting(self, learner: Learner) -> Any:
+        """What of a learner changes in training, and decides what it does and says."""
+        searched = self._space.read(learner.config)
+        return learner.params, learner.obs_moments, learner.return_scale, searched
 
-def _acting(learner: Learner) -> Any:
-    """What of a learner changes in training, and decides what it does and says."""
-    return learner.params, learner.obs_moments, learner.return_scale
-
-
-def _with(learner: Learner, acting: Any) -> Learner:
-    params, moments, scale = acting
-    return dataclasses.replace(
-        learner, params=params, obs_moments=moments, return_scale=scale
-    )
+    def _with(self, learner: Learner, acting: Any) -> Learner:
+        params, moments, scale, searched = acting
+        return dataclasses.replace(
+            learner,
+            config=self._space.write(learner.config, searched),
+            params=params,
+            obs_moments=moments,
+            return_scale=scale,
+        )

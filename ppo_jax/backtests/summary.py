@@ -113,9 +113,11 @@ def coverage(agents: Agents) -> np.ndarray | None:
 
     It is `LEVELS`, if predictions are right. A return to come is discounted, and known
     where its fold goes on for so long that what is left weighs little; None: nowhere,
-    or nothing but a mean is predicted.
+    or nothing but a mean is predicted, or agents discount differently.
     """
     seeds, folds, bars, _ = agents.predicted.shape
+    if np.isnan(agents.gamma):
+        return None
     known = bars - int(np.sum(agents.gamma ** np.arange(bars) > FADED))
     if known < 1 or not np.isfinite(agents.predicted).all():
         return None

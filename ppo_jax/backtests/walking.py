@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ppo_jax.backtests import playing
+from ppo_jax.backtests.evolving import Evolution
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.host import files
@@ -86,8 +87,10 @@ def _trained(
 ) -> Tracks:
     """Trains a batch, selects what its members were at their best, and tests that."""
     folds = [plan.folds[plan.place_of(member)[1]] for member in batch]
-    selection = Selection(batch[0].config, [fold.validation for fold in folds], home)
-    ended = cohorts.train(batch, home, hint, console, steer=selection)
+    config, seeds = batch[0].config, [member.seed for member in batch]
+    selection = Selection(config, [fold.validation for fold in folds], home)
+    evolution = Evolution(config, seeds, selection, home)
+    ended = cohorts.train(batch, home, hint, console, steer=evolution)
     population = ended.layout.fetch(ended.population)
     if ended.ending == "interrupted":
         console.say(hint)
@@ -101,10 +104,10 @@ def _tested(
 ) -> Tracks:
     places = np.array([plan.place_of(member) for member in batch])
     folds = [plan.folds[fold] for fold in places[:, 1]]
-    learners, config = selection.of(population), batch[0].config
+    selected, config = selection.of(population), batch[0].config
 
     def played(spans):
-        seen = playing.through(config, learners, spans)
+        seen = playing.through(config, selected.learners, spans)
         return playing.play(seen, max(span.bars for span in spans))
 
     train, validation, test = zip(*folds, strict=True)
@@ -116,8 +119,8 @@ def _tested(
         positions=np.asarray(said.positions),
         predicted=np.asarray(said.predicted),
         trained=trained / [span.bars for span in train],
-        validated=selection.scores / [span.bars for span in validation],
-        updates=selection.updates,
+        validated=selected.scores / [span.bars for span in validation],
+        updates=selected.updates,
     )
 
 

@@ -111,10 +111,20 @@ def memory(members: Sequence[Member]) -> int:
 
 
 def begin(members: Sequence[Member]) -> Population:
-    """These members before their first update; each as if it were trained alone."""
+    """These members before their first update; each as if it were trained alone.
+
+    One whose experiment has a population is all of that, one after the other.
+    """
+    pbt, size = members[0].config.pbt, members[0].config.num_members
     configs = [component.program(member.config) for member in members]
-    numbers = jax.tree.map(lambda *each: jnp.array(each, jnp.float32), *configs)
-    keys = [streams.members(member.seed) for member in members]
+    numbers = jax.tree.map(
+        lambda *each: jnp.array(each, jnp.float32).repeat(size), *configs
+    )
+    keys = [streams.members(member.seed, size) for member in members]
+    if pbt is not None:
+        first = [streams.generation(member.seed, 0, size) for member in members]
+        drawn = jax.vmap(pbt.space.sample)(jnp.concatenate(first))
+        numbers = pbt.space.write(numbers, drawn)
     return populations.init(numbers, jnp.concatenate(keys))
 
 
@@ -125,17 +135,29 @@ def train(
     console: Console,
     steer: Steer = training.unsteered,
 ) -> Ended:
-    """Trains members of one structure, or goes on; see `training.train`."""
+    """Trains members of one structure, or goes on; see `training.train`.
+
+    Nothing is known there of populations: to evolve them is left to `steer`.
+    """
     record = Folder(run_dir, resumes=run_dir.exists())
     with presence.alone(run_dir):
         return training.train(
-            members[0].config,
+            _alone(members[0].config),
             record,
             console,
             hint,
             begin=lambda config: begin(members),
             steer=steer,
         )
+
+
+def _alone(config: Config) -> Config:
+    """An experiment without a population, in phases as long as with it."""
+    if config.pbt is None:
+        return config
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        length = training.phase_length(config)
+        return dataclasses.replace(config, pbt=None, phase_updates=length)
 
 
 def capacity() -> int:

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 
-from ppo_jax import Config, critics, networks, terms
+from ppo_jax import Config, critics, networks, pbt, terms
 from ppo_jax.backtests import plan
 from ppo_jax.component import component
 from ppo_jax.envs.trading import Features, RandomWalk, Trading
+from ppo_jax.pbt.ranges import LogUniform
 
 FEATURES = Features(horizons=(1, 5), volatility=5, drawdown=5)
 PAST = Features(horizons=(1, 3), volatility=4, drawdown=5)
@@ -25,6 +26,22 @@ class Shifted(Features):
 
     def __call__(self, bars):
         return np.roll(super().__call__(bars), -1, axis=0)
+
+
+PAIRS = pbt.PBT(
+    {"optimizer.learning_rate": LogUniform(1e-4, 1e-1, factor=1.5)},
+    size=2,
+    interval=2,
+    selector=pbt.Truncation(ratio=0.5),
+    explorer=pbt.Perturb(),
+    readiness=pbt.Readiness(min_episodes=0.0),
+)
+"""Populations of two: the worse one copies the other, and goes a step up or down."""
+POPULATIONS = """
+from traders import PAIRS, tiny
+
+config = tiny(pbt=PAIRS)
+"""
 
 
 def tiny(prices=None, **fields):

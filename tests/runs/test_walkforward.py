@@ -1,6 +1,7 @@
 """Walk-forwards as a user runs them: tables, curves, kills, and prices that change."""
 
 import csv
+import functools
 import json
 import shutil
 import time
@@ -15,10 +16,12 @@ from traders import planned, tiny
 from ppo_jax.backtests import measures, walking
 from ppo_jax.envs.trading import Prices
 from ppo_jax.envs.trading.causality import changed_after
-from ppo_jax.host.console import QUIET
+from ppo_jax.host import files
+from ppo_jax.host.console import QUIET, Console
 
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
+PAIRED = [*SHAPE, "--seeds", 2]
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +30,17 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("walks")
     shutil.copy(traders.__file__, home)
     (home / "mine.py").write_text(traders.TEXT)
+    (home / "pairs.py").write_text(traders.POPULATIONS)
     (home / "other.py").write_text(EXPERIMENT.format(memory=""))
-    line = ["walkforward", "mine.py", "--run-dir", "walk", *ASKED]
-    ((status, text),) = session([line], home)
-    assert status == 0, text
-    (home / "said").write_text(text)
+    lines = [
+        ["walkforward", "mine.py", "--run-dir", "walk", *ASKED],
+        ["walkforward", "pairs.py", "--run-dir", "pairs", *PAIRED],
+    ]
+    for name, (status, text) in zip(
+        ("mine", "pairs"), session(lines, home), strict=True
+    ):
+        assert status == 0, text
+        (home / f"{name}.txt").write_text(text)
     return home
 
 
@@ -47,7 +56,7 @@ def kept(run_dir):
 
 
 def test_all_agents_are_one_program(home):
-    text = (home / "said").read_text()
+    text = (home / "mine.txt").read_text()
     assert "16 agents: 4 settings x 2 folds x 2 seeds, programs to compile: 1" in text
     assert "batch 1 of 1, 16 agents" in text
     assert "8 trials in walk/backtest.json" in text
@@ -113,6 +122,65 @@ def test_every_file_of_a_walk_forward_is_in_the_document(home):
     assert unnamed(home / "walk", "A walk-forward") == set()
 
 
+@pytest.fixture(scope="module")
+def populations(home):
+    """A batch of a walk-forward whose agents are the better ones of two each."""
+    return home / "pairs" / "batches" / "001"
+
+
+def generations(batch):
+    """Updates, and what became of members then, `[agents, 2]`."""
+    for line in files.rows(batch / "generations.jsonl"):
+        rates = line["numbers"]["optimizer.learning_rate"]
+        leaves = line["fitness"], line["parent"], line["copied"], rates
+        yield line["update"], *(np.reshape(leaf, (-1, 2)) for leaf in leaves)
+
+
+def test_all_populations_are_one_program(home):
+    text = (home / "pairs.txt").read_text()
+    said = "8 agents: 2 settings x 2 folds x 2 seeds, the best of 2 each, programs to "
+    assert said + "compile: 1" in text
+
+
+def test_populations_evolve_within_their_fold_seed_and_setting(populations):
+    """In every pair the worse one copies the other, and its number moves by a step."""
+    (start, *_, rates), *later = generations(populations)
+    assert start == 0 and [update for update, *_ in later] == [2, 4]
+    first, second = 2 * np.arange(8), 2 * np.arange(8) + 1
+    for _, fitness, parent, copied, moved in later:
+        better = fitness.argmax(axis=1)
+        assert (fitness[:, 0] != fitness[:, 1]).all()
+        assert np.array_equal(copied, fitness < fitness.max(axis=1, keepdims=True))
+        assert np.array_equal(parent, np.stack([first + better] * 2, axis=1))
+        assert (parent >= first[:, None]).all() and (parent <= second[:, None]).all()
+        kept = np.take_along_axis(rates, better[:, None], axis=1)
+        step = np.abs(np.log(moved / kept))
+        wanted = np.where(copied, np.log(1.5), 0.0)
+        inside = (moved > 1.01e-4) & (moved < 0.99e-1)
+        np.testing.assert_allclose(step[inside], wanted[inside], atol=1e-5)
+        assert inside[copied].sum() > 4
+        rates = moved
+
+
+def test_populations_of_a_seed_begin_alike(populations):
+    """Whatever the fold and the setting; those of other seeds do not."""
+    _, _, _, _, rates = next(generations(populations))
+    assert len(np.unique(rates)) == 4
+    (tracks,) = kept(populations.parents[1])
+    for seed in (0, 1):
+        assert len(np.unique(rates[tracks.place[:, 2] == seed], axis=0)) == 1
+
+
+def test_an_agent_is_the_best_of_its_population(populations):
+    (tracks,) = kept(populations.parents[1])
+    with np.load(populations / "selected.npz") as stored:
+        scores = stored["scores"].reshape(-1, 2)
+    np.testing.assert_array_equal(tracks.validated, scores.max(axis=1) / 30)
+    seen = np.stack([fitness for _, fitness, *_ in list(generations(populations))[1:]])
+    assert (scores >= seen.max(axis=0) - 1e-7).all()
+    assert (scores.argmax(axis=1) == 0).any() and (scores.argmax(axis=1) == 1).any()
+
+
 MISTAKES = {
     "other.py": "Config.env: expected a Trading to walk in, got",
     "mine.py --folds 90": "--folds: expected at most ",
@@ -121,6 +189,7 @@ MISTAKES = {
     "mine.py --seeds 0": "--seeds: expected at least 1, got 0",
     "mine.py --memory 0": "--memory: expected a number of MiB > 0",
     "mine.py --grid env.first=1": "env.first: folds set it",
+    "pairs.py --grid optimizer.learning_rate=1,2": "pbt.space: optimizer.learning_ra",
     "mine.py --grid env.cots=1": "env.cots",
     "mine.py --resume": "--resume: expected --run-dir as well",
     "mine.py --run-dir walk": "walk: holds a run already",
@@ -154,10 +223,14 @@ def test_mistakes_are_told(home, told):
 
 
 @pytest.mark.slow
-def test_killed_a_walk_forward_ends_the_same(home, found, tmp_path):
+@pytest.mark.parametrize("name", ["mine.py", "pairs.py"])
+def test_killed_a_walk_forward_ends_the_same(name, home, tmp_path):
     """In its training; then after it, where what was selected is still to be tested."""
     broken = tmp_path / "broken"
-    process = begin("walkforward", home / "mine.py", "--run-dir", broken, *ASKED)
+    asked = ASKED if name == "mine.py" else PAIRED
+    whole = home / ("walk" if name == "mine.py" else "pairs")
+    found = json.loads((whole / "backtest.json").read_text())
+    process = begin("walkforward", home / name, "--run-dir", broken, *asked)
     deadline = time.monotonic() + 180
     while not list(broken.glob("batches/001/checkpoints/[0-9]*")):
         assert time.monotonic() < deadline and process.poll() is None
@@ -165,7 +238,7 @@ def test_killed_a_walk_forward_ends_the_same(home, found, tmp_path):
     process.kill()
     process.communicate()
     assert not (broken / "backtest.json").exists()
-    line = ("walkforward", home / "mine.py", "--run-dir", broken, "--resume")
+    line = ("walkforward", home / name, "--run-dir", broken, "--resume")
     again = command(*line)
     assert again.returncode == 0, again.stderr
     assert json.loads((broken / "backtest.json").read_text()) == found
@@ -173,6 +246,9 @@ def test_killed_a_walk_forward_ends_the_same(home, found, tmp_path):
     again = command(*line)
     assert again.returncode == 0 and "batch 1 of 1" in again.stdout, again.stderr
     assert json.loads((broken / "backtest.json").read_text()) == found
+    if name == "pairs.py":
+        place = "batches/001/generations.jsonl"
+        assert (broken / place).read_text() == (whole / place).read_text()
 
 
 class Rewritten(Prices):
@@ -186,18 +262,19 @@ class Rewritten(Prices):
 
 
 @pytest.mark.slow
-def test_what_is_tested_on_changes_nothing_before(tmp_path):
-    """No parameter, no statistic of observations, no choice of a checkpoint.
+@pytest.mark.parametrize("pbt", [None, traders.PAIRS])
+def test_what_is_tested_on_changes_nothing_before(pbt, tmp_path):
+    """No parameter, no statistic of observations, no choice, and no generation.
 
     A fold alone: the close at which its validation ends is the last that is the same.
     """
-    fold = planned(tiny(), folds=1).folds[0]
+    fold = planned(tiny(pbt=pbt), folds=1).folds[0]
     last = type("Later", (Rewritten,), {"bar": fold.validation.last})
     earlier = type("Earlier", (Rewritten,), {"bar": fold.validation.last - 1})
-    stored, tracks = [], []
+    stored, tracks, quiet = [], [], functools.partial(Console, QUIET)
     for name, kind in (("same", Rewritten), ("later", last), ("earlier", earlier)):
-        plan = planned(tiny(kind()), folds=1)
-        list(walking.walk(plan, [4], tmp_path / name, "", QUIET))
+        plan = planned(tiny(kind(), pbt=pbt), folds=1)
+        list(walking.walk(plan, [4], tmp_path / name, "", quiet))
         tracks += kept(tmp_path / name)
         with np.load(tmp_path / name / "batches/001/selected.npz") as file:
             stored.append(dict(file))
@@ -206,3 +283,9 @@ def test_what_is_tested_on_changes_nothing_before(tmp_path):
         np.testing.assert_array_equal(leaf, later[name], name)
     assert not np.array_equal(tracks[0].growth, tracks[1].growth)
     assert not np.array_equal(same["scores"], earlier["scores"])
+    if pbt:
+        same, later, earlier = (
+            (tmp_path / name / "batches/001/generations.jsonl").read_text()
+            for name in ("same", "later", "earlier")
+        )
+        assert same == later and same != earlier

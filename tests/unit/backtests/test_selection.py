@@ -5,12 +5,14 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from traders import planned, tiny
+from traders import PAIRS, planned, tiny
 
 from ppo_jax.backtests import playing
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.ppo import population
 from ppo_jax.sweeps import cohorts
+
+TRIPLES = dataclasses.replace(PAIRS, size=3)
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +68,36 @@ def test_each_member_is_what_it_was_at_its_best(batch, stages, selected):
     np.testing.assert_array_equal(selection.updates, 2 + 2 * scores.argmax(axis=0))
     np.testing.assert_allclose(selection.scores, scores.max(axis=0), rtol=1e-5)
     assert len(set(selection.updates.tolist())) > 1
-    found = selection.of(stages[2])
+    found = selection.of(stages[2]).learners
     for member, update in enumerate(selection.updates):
         wanted = stages[int(update)].runs.learner.params
         for a, b in zip(
             jax.tree.leaves(found.params), jax.tree.leaves(wanted), strict=True
         ):
             np.testing.assert_array_equal(a[member], b[member])
+
+
+def test_an_agent_is_the_best_of_its_population(
+    plan, batch, stages, selected, tmp_path
+):
+    """Its parameters are those of then, and so are the numbers that were searched."""
+    alone, _, _ = selected
+    searched = dataclasses.replace(batch[0].config, pbt=TRIPLES)
+    selection = Selection(searched, [plan.folds[0].validation], tmp_path)
+    for done, members in stages.items():
+        rates = {"optimizer.learning_rate": [done * (i + 1) * 1e-3 for i in range(3)]}
+        selection(population.with_numbers(members, jax.tree.map(np.array, rates)), done)
+    best = int(alone.scores.argmax())
+    update = int(alone.updates[best])
+    found = selection.of(stages[2])
+    assert found.scores == alone.scores[best] and found.updates == update
+    wanted = stages[update].runs.learner.params
+    for a, b in zip(
+        jax.tree.leaves(found.learners.params), jax.tree.leaves(wanted), strict=True
+    ):
+        np.testing.assert_array_equal(a[0], b[best])
+    rate = found.learners.config.optimizer.learning_rate
+    np.testing.assert_allclose(rate, [update * (best + 1) * 1e-3], rtol=1e-6)
 
 
 def test_what_was_selected_is_kept(batch, stages, selected):
