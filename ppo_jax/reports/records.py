@@ -16,6 +16,8 @@ from ppo_jax.host.description import Description
 from ppo_jax.host.figures import SCORE, Rows
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
+WALK, WALKED = "walk.json", "backtest.html"
+"""What a walk-forward begins with, and what it ends with."""
 OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
 """Files that tell of a run itself, and not of what was measured later."""
 
@@ -117,6 +119,9 @@ def _logged(run_dir: Path) -> Rows:
         rows = files.rows(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
+    if (run_dir / WALK).exists():
+        said = f"a walk-forward, which leaves a page of its own: {run_dir / WALKED}"
+        raise UserError(f"{run_dir}: is {said}")
     if not rows:
         raise UserError(f"{run_dir}: no run to be found there")
     for number, row in enumerate(rows, start=1):

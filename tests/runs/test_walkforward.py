@@ -203,6 +203,7 @@ MISTAKES = {
 def told(home):
     """What a finished walk-forward says if it is to go on, and what mistakes do."""
     lines = [["walkforward", "mine.py", "--run-dir", "walk", "--resume"]]
+    lines += [["report", "walk"], ["report", "walk", "pairs"], ["runs", "walk"]]
     for path, *rest in map(str.split, MISTAKES):
         shape = [] if "--resume" in rest else SHAPE
         lines.append(["walkforward", path, *shape, *rest])
@@ -215,8 +216,19 @@ def test_what_is_there_is_not_trained_again(home, found, told):
     assert json.loads((home / "walk" / "backtest.json").read_text()) == found
 
 
+def test_other_commands_say_what_it_is(told):
+    """A report points to the page that there is; a list has it and its batches."""
+    page = "a walk-forward, which leaves a page of its own: walk/backtest.html"
+    for status, text in told[1:3]:
+        assert status == 2 and text == f"error: walk: is {page}\n"
+    status, text = told[3]
+    rows = [line.split()[:2] for line in text.splitlines()[1:]]
+    assert status == 0
+    assert rows == [["walk", "finished"], ["walk/batches/001", "finished"]]
+
+
 def test_mistakes_are_told(home, told):
-    for (line, words), (status, text) in zip(MISTAKES.items(), told[1:], strict=True):
+    for (line, words), (status, text) in zip(MISTAKES.items(), told[4:], strict=True):
         assert status == 2 and words in text, (line, text)
         assert "Traceback" not in text and text.startswith("error: "), text
     assert not (home / "runs").exists()
