@@ -29,7 +29,7 @@ config = Config(
     num_minibatches=2,
     num_epochs=2,
     total_timesteps=32 * 24,
-    phase_updates=2,
+    phase_updates=4,
     eval_phases=1,
     eval_episodes=4,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)){memory}),

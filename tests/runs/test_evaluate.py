@@ -62,7 +62,7 @@ def evaluated(tmp_path, run_dir, *options):
     return done.stdout, json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("update", [None, 22])
+@pytest.mark.parametrize("update", [None, 20])
 def test_it_plays_the_episodes_that_training_has_logged(tmp_path, signs, update):
     options = ("--checkpoint", update) if update else ()
     update = update or 24
@@ -88,7 +88,7 @@ def test_checkpoints_that_there_are_not(signs):
     done = command("evaluate", signs, "--checkpoint", 7)
     assert done.returncode == 2 and done.stdout == ""
     assert "no checkpoint 7; there are: " in done.stderr
-    assert done.stderr.endswith("22, 24\n") and "Traceback" not in done.stderr
+    assert done.stderr.endswith("20, 24\n") and "Traceback" not in done.stderr
 
 
 def test_an_older_checkpoint_that_stands_in_is_named(tmp_path, signs):
@@ -96,8 +96,8 @@ def test_an_older_checkpoint_that_stands_in_is_named(tmp_path, signs):
     (run_dir / "checkpoints" / "24" / "population" / "manifest.ocdbt").unlink()
     text, said = evaluated(tmp_path, run_dir, "--episodes", 2)
     assert "checkpoint 24 cannot be read" in text
-    assert "checkpoint 22, 704 steps" in text
-    assert (said["checkpoint"], said["steps"]) == (22, 704)
+    assert "checkpoint 20, 640 steps" in text
+    assert (said["checkpoint"], said["steps"]) == (20, 640)
     done = command("evaluate", run_dir, "--checkpoint", 24)
     assert done.returncode == 2 and "no checkpoint can be restored" in done.stderr
 

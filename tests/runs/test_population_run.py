@@ -21,6 +21,7 @@ from ppo_jax import LogUniform, PBT, Uniform, pbt
 config = dataclasses.replace(
     config,
     env=Target(),
+    phase_updates=2,
     eval_phases=3,
     pbt=PBT(
         {

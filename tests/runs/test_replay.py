@@ -77,7 +77,7 @@ def test_the_numbers_are_those_of_the_ancestry(source, replayed):
     assert [update for update, *_ in chain] == [0, 4, 8, 12, 16, 20, 24]
     assert len({rate for _, rate, _ in chain}) > 1
     found = rows(run_dir)
-    assert [row["step"] for row in found] == list(range(64, 769, 64))
+    assert [row["step"] for row in found] == list(range(128, 769, 128))
     for row in found:
         before = row["step"] // 32 - 1
         _, rate, clip = [each for each in chain if each[0] <= before][-1]

@@ -347,7 +347,7 @@ def test_a_full_disk_is_said(path, tmp_path):
     assert "Traceback" not in done.stderr
     again = command("train", path, "--run-dir", run_dir, "--resume")
     assert again.returncode == 0, again.stderr
-    assert len(rows(run_dir)) == 12
+    assert len(rows(run_dir)) == 6
 
 
 def test_a_run_directory_that_cannot_be(path, tmp_path):

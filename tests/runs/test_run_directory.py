@@ -10,7 +10,8 @@ import dataclasses
 from ppo_jax import PBT, Uniform
 
 search = PBT({"gamma": Uniform(0.5, 0.9)}, size=4, interval=2)
-config = dataclasses.replace(config, pbt=search, total_timesteps=32 * 4)
+sizes = {"phase_updates": 2, "total_timesteps": 32 * 4}
+config = dataclasses.replace(config, pbt=search, **sizes)
 """
 
 

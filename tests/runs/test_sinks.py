@@ -44,7 +44,7 @@ class Cut(metrics.Sink):
             raise TimeoutError("nobody answers")
 
 
-plain = dataclasses.replace(config, total_timesteps=32 * 8)
+plain = dataclasses.replace(config, phase_updates=2, total_timesteps=32 * 8)
 config = dataclasses.replace(plain, sinks=(Cut(), Kept()))
 """
 

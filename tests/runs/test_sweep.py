@@ -59,7 +59,7 @@ def test_every_run_and_every_evaluation_is_kept(finished):
     assert sorted(pairs) == [(i, seed) for i in range(4) for seed in range(3)]
     for run in found["runs"]:
         returns = run["evaluations"]["eval/mean_reward"]
-        assert run["steps"] == list(range(64, 769, 64)) and len(returns) == 12
+        assert run["steps"] == list(range(128, 769, 128)) and len(returns) == 6
         assert all(map(np.isfinite, returns)) and run["ending"] == "finished"
     assert "12 runs in" in said and "0 failed" in said
 
