@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
     """Walks an experiment forward; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
     command.require(options.seeds >= 1, "--seeds", options.seeds, "at least 1")
+    command.require(options.trials >= 0, "--trials", options.trials, "at least 0")
     enough = options.memory is None or options.memory > 0
     command.require(enough, "--memory", options.memory, "a number of MiB > 0")
     return _walk(options, overrides)
@@ -59,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seeds", type=int, default=4, help="agents of each setting (default: 4)"
+    )
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=0,
+        help="agents that you tested elsewhere: the deflated Sharpe ratio counts them",
     )
     parser.add_argument(
         "--grid",

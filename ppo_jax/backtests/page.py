@@ -6,7 +6,6 @@ from ppo_jax.backtests import curves, standing
 from ppo_jax.backtests.results import Results
 from ppo_jax.reports import page
 from ppo_jax.reports.elements import element
-from ppo_jax.reports.scales import exactly
 
 
 def of(title: str, results: Results, said: dict[str, Any]) -> str:
@@ -22,8 +21,8 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
     first, last = (str(time)[:10] for time in (times[0], times[-1]))
     lead = (
         f"{len(plan.folds)} tests in a row, {first} to {last}, {plan.whole.bars} bars "
-        f"of {len(prices.bars.symbols)} assets; {exactly(plan.trials)} trials: "
-        f"{len(plan.settings)} settings of {plan.seeds} seeds."
+        f"of {len(prices.bars.symbols)} assets; {len(plan.settings)} settings of "
+        f"{plan.seeds} seeds."
     )
     sections = [
         standing.section(said),

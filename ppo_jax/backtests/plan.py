@@ -20,7 +20,7 @@ from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 
-ASKED = (*Shape._fields, "seeds", "grid", "sizes")
+ASKED = (*Shape._fields, "seeds", "grid", "trials", "sizes")
 """What a walk-forward remembers of its command line, and how large its batches are."""
 KEPT = "walk.json"
 OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
@@ -34,6 +34,8 @@ class Plan(NamedTuple):
     settings: list[Setting]
     folds: list[Fold]
     seeds: int
+    before: int
+    """Agents that were tested elsewhere."""
     groups: list[list[Member]]
     """The members of each program; `place_of` says what a member is."""
 
@@ -49,8 +51,8 @@ class Plan(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """How many agents are tested, each of them on all folds."""
-        return len(self.settings) * self.seeds
+        """How many agents are tested, each of them on all folds, or were before."""
+        return len(self.settings) * self.seeds + self.before
 
     @property
     def whole(self) -> Span:
@@ -88,7 +90,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     groups = cohorts.group(members)
     for first, *_ in groups:
         check_types(first.config.env)
-    return Plan(config, found, folds, options.seeds, groups)
+    return Plan(config, found, folds, options.seeds, options.trials, groups)
 
 
 def require_own_numbers(config: Config, found: list[Setting]) -> None:

@@ -69,7 +69,7 @@ def luck(said: Said) -> Section:
         )
         for each in said["agents"]
     ]
-    trials = f"{said['trials']} trials, all that were made here. {DEFLATED}"
+    trials = f"{said['trials']} trials, {said['before']} of them elsewhere. {DEFLATED}"
     return Section("Luck", [element("p", trials), table(header, rows)])
 
 

@@ -102,10 +102,9 @@ def luck(results: Results, agents: Agents) -> Luck:
 
 
 def ratios(results: Results) -> np.ndarray:
-    """Sharpe ratios of a bar, of all that were tried, `[trials]`."""
-    return np.concatenate(
-        [measures.sharpe(each.account.returns, bars=1) for each in results.agents]
-    )
+    """Sharpe ratios of a bar, of all that were tried, `[trials]`; NaN of others."""
+    here = [measures.sharpe(each.account.returns, bars=1) for each in results.agents]
+    return np.concatenate([*here, np.full(results.plan.before, np.nan)])
 
 
 def coverage(agents: Agents) -> np.ndarray | None:
@@ -140,6 +139,7 @@ def as_json(results: Results) -> dict[str, Any]:
     return {
         "bars": plan.whole.bars,
         "trials": plan.trials,
+        "before": plan.before,
         "measures": [*MEASURES],
         "levels": [*LEVELS],
         "folds": [

@@ -68,7 +68,9 @@ def tiny(prices=None, **fields):
 def planned(config, **asked):
     """Two folds of two seeds, unless something else is asked for."""
     given = dict(folds=2, train=100, validation=30, purge=5, embargo=3, rolling=False)
-    options = SimpleNamespace(**given | {"seeds": 2, "grid": [], "sizes": []} | asked)
+    options = SimpleNamespace(
+        **given | {"seeds": 2, "grid": [], "trials": 0, "sizes": []} | asked
+    )
     return plan.plan(config, {}, options)
 
 

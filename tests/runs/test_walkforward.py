@@ -13,7 +13,7 @@ from reported import parsed, said, unnamed
 from runs import EXPERIMENT, begin, command, session
 from traders import planned, tiny
 
-from ppo_jax.backtests import measures, walking
+from ppo_jax.backtests import deflation, measures, walking
 from ppo_jax.envs.trading import Prices
 from ppo_jax.envs.trading.causality import changed_after
 from ppo_jax.host import files
@@ -21,7 +21,7 @@ from ppo_jax.host.console import QUIET, Console
 
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
-PAIRED = [*SHAPE, "--seeds", 2]
+PAIRED = [*SHAPE, "--seeds", 2, "--trials", 96]
 
 
 @pytest.fixture(scope="module")
@@ -181,12 +181,36 @@ def test_an_agent_is_the_best_of_its_population(populations):
     assert (scores.argmax(axis=1) == 0).any() and (scores.argmax(axis=1) == 1).any()
 
 
+def test_trials_made_elsewhere_count(home, found):
+    """The more there were, the likelier the best of them is luck."""
+    pairs = json.loads((home / "pairs" / "backtest.json").read_text())
+    assert (found["before"], pairs["before"], pairs["trials"]) == (0, 96, 100)
+    assert "100 trials in pairs/backtest.json" in (home / "pairs.txt").read_text()
+    text = said(parsed((home / "pairs" / "backtest.html").read_text()))
+    assert "100 trials, 96 of them elsewhere." in text
+    (tracks,) = kept(home / "pairs")
+    order = np.lexsort(tracks.place.T[[1, 2, 0]])
+    returns = np.expm1(tracks.growth[order].reshape(4, -1).astype(np.float64))
+    here = measures.sharpe(returns, bars=1)
+    above = deflation.hurdle(100, here.std(ddof=1))
+    for number, track in enumerate(returns):
+        normed = (track - track.mean()) / track.std()
+        skew, kurtosis = (float((normed**power).mean()) for power in (3, 4))
+        expected = deflation.probability(
+            here[number], above, len(track), skew, kurtosis
+        )
+        setting, seed = divmod(number, 2)
+        told = pairs["agents"][setting]["deflated"][seed]
+        assert told == pytest.approx(expected, rel=1e-6)
+
+
 MISTAKES = {
     "other.py": "Config.env: expected a Trading to walk in, got",
     "mine.py --folds 90": "--folds: expected at most ",
     "mine.py --folds 0": "--folds: expected at least 1, got 0",
     "mine.py --validation 30 --purge 31": "--purge: expected 0 to 30",
     "mine.py --seeds 0": "--seeds: expected at least 1, got 0",
+    "mine.py --trials -1": "--trials: expected at least 0, got -1",
     "mine.py --memory 0": "--memory: expected a number of MiB > 0",
     "mine.py --grid env.first=1": "env.first: folds set it",
     "pairs.py --grid optimizer.learning_rate=1,2": "pbt.space: optimizer.learning_ra",
