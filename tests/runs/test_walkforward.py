@@ -172,12 +172,17 @@ def test_populations_of_a_seed_begin_alike(populations):
 
 
 def test_an_agent_is_the_best_of_its_population(populations):
+    """By its validation, which is the fitness of generations as well."""
     (tracks,) = kept(populations.parents[1])
     with np.load(populations / "selected.npz") as stored:
-        scores = stored["scores"].reshape(-1, 2)
+        scores, updates = (stored[x].reshape(-1, 2) for x in ("scores", "updates"))
     np.testing.assert_array_equal(tracks.validated, scores.max(axis=1) / 30)
     seen = np.stack([fitness for _, fitness, *_ in list(generations(populations))[1:]])
     assert (scores >= seen.max(axis=0) - 1e-7).all()
+    assert (updates < 6).any()
+    for fitness, update in zip(seen, (2, 4), strict=True):
+        then = updates == update
+        np.testing.assert_allclose(scores[then], fitness[then], rtol=1e-6)
     assert (scores.argmax(axis=1) == 0).any() and (scores.argmax(axis=1) == 1).any()
 
 
