@@ -1,10 +1,11 @@
 """What is trained: folds as numbers, one program, and what cannot be."""
 
 import pytest
-from traders import planned, tiny
+from traders import PAIRS, planned, tiny
 
-from ppo_jax import component, terms
+from ppo_jax import component, pbt, terms
 from ppo_jax.errors import UserError
+from ppo_jax.pbt.ranges import Uniform
 
 BOTH = (
     terms.Surrogate(),
@@ -49,6 +50,12 @@ def test_the_last_test_ends_with_the_last_price():
     assert plan.folds[-1].test.last == 299  # Its return is known at bar 299 of 300.
 
 
+def searching(path, **rules):
+    """A population that searches for a number beside those that it should."""
+    space = dict(PAIRS.space.ranges) | {path: Uniform(0.1, 0.9)}
+    return {"pbt": pbt.PBT(space, size=4, **rules)}
+
+
 @pytest.mark.parametrize(
     ("config", "asked", "said"),
     [
@@ -58,6 +65,14 @@ def test_the_last_test_ends_with_the_last_price():
         ({}, {"train": 10, "validation": 10}, "Trading.last: expected first"),
         ({}, {"grid": ["env.first=1"]}, "env.first: folds set it"),
         ({}, {"grid": ["env.cots=1"]}, "'env.cots'"),
+        (searching("env.cost"), {}, "Config.pbt.space: env.cost: the market, --grid"),
+        (searching("terms.cvar.coef"), {}, "terms.cvar.coef: .* the twin without risk"),
+        (searching("gamma"), {"grid": ["gamma=0.8"]}, "Config.pbt.space: gamma"),
+        (
+            searching("gamma", fitness=pbt.Minimize()),
+            {},
+            "Config.pbt.fitness: expected none, .*, got Minimize",
+        ),
     ],
 )
 def test_what_cannot_be_is_told(config, asked, said):

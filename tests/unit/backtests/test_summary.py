@@ -103,6 +103,7 @@ def test_only_what_is_known_counts(results):
 
 def test_where_nothing_is_known_nothing_is_said(results):
     base = results.agents[0]
-    assert summary.coverage(base._replace(gamma=1.0)) is None
+    for gamma in (1.0, math.nan):
+        assert summary.coverage(base._replace(gamma=gamma)) is None
     unknown = np.full_like(base.predicted, np.nan)
     assert summary.coverage(base._replace(predicted=unknown)) is None
