@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from ppo_jax import networks, optimizers
-from ppo_jax.component import component
+from ppo_jax.component import component, program
 from ppo_jax.config import Config
 from ppo_jax.critics import ValueDist
 from ppo_jax.envs.env import Discrete
 from ppo_jax.envs.probes import OneStep
 from ppo_jax.networks.distributions import Categorical
-from ppo_jax.ppo import learner, population, rollout
+from ppo_jax.ppo import learner, rollout
 from ppo_jax.schedules import Progress
 
 WEIGHTS = (1.0, 0.5, 0.0, 2.0)
@@ -95,9 +95,12 @@ def experiment(**changes):
 
 
 def first(config, seed=0):
-    """A single member's run before its first update."""
-    members = population.init(config, jax.random.split(jax.random.key(seed), 1))
-    return jax.tree.map(lambda x: x[0], members.runs)
+    """The only member of a population, before its first update.
+
+    It is made by small programs, which other experiments are made by as well.
+    """
+    (key,) = jax.random.split(jax.random.key(seed), 1)
+    return learner.init(program(config), key)
 
 
 def with_numbers(run, config):
