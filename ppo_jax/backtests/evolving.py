@@ -19,6 +19,7 @@ from ppo_jax import tree
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.config import Config
 from ppo_jax.host import files, lineage, streams
+from ppo_jax.pbt import PBT
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
@@ -54,24 +55,23 @@ class Evolution:
         pbt = self._config.pbt
         if pbt is None or done % pbt.interval or done >= self._config.num_updates:
             return population
-        return self._evolved(population, done) if done else self._begun(population)
-
-    def _begun(self, population: Population) -> Population:
-        numbers = self._config.pbt.space.read(population.runs.learner.config)
-        first = lineage.beginning(population.fitness.size, jax.device_get(numbers))
+        if done:
+            return self._evolved(pbt, population, done)
+        numbers = jax.device_get(pbt.space.read(population.runs.learner.config))
+        first = lineage.beginning(population.fitness.size, numbers)
         self._keep([first | {"waited": [0] * len(self._seeds)}])
         return population
 
-    def _evolved(self, population: Population, done: int) -> Population:
+    def _evolved(self, pbt: PBT, population: Population, done: int) -> Population:
         known = [line for line in self._lines if line["update"] < done]
-        size = self._config.num_members
+        size = pbt.size
         keys = [streams.generation(seed, done, size) for seed in self._seeds]
         apart = Population(
             runs=_apart(population.runs, size),
             fitness=_apart(jnp.float32(self._selection.fitness), size),
             waited=jnp.int32(known[-1]["waited"]),
         )
-        apart, generation = _evolve(self._config.pbt, apart, jnp.stack(keys))
+        apart, generation = _evolve(pbt, apart, jnp.stack(keys))
         first = size * jnp.arange(len(keys))[:, None]
         generation = generation._replace(parent=first + generation.parent)
         line = lineage.line(done, jax.tree.map(jnp.ravel, generation))

@@ -35,6 +35,6 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
     known = [section for section in sections if section is not None]
     texts = [element("p", lead)]
     if prices.note:
-        said = element("p", f"{type(prices).__name__}: {prices.note}")
-        texts.append(element("div", [said], class_="notes"))
+        note = element("p", f"{type(prices).__name__}: {prices.note}")
+        texts.append(element("div", [note], class_="notes"))
     return page.page(title, texts, known, "walkforward")

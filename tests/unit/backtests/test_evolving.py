@@ -1,0 +1,81 @@
+"""Populations side by side wait, evolve and go on each by itself."""
+
+import dataclasses
+import shutil
+
+import chex
+import jax
+import numpy as np
+import pytest
+from traders import PAIRS, planned, tiny
+
+from ppo_jax import pbt
+from ppo_jax.backtests.evolving import KEPT, Evolution
+from ppo_jax.host import files
+from ppo_jax.sweeps import cohorts
+
+PATIENT = pbt.Readiness(min_episodes=0.0, share=1.0)
+"""Nothing happens to a population before all of its members can take part."""
+FITNESS = {2: [1.0, 2.0, 5.0, -np.inf], 4: [4.0, 3.0, 5.0, -np.inf]}
+"""By update; a member of the second population is broken."""
+
+
+@pytest.fixture(scope="module")
+def config():
+    return tiny(pbt=dataclasses.replace(PAIRS, readiness=PATIENT))
+
+
+@pytest.fixture(scope="module")
+def begun(config):
+    """Two populations of two, before their first update."""
+    members = planned(config).groups[0][:2]
+    assert [member.seed for member in members] == [0, 1]
+    return cohorts.begin(members)
+
+
+class Told:
+    """Says how fit members are, as a selection does."""
+
+    def __call__(self, population, done):
+        self.fitness = np.array(FITNESS.get(done))
+        return population
+
+
+def evolved(config, home, population, updates):
+    """The members after so many updates each, as another process sees them."""
+    home.mkdir(exist_ok=True)
+    evolution = Evolution(config, [0, 1], Told(), home)
+    for update in updates:
+        population = evolution(population, update)
+    return population
+
+
+def test_a_population_that_waits_keeps_no_other_from_evolving(config, begun, tmp_path):
+    after = evolved(config, tmp_path, begun, (0, 2, 4))
+    _, first, second = files.rows(tmp_path / KEPT)
+    assert first["parent"] == [1, 1, 2, 3] and second["parent"] == [0, 0, 2, 3]
+    assert first["waited"] == [0, 1] and second["waited"] == [0, 2]
+    before, params = (jax.device_get(x.runs.learner.params) for x in (begun, after))
+    for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(params), strict=True):
+        np.testing.assert_array_equal(new, old[[1, 1, 2, 3]])
+    moved = after.runs.learner.config.optimizer.learning_rate
+    assert np.array_equal(moved, second["numbers"]["optimizer.learning_rate"])
+
+
+def test_what_comes_after_a_checkpoint_is_repeated(config, begun, tmp_path):
+    """By another process, which finds in the file what there was."""
+    whole = evolved(config, tmp_path, begun, (0, 2, 4))
+    text = (tmp_path / KEPT).read_text()
+    saved = evolved(config, tmp_path / "other", begun, (0, 2))
+    (tmp_path / "again").mkdir()
+    shutil.copy(tmp_path / KEPT, tmp_path / "again")
+    chex.assert_trees_all_equal(
+        evolved(config, tmp_path / "again", saved, (4,)).runs.learner.params,
+        whole.runs.learner.params,
+    )
+    assert (tmp_path / "again" / KEPT).read_text() == text
+
+
+def test_there_is_no_generation_between_two_nor_at_the_end(config, begun, tmp_path):
+    assert evolved(config, tmp_path, begun, (3, 6)) is begun
+    assert not (tmp_path / KEPT).exists()
