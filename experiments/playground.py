@@ -8,8 +8,8 @@ observations are those of Playground's own setting, which takes a million steps 
 update; here it is 4096. What is solved hardly varies in its returns: `min_std` bounds
 how far their scale magnifies that.
 
-Expect 1000, of 1000, in `CartpoleBalance` after 2 000 000 steps (999 to 1000, eight seeds),
-and 300 to 850 in `ReacherEasy` (493 after 500 000 steps, eight seeds: docs/results.md).
+Of eight seeds, expect 1000 of 1000 in `CartpoleBalance` after 2 000 000 steps, and
+490 in `ReacherEasy` after 500 000, some with 300 and some with 850 (docs/results.md).
 That is two or three minutes of training for all seeds, on two cores.
 """
 

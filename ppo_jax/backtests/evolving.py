@@ -19,6 +19,7 @@ from ppo_jax import tree
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.config import Config
 from ppo_jax.host import files, lineage, streams
+from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.pbt import PBT
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
@@ -64,6 +65,8 @@ class Evolution:
 
     def _evolved(self, pbt: PBT, population: Population, done: int) -> Population:
         known = [line for line in self._lines if line["update"] < done]
+        if not known:
+            raise ExperimentError(f"{self._path}: is missing; nobody can go on without")
         size = pbt.size
         keys = [streams.generation(seed, done, size) for seed in self._seeds]
         apart = Population(

@@ -12,6 +12,7 @@ from traders import PAIRS, planned, tiny
 from ppo_jax import pbt
 from ppo_jax.backtests.evolving import KEPT, Evolution
 from ppo_jax.host import files
+from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 
 PATIENT = pbt.Readiness(min_episodes=0.0, share=1.0)
@@ -79,3 +80,10 @@ def test_what_comes_after_a_checkpoint_is_repeated(config, begun, tmp_path):
 def test_there_is_no_generation_between_two_nor_at_the_end(config, begun, tmp_path):
     assert evolved(config, tmp_path, begun, (3, 6)) is begun
     assert not (tmp_path / KEPT).exists()
+
+
+def test_generations_that_were_deleted_are_missed(config, begun, tmp_path):
+    saved = evolved(config, tmp_path, begun, (0, 2))
+    (tmp_path / KEPT).unlink()
+    with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
+        evolved(config, tmp_path, saved, (4,))
