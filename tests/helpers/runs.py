@@ -91,7 +91,8 @@ ENVIRONMENT = (
         "PYTHONUNBUFFERED": "1",
     }
 )
-EXACT = ENVIRONMENT | {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
+FLAGS = ENVIRONMENT.get("XLA_FLAGS", "")
+EXACT = ENVIRONMENT | {"XLA_FLAGS": f"{FLAGS} --xla_cpu_max_isa=SSE4_2"}
 """The same bits on all processors of a kind."""
 SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
 

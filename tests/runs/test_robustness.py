@@ -195,7 +195,7 @@ def test_no_picture_without_matplotlib(run_dirs, tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     one, out = run_dirs[0], tmp_path / "new" / "folder"
     done = shell(
-        *("robustness", one, "--eps", 0, "--episodes", 1, "--out", out),
+        *("robustness", one, "--eps", 0, "--episodes", 3, "--out", out),
         prefix=("env", f"PYTHONPATH={tmp_path}"),
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
