@@ -68,6 +68,12 @@ def test_evaluate_says_which_episodes_did_not_end(tmp_path):
     assert "2 of 2 episodes did not end within 3 steps" in done.stdout
 
 
+def test_a_single_run_has_no_lineage(run_dir):
+    assert not (run_dir / "lineage.jsonl").exists()
+    row = rows(run_dir)[-1]
+    assert not [name for name in row if name.startswith(("pbt/", "best/", "q25/"))]
+
+
 def test_metrics_have_the_tags_that_users_know(run_dir):
     row = json.loads((run_dir / "metrics.jsonl").read_text().splitlines()[-1])
     assert row["step"] == row["time/total_timesteps"] == 32 * 24
@@ -82,7 +88,11 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
         assert f"train/{name}" in row
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+ELSEWHERE = {"train", "sweep", "robustness"}
+"""What other tests start as a shell does."""
+
+
+@pytest.mark.parametrize("name", [x for x in COMMANDS if x not in ELSEWHERE])
 def test_a_command_starts_by_itself(name):
     """What another one imports, it has to import; then it says what it always says."""
     started, forked = shell(name, "nowhere"), command(name, "nowhere")

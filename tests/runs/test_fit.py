@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import zygote
 from brief import experiment
-from runs import ENVIRONMENT, python, rows, saved
+from runs import ENVIRONMENT, rows, saved
 
 from ppo_jax import (
     PBT,
@@ -78,7 +79,8 @@ def kept(tmp_path_factory, alone):
 
 CORES = devices.cores()
 PROCESS = """
-import jax, ppo_jax
+import sys, jax, ppo_jax
+sys.path += {path}
 from brief import experiment
 from ppo_jax.envs.probes import TimeLimitChain
 
@@ -131,8 +133,10 @@ def test_all_cores_are_used_unless_jax_has_started(code, cores):
     """
     chosen = ("NPROC", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
     environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    said = python(PROCESS.format(code=code), environment).splitlines()
+    words = ["-c", PROCESS.format(path=sys.path, code=code)]
+    done = zygote.run(words, environment)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
     if cores < CORES:
         late = f"JAX had started, on 1 of {CORES} cores; for all of them, begin Python "
         assert said.pop(0) == f"{late}with JAX_NUM_CPU_DEVICES={CORES} set"

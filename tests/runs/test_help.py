@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, session
+from runs import ENVIRONMENT, EXPERIMENT, command, session
 
 import ppo_jax
 from ppo_jax.__main__ import COMMANDS
@@ -79,7 +79,7 @@ def test_an_experiment_has_a_help_of_its_own(home):
 
 
 def test_every_command_is_listed_by_its_own_words(helps, home):
-    done = package(cwd=home)
+    done = command("__main__", cwd=home)
     assert done.returncode == 0 and done.stderr == ""
     for name, (_, text) in helps.items():
         about = text.split("\n\n")[1]
@@ -97,7 +97,7 @@ def test_the_package_runs_its_commands(home):
     done = package("trian", "mine.py", cwd=home)
     said = "error: no command is called 'trian'; the closest is 'train'\n"
     assert (done.returncode, done.stderr) == (2, said)
-    done = package("train", "nowhere.py", cwd=home)
+    done = command("__main__", "train", "nowhere.py")
     said = "error: nowhere.py: no such experiment file\n"
     assert (done.returncode, done.stderr) == (2, said)
 

@@ -213,12 +213,3 @@ def test_impossible_populations_are_said(path, tmp_path, options, said):
     done = command("train", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 2
     assert said in done.stderr and "Traceback" not in done.stderr
-
-
-def test_a_single_run_has_no_lineage(tmp_path):
-    path = tmp_path / "experiment.py"
-    path.write_text(EXPERIMENT.format(memory=""))
-    assert command("train", path, "--run-dir", tmp_path / "run").returncode == 0
-    assert not (tmp_path / "run" / "lineage.jsonl").exists()
-    row = rows(tmp_path / "run")[-1]
-    assert not [name for name in row if name.startswith(("pbt/", "best/", "q25/"))]

@@ -173,21 +173,21 @@ def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
 
 
 def test_random_search_in_the_space_of_a_population(path, tmp_path):
-    """Two draws, the same for both numbers of epochs."""
+    """Six draws, the same for both numbers of epochs."""
     searched = tmp_path / "searched.py"
     searched.write_text(
         path.read_text() + "from ppo_jax import PBT, LogUniform\n"
         f"space = {{'{RATE}': LogUniform(1e-4, 1e-2)}}\n"
         "config = dataclasses.replace(config, pbt=PBT(space))\n"
     )
-    options = ("--random", 2, "--grid", "num_epochs=1,2", "--metric", "eval/q25_reward")
+    options = ("--random", 6, "--grid", "num_epochs=1,2", "--metric", "eval/q25_reward")
     run_dir = tmp_path / "run"
     done = command("sweep", searched, "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
-    assert "4 runs: 4 settings x 1 seeds, programs to compile: 2" in done.stdout
+    assert "12 runs: 12 settings x 1 seeds, programs to compile: 2" in done.stdout
     found = results(run_dir)
     rates = [setting[RATE] for setting in found["settings"]]
-    assert rates[0] != rates[1] and rates[:2] == rates[2:]
+    assert len(set(rates)) == 6 and rates[:6] == rates[6:]
     assert all(1e-4 <= rate <= 1e-2 for rate in rates)
     assert found["metric"] == "eval/q25_reward"
     assert_one_run_says_nothing_of_chance(done.stdout, found["table"])
@@ -196,7 +196,7 @@ def test_random_search_in_the_space_of_a_population(path, tmp_path):
 def assert_one_run_says_nothing_of_chance(said, table):
     """No interval, nothing better than anything, and what to do about it."""
     lines = [line for line in said.splitlines() if line.startswith("| num_epochs=")]
-    assert len(lines) == len(table) == 4
+    assert len(lines) == len(table) == 12
     for line, row in zip(lines, table, strict=True):
         assert line.split(" | ")[1:] == ["1", f"{row['iqm']:.4g}", "", "", " |"]
         assert row["interval"] is row["improvement_interval"] is None
@@ -208,11 +208,11 @@ def assert_one_run_says_nothing_of_chance(said, table):
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
     """A learning rate that breaks them all; the next batch is trained."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
-    options = ("--grid", text, "--max-failures", 2, "--seeds", 2)
+    options = ("--grid", text, "--max-failures", 2, "--seeds", 6)
     done = command("sweep", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
     found = results(tmp_path / "run")
     endings = [run["ending"] for run in found["runs"]]
-    assert endings == ["failed"] * 2 + ["finished"] * 2
+    assert endings == ["failed"] * 6 + ["finished"] * 6
     assert found["table"][1]["improvement"] == 1.0
-    assert "4 runs in" in done.stdout and "2 failed" in done.stdout
+    assert "12 runs in" in done.stdout and "6 failed" in done.stdout
