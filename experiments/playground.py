@@ -9,7 +9,7 @@ update; here it is 4096. What is solved hardly varies in its returns: `min_std` 
 how far their scale magnifies that.
 
 Of eight seeds, expect 1000 of 1000 in `CartpoleBalance` after 2 000 000 steps, and
-490 in `ReacherEasy` after 500 000, some with 300 and some with 850 (docs/results.md).
+490 in `ReacherEasy` after 500 000, from 250 to 760 (docs/results.md).
 That is two or three minutes of training for all seeds, on two cores.
 """
 
