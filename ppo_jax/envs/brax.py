@@ -13,6 +13,7 @@ from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs import parameters
 from ppo_jax.envs.deferred import brought
 from ppo_jax.envs.physics import MJX, Bodies, Powers, Simulation, changed
+from ppo_jax.errors import UserError
 
 BACKENDS = ("generalized", "mjx", "positional", "spring")
 LENGTHS = {"episode_length": 1000, "action_repeat": 1}
@@ -64,6 +65,13 @@ class Brax(Bodies):
         if hasattr(env, "sys"):
             kept["sys"] = self.physics.world(env.sys, drawn, SYSTEM)
         return changed(env, **kept)
+
+    def _posed(self, suite: Any) -> tuple[Any, dict[str, Any]]:
+        system = getattr(self._load().env, "sys", None)
+        if system is None:
+            raise UserError(f"Brax.id: {self.id!r} has no bodies that could be drawn")
+        state = suite.pipeline_state
+        return system.mj_model, {"qpos": state.q, "qvel": state.qd}
 
 
 def _class(env_id: str) -> Any:

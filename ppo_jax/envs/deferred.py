@@ -59,8 +59,8 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
         wanted: What needs it, as a message begins.
 
     Raises:
-        ValueError: If it is not installed, or something that it needs is not, or if
-            another file of that name is found in its place.
+        ValueError: If it is not installed, or something that it needs is not, if
+            another file of that name is found in its place, or if its import fails.
 
     >>> brought("colorsys", extra="toys", wanted="Toy.id: 'top'").__name__
     'colorsys'
@@ -78,6 +78,9 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
             if file := _instead_of_package(str(error.name)):
                 how = f"but {file} is found in its place: call that otherwise"
             raise ValueError(f"{wanted} needs {error.name}, {how}") from error
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{wanted} needs {module}: {said}") from error
 
 
 def _instead_of_package(module: str) -> str | None:

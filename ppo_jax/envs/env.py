@@ -164,8 +164,17 @@ class Env:
         """What programs are traced with to know their shapes: of most, itself."""
         return self
 
-    def simulators(self, members: Sequence[Any], each: int, processes: int) -> Any:
-        """Simulators of the members' environments, if it is `simulated`."""
+    def simulators(
+        self,
+        members: Sequence[Any],
+        each: int,
+        processes: int,
+        render_mode: str | None = None,
+    ) -> Any:
+        """Simulators of the members' environments, if it is `simulated`.
+
+        Made with a `render_mode` of `rgb_array`, they can draw what they show.
+        """
         raise missing(self, "simulators")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:

@@ -103,12 +103,17 @@ class Gymnasium(Env):
         raise Misfit(f"gymnasium/{self.id}: {ON_THE_HOST}")
 
     def simulators(
-        self, members: Sequence["Gymnasium"], each: int, processes: int
+        self,
+        members: Sequence["Gymnasium"],
+        each: int,
+        processes: int,
+        render_mode: str | None = None,
     ) -> Simulators:
         loaded = self._load()
+        drawn = {} if render_mode is None else {"render_mode": render_mode}
         return Simulators(
             f"gymnasium/{self.id}",
-            [_maker(self.id, parameters.given(one.params)) for one in members],
+            [_maker(self.id, parameters.given(one.params) | drawn) for one in members],
             each,
             loaded.observations,
             functools.partial(spaces.moves, loaded.actions),

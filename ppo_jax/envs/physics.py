@@ -14,11 +14,12 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax import tree
 from ppo_jax.component import children, component, numbers, require
 from ppo_jax.component.bounds import Bound, Finite, Positive
-from ppo_jax.envs import parameters
+from ppo_jax.envs import parameters, scenes
 from ppo_jax.envs.check.traces import unread
 from ppo_jax.envs.env import Box, Env, Step, outcome, strong
 from ppo_jax.envs.parameters import Parameters
@@ -196,6 +197,10 @@ class Bodies(Env):
         timestep = outcome(suite.obs, reward, suite.done > 0, truncated)
         return timestep, state._replace(suite=_kept(suite), steps=steps)
 
+    def render(self, state: PyTree) -> np.ndarray:
+        name = f"{type(self).__name__}.id: {self.id!r}"
+        return scenes.draw(name, *self._posed(_whole(state.suite)))
+
     def _types(self) -> Mapping[str, Any]:
         """Types of the suite's parameters, by name."""
         raise missing(self, "_types")
@@ -207,6 +212,10 @@ class Bodies(Env):
     def _made(self, drawn: Mapping[str, Array]) -> Any:
         """The simulation with all numbers, those of an episode included."""
         raise missing(self, "_made")
+
+    def _posed(self, suite: Any) -> tuple[Any, dict[str, Any]]:
+        """MuJoCo's model, and what a state of the suite sets of its data, by name."""
+        raise missing(self, "_posed")
 
 
 def changed(env: Any, **attributes: Any) -> Any:

@@ -12,6 +12,8 @@ from ppo_jax.envs import parameters
 from ppo_jax.envs.deferred import brought
 from ppo_jax.envs.physics import MJX, Bodies, Simulation, changed
 
+POSE = ("qpos", "qvel", "mocap_pos", "mocap_quat")
+"""What is drawn of the data of a state."""
 WARP = {"impl", "vision", "naconmax", "naccdmax", "njmax"}
 """Settings that choose Warp, which needs a GPU, or that it alone reads."""
 
@@ -45,6 +47,10 @@ class Playground(Bodies):
         with config.unlocked(), config.ignore_type():
             config.update(parameters.given(self.params))
         return changed(env, _mjx_model=model, _config=config)
+
+    def _posed(self, suite: Any) -> tuple[Any, dict[str, Any]]:
+        pose = {name: getattr(suite.data, name) for name in POSE}
+        return self._load().env.mj_model, pose
 
 
 def _suites(env_id: str) -> Any:

@@ -102,6 +102,11 @@ class Simulators:
             *(np.concatenate(x).reshape(self.shape) for x in scalars),
         )
 
+    def render(self) -> list[np.ndarray]:
+        """Pictures of what there is to see now, of one after the other."""
+        shares = self._asked("render", [()] * len(self._workers))
+        return [picture for share in shares for picture in share]
+
     def close(self) -> None:
         """Ends the processes."""
         for one in self._workers:

@@ -70,6 +70,11 @@ class Share:
         final = self._stacked(led) if ended else None
         return now, final, reward.astype(np.float32), terminated, truncated
 
+    def render(self, _: tuple[()]) -> list[Any]:
+        """A picture of each."""
+        with _quiet():
+            return [env.render() for env in self._envs]
+
     def close(self) -> None:
         """Closes all of them."""
         for env in self._envs:
@@ -165,6 +170,7 @@ def main() -> None:
     """Serves the parent at the other end of a connection."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    sys.unraisablehook = lambda _: None  # What fails to be tidied up concerns nobody.
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     _serve(Connection(int(sys.argv[1])))
     os._exit(0)  # There is nothing to tidy up, which would take a while.

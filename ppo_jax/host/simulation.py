@@ -17,9 +17,10 @@ import numpy as np
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
-from ppo_jax.host import distributed, mesh
+from ppo_jax.host import distributed, fleet, mesh
+from ppo_jax.host.fleet import Fleet, acting
 from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
-from ppo_jax.ppo import devices, episodes, stepped
+from ppo_jax.ppo import stepped
 from ppo_jax.ppo.packing import Packed
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Learner, Population, Run
@@ -108,7 +109,7 @@ class Simulation(Layout):
         self, simulators: Simulators, runs: Run, progress: Progress, anew: np.ndarray
     ) -> tuple[Run, Packed]:
         """As `learner.iteration`, of all members."""
-        programs, learners = _rollouts(self.devices[0].platform), _acting(runs.learner)
+        programs, learners = _rollouts(self.devices[0].platform), acting(runs.learner)
         journey, actions = programs.depart(runs, progress, simulators.obs, anew)
         for time in range(learners.config.num_steps - 1):
             answer, now = simulators.step(actions), np.int32(time)
@@ -126,62 +127,12 @@ class Simulation(Layout):
         deterministic: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `episodes.run_episodes`, of all members."""
-        self._evaluation.ready(learners, num_episodes)
-        simulators = self._evaluation.simulators
-        seeds = np.asarray(_starts(key, num_episodes))
-        simulators.reset(np.broadcast_to(seeds, simulators.shape))
-        begin, go_on = _games(num_episodes, deterministic)
-        learners = _acting(learners)
-        total = np.zeros(simulators.shape, np.float32)
-        ended = np.zeros(simulators.shape, bool)
-        game, actions = begin(learners, key, simulators.obs, opponents)
-        for time in range(episodes.limit(learners.config.env)):
-            answer = simulators.step(actions)
-            total += np.where(ended, np.float32(0), answer.reward)
-            ended |= answer.terminated | answer.truncated
-            if ended.all():
+        simulators = self._evaluation.started(learners, key, num_episodes)
+        score: Any = None
+        for score in fleet.scores(simulators, learners, opponents, key, deterministic):
+            if score.ended.all():
                 break
-            now = np.int32(time)
-            game, actions = go_on(learners, key, now, game, answer, opponents)
-        return total, ended
-
-
-class Fleet:
-    """Simulators that are made when they are needed, and anew for other numbers.
-
-    Attributes:
-        simulators: Once they are `ready`.
-    """
-
-    simulators: Simulators
-
-    def __init__(self):
-        self._known: Any = None
-
-    def ready(self, learners: PyTree, each: int) -> bool:
-        """Whether they had to be made, `each` of them for every member."""
-        env = jax.device_get(learners.config.env)
-        size = jax.tree.leaves(learners.params)[0].shape[0]
-        members = [jax.tree.map(lambda x, i=i: x[i], env) for i in range(size)]
-        asked = (each, repr(members))
-        if asked == self._known:
-            return False
-        self.close()
-        processes = max(1, devices.cores() // 2)
-        self.simulators = env.simulators(members, each, processes)
-        self._known = asked
-        return True
-
-    def close(self) -> None:
-        """Ends them."""
-        if self._known is not None:
-            self.simulators.close()
-        self._known = None
-
-
-def _acting(learners: Learner) -> Learner:
-    """What of learners acts: every array that a program is given takes its time."""
-    return dataclasses.replace(learners, opt_state=(), memories=(), stop_memory=())
+        return score.total, score.ended
 
 
 class _Rollouts(NamedTuple):
@@ -207,27 +158,7 @@ def _rollouts(platform: str) -> _Rollouts:
     )
 
 
-@functools.cache
-def _games(num_episodes: int, deterministic: bool) -> tuple[Any, Any]:
-    """Programs of all members that begin episodes and go on with them."""
-
-    def begin(learner, key, obs, opponent):
-        how = (num_episodes, deterministic)
-        return stepped.open_game(learner, key, obs, opponent, *how)
-
-    def go_on(learner, key, time, game, answer, opponent):
-        given = (learner, key, time, game, answer, opponent)
-        return stepped.play_on(*given, deterministic)
-
-    first = jax.vmap(begin, in_axes=(0, None, 0, 0))
-    following = jax.vmap(go_on, in_axes=(0, None, None, 0, 0, 0))
-    return jax.jit(first), jax.jit(following, donate_argnums=3)
-
-
 @jax.jit
 def _seeds(keys: Key, like: Array) -> Array:
     """Of the simulators of all members, as many as there are of `like`, `[P, B]`."""
     return jax.vmap(lambda key: stepped.seeds(key, like.shape[1]))(keys)
-
-
-_starts = jax.jit(stepped.starts, static_argnums=1)

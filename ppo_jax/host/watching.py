@@ -1,6 +1,8 @@
 """Episodes of an agent as pictures: what it does, step by step."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +12,16 @@ import numpy as np
 from ppo_jax import tree
 from ppo_jax.envs.env import Env
 from ppo_jax.errors import Misfit, kind
-from ppo_jax.host import video
+from ppo_jax.host import fleet, video
 from ppo_jax.host.console import figure
 from ppo_jax.host.video import Frame
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo.episodes import Game, Play
 from ppo_jax.types import Key
+
+Turns = Generator[tuple[Callable[[int], Any], Any, Any]]
+"""Of every step, what draws an episode as it began, and what is counted after it:
+returns and which have ended, `[episodes]`."""
 
 
 class Watched(NamedTuple):
@@ -53,29 +59,41 @@ def _frames(game: Game, key: Key, most: int, played: Watched) -> Iterator[Frame]
     What was played is noted in `played`.
     """
     env: Any = jax.device_get(game.learner.config.env)
+    turns = _simulated(game, key) if env.simulated else _compiled(env, game, key)
     pictures: list[Frame] = [np.empty(0)] * game.num_episodes
-    for before, after in _steps(game, key, most):
-        over = np.asarray(before.ended)
-        for i in np.flatnonzero(~over):
-            pictures[i] = _picture(env, jax.device_get(_of(before, i)))
-        played.returns[:], played.ended[:] = after.total, after.ended
-        played.lengths[:] += ~over
-        yield video.side_by_side(pictures, _captions(played), over.tolist())
+    with closing(turns):
+        for draw, total, ended in itertools.islice(turns, most):
+            over = played.ended.copy()
+            for i in np.flatnonzero(~over):
+                pictures[i] = _picture(env, draw(i))
+            played.returns[:], played.ended[:] = total, ended
+            played.lengths[:] += ~over
+            yield video.side_by_side(pictures, _captions(played), over.tolist())
+            if played.ended.all():
+                break
 
 
-def _steps(game: Game, key: Key, most: int) -> Iterator[tuple[Play, Play]]:
-    """Episodes before and after every step, until all have ended."""
-    most = min(most, episodes.limit(game.learner.config.env))
+def _simulated(game: Game, key: Key) -> Turns:
+    """Episodes in simulators on the host."""
+    with closing(fleet.scenes(game, key)) as scenes:
+        for pictures, (total, ended) in scenes:
+            yield pictures.__getitem__, total, ended
+
+
+def _compiled(env: Env, game: Game, key: Key) -> Turns:
+    """Episodes in environments that programs step."""
     begin = jax.jit(lambda learner: episodes.begin(game._replace(learner=learner), key))
     advance = jax.jit(
         lambda learner, play: episodes.advance(game._replace(learner=learner), play)
     )
     play = begin(game.learner)
-    for _ in range(most):
+    for _ in range(episodes.limit(env)):
         before, play = play, advance(game.learner, play)
-        yield before, play
-        if np.all(play.ended):
-            break
+
+        def draw(i, before=before):
+            return env.render(jax.device_get(_of(before, i)))
+
+        yield draw, play.total, play.ended
 
 
 @jax.jit
@@ -84,8 +102,8 @@ def _of(play: Play, index: int) -> Any:
     return tree.take(play.actor.env_state, index)
 
 
-def _picture(env: Env, state: Any) -> Frame:
-    found = env.render(state)
+def _picture(env: Env, found: Any) -> Frame:
+    """What was drawn, if it is a picture."""
     fits = isinstance(found, np.ndarray) and found.dtype == np.uint8
     if not (fits and found.ndim == 3 and found.shape[-1] == 3):
         name = type(env).__name__

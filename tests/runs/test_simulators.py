@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -236,6 +237,33 @@ def test_a_signal_to_all_saves_and_leaves_no_process(path, tmp_path):
     assert train.returncode == 130, output
     assert "--resume" in output and "Traceback" not in output
     gone(workers)
+
+
+def test_what_cannot_draw_is_said(finished, capsys):
+    """A walk takes no `render_mode`."""
+    pytest.importorskip("PIL")
+    status, text = said(capsys, "watch", finished)
+    assert status == 2 and "error: cannot be drawn: gymnasium/Walk-v0: " in text
+    assert "argument 'render_mode'" in text and not (finished / "watch.gif").exists()
+
+
+@pytest.mark.slow
+def test_an_agent_of_cartpole_is_watched(path, tmp_path, capsys):
+    """It returns what the same episodes of `evaluate` do."""
+    pytest.importorskip("pygame")
+    image = pytest.importorskip("PIL.Image")
+    file, run_dir = tmp_path / "cart.py", tmp_path / "run"
+    file.write_text(
+        EXPERIMENT.replace('Walk-v0", params={"fault": 0.0}', 'CartPole-v1"')
+    )
+    assert said(capsys, "train", file, "--run-dir", run_dir)[0] == 0
+    status, text = said(capsys, "watch", run_dir, "--episodes", 2)
+    lengths = [int(x) for x in re.findall(r"return (\d+) after", text)]
+    assert status == 0 and len(lengths) == 2
+    _, text = said(capsys, "evaluate", run_dir, "--episodes", 2)
+    assert f"mean  {sum(lengths) / 2:g}\n" in text
+    with image.open(run_dir / "watch.gif") as picture:
+        assert picture.n_frames == max(lengths)
 
 
 @pytest.mark.slow

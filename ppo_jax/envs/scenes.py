@@ -1,0 +1,50 @@
+"""Pictures of rigid bodies, by MuJoCo's renderer, which needs OpenGL."""
+
+import functools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ppo_jax.envs.deferred import brought
+from ppo_jax.errors import UserError, brief
+
+HEIGHT, WIDTH = 240, 320
+NEEDED = (
+    "MuJoCo draws with OpenGL; without a display set MUJOCO_GL=egl, or MUJOCO_GL="
+    "osmesa once libosmesa6 is installed"
+)
+
+
+def draw(name: str, model: Any, pose: Mapping[str, Any]) -> np.ndarray:
+    """A picture of a model, by its first camera if it has one, uint8 `[H, W, 3]`.
+
+    Args:
+        name: What messages call it.
+        model: MuJoCo's own, on the host.
+        pose: What is set of its data, such as `qpos`, by name.
+
+    Raises:
+        UserError: If there is no OpenGL.
+    """
+    mujoco: Any = brought("mujoco", extra="mujoco", wanted=name)
+    data = mujoco.MjData(model)
+    for field, value in pose.items():
+        setattr(data, field, value)
+    mujoco.mj_forward(model, data)
+    renderer = _renderer(name, model)
+    renderer.update_scene(data, camera=0 if model.ncam else -1)
+    return renderer.render()
+
+
+@functools.cache
+def _renderer(name: str, model: Any) -> Any:
+    """It lives on, as a context of OpenGL takes its time to be made."""
+    mujoco: Any = brought("mujoco", extra="mujoco", wanted=name)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return mujoco.Renderer(model, HEIGHT, WIDTH)
+    except Exception as error:
+        said = brief(error).splitlines()[0]
+        raise UserError(f"{name}: cannot be drawn: {said}; {NEEDED}") from error
