@@ -1,6 +1,6 @@
 """The memory chain of bsuite: what was shown first is asked for after 20 steps.
 
-Expect an evaluation return of 1 after 200 000 steps; without the memory, 0 for ever
+Expect an evaluation return of 1 from 160 000 steps on; without the memory, 0 for ever
 (eight seeds each: docs/results.md).
 """
 
