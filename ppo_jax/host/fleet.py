@@ -5,7 +5,7 @@ What acts is one program for all members, between two steps of the simulators.
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from ppo_jax.envs.simulators import Answer, SimulatorError, Simulators
 from ppo_jax.errors import UserError
 from ppo_jax.ppo import devices, episodes, stepped
 from ppo_jax.ppo.episodes import Game
-from ppo_jax.state import Learner
+from ppo_jax.state import Actor, Learner, Run
 from ppo_jax.types import Key, PyTree
 
 
@@ -108,8 +108,9 @@ def scores(
     deterministic: bool,
 ) -> Iterator[Score]:
     """Episodes of all members in simulators that have begun them, step by step."""
-    begin, go_on = _games(simulators.shape[1], deterministic)
     learners = acting(learners)
+    place = getattr(learners.config.gamma, "sharding", None)
+    begin, go_on = _games(simulators.shape[1], deterministic, place)
     score = Score(
         np.zeros(simulators.shape, np.float32), np.zeros(simulators.shape, bool)
     )
@@ -137,8 +138,39 @@ def _drawable() -> Iterator[None]:
         raise UserError(f"cannot be drawn: {error}{how}") from error
 
 
+def programs(runs: Run, key: Key, num_episodes: int) -> list[Callable[[], Any]]:
+    """Lower the programs of evaluations, given shapes of all members."""
+    place = runs.key.sharding
+    begin, go_on = _games(num_episodes, True, place)
+    learners, size = acting(runs.learner), len(runs.actor.reset)
+    actor = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((size, num_episodes, *x.shape[2:]), x.dtype),
+        runs.actor,
+    )
+    first = learners, key, described(actor.obs), None
+    game, _ = described(jax.eval_shape(begin, *first), place)
+    following = learners, key, np.int32(0), game, answer_of(actor), None
+    return [
+        lambda: _starts.lower(key, num_episodes),
+        lambda: begin.lower(*first),
+        lambda: go_on.lower(*following),
+    ]
+
+
+def described(shapes: PyTree, place: Any = None) -> PyTree:
+    """Shapes and types of arrays, and how they lie; None: on the host."""
+    return jax.tree.map(lambda x: x.update(sharding=place), shapes)
+
+
+def answer_of(actor: Actor) -> Any:
+    """Shapes and types of what a step of simulators leads to."""
+    obs, scalars = described(actor.obs), actor.reset.shape
+    reward, flag = (jax.ShapeDtypeStruct(scalars, t) for t in (np.float32, bool))
+    return Answer(obs, obs, reward, flag, flag)
+
+
 @functools.cache
-def _games(num_episodes: int, deterministic: bool) -> tuple[Any, Any]:
+def _games(num_episodes: int, deterministic: bool, place: Any) -> tuple[Any, Any]:
     """Programs of all members that begin episodes and go on with them."""
 
     def begin(learner, key, obs, opponent):
@@ -151,7 +183,10 @@ def _games(num_episodes: int, deterministic: bool) -> tuple[Any, Any]:
 
     first = jax.vmap(begin, in_axes=(0, None, 0, 0))
     following = jax.vmap(go_on, in_axes=(0, None, None, 0, 0, 0))
-    return jax.jit(first), jax.jit(following, donate_argnums=3)
+    return (
+        jax.jit(first, out_shardings=place),
+        jax.jit(following, donate_argnums=3, out_shardings=place),
+    )
 
 
 _starts = jax.jit(stepped.starts, static_argnums=1)

@@ -70,8 +70,47 @@ class Simulation(Layout):
     def advance(self) -> Any:
         return self._phase
 
-    def programs(self, *shapes: Any) -> list[Callable[[], Any]]:
-        return []
+    def programs(
+        self, members: Population, progress: Progress, key: Key, num_episodes: int
+    ) -> list[Callable[[], Any]]:
+        runs, now = members.runs, jax.tree.map(lambda x: x[0], progress)
+        depart, proceed, arrive = self._rollouts
+        anew = jax.ShapeDtypeStruct(runs.actor.reset.shape, bool)
+        first = runs, now, fleet.described(runs.actor.obs), anew
+        journey, _ = fleet.described(jax.eval_shape(depart, *first), runs.key.sharding)
+        answer = fleet.answer_of(runs.actor)
+        following = acting(runs.learner), now, np.int32(0), journey, answer
+        return [
+            lambda: _seeds.lower(runs.key, runs.actor.reset),
+            lambda: depart.lower(*first),
+            lambda: proceed.lower(*following),
+            lambda: arrive.lower(runs, now, journey, answer),
+            *fleet.programs(runs, key, num_episodes),
+        ]
+
+    @functools.cached_property
+    def _rollouts(self) -> "_Rollouts":
+        here = self._lies.runs.key
+
+        def mapped(function, *axes, **options):
+            return jax.jit(jax.vmap(function, in_axes=axes), **options)
+
+        return _Rollouts(
+            mapped(stepped.depart, 0, None, 0, 0, out_shardings=here),
+            mapped(
+                stepped.proceed,
+                *(0, None, None, 0, 0),
+                donate_argnums=3,
+                out_shardings=here,
+            ),
+            mapped(
+                stepped.arrive,
+                *(0, None, 0, 0),
+                donate_argnums=0,
+                out_shardings=(self._lies.runs, here),
+                compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
+            ),
+        )
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
@@ -109,7 +148,7 @@ class Simulation(Layout):
         self, simulators: Simulators, runs: Run, progress: Progress, anew: np.ndarray
     ) -> tuple[Run, Packed]:
         """As `learner.iteration`, of all members."""
-        programs, learners = _rollouts(self.devices[0].platform), acting(runs.learner)
+        programs, learners = self._rollouts, acting(runs.learner)
         journey, actions = programs.depart(runs, progress, simulators.obs, anew)
         for time in range(learners.config.num_steps - 1):
             answer, now = simulators.step(actions), np.int32(time)
@@ -141,21 +180,6 @@ class _Rollouts(NamedTuple):
     depart: Any
     proceed: Any
     arrive: Any
-
-
-@functools.cache
-def _rollouts(platform: str) -> _Rollouts:
-    def mapped(function, *axes, **options):
-        return jax.jit(jax.vmap(function, in_axes=axes), **options)
-
-    options = COMPILER_OPTIONS.get(platform)
-    return _Rollouts(
-        mapped(stepped.depart, 0, None, 0, 0),
-        mapped(stepped.proceed, 0, None, None, 0, 0, donate_argnums=3),
-        mapped(
-            stepped.arrive, 0, None, 0, 0, donate_argnums=0, compiler_options=options
-        ),
-    )
 
 
 @jax.jit

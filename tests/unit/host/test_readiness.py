@@ -16,7 +16,7 @@ from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.schedules import Progress
 
 config = Config(
-    env=TimeLimitChain(limit=5),
+    env={env},
     num_envs=4,
     num_steps=4,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
@@ -37,6 +37,7 @@ for _ in range(2):
     learners = layout.place(members).runs.learner
     layout.run_episodes(learners, key, config.eval_episodes, True)
 layout.fetch(said)
+layout.close()
 print(json.dumps([before, len(compiled) - middle]))
 """
 
@@ -44,6 +45,16 @@ print(json.dumps([before, len(compiled) - middle]))
 @pytest.mark.parametrize("devices", [1, 2])
 def test_nothing_is_left_to_be_compiled(devices):
     code = COUNTED.replace("{devices}", str(devices))
+    code = code.replace("{env}", "TimeLimitChain(limit=5)")
     before, after = json.loads(python(code, ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "2"}))
     assert before >= 3  # How to begin, to train and to evaluate.
+    assert after == 0
+
+
+def test_nothing_is_left_where_simulators_are_stepped():
+    """Between two steps of a rollout or an evaluation, and around them."""
+    env = '"gymnasium/CartPole-v1"'
+    code = COUNTED.replace("{devices}", "None").replace("{env}", env)
+    before, after = json.loads(python(code, ENVIRONMENT))
+    assert before >= 8  # Seeds, rollouts and episodes: first, next and last.
     assert after == 0
