@@ -12,13 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tabular
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.ppo import learner, population
+from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
@@ -71,8 +72,7 @@ def first(critic, network, objective=OFF):
         optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         total_timesteps=32_000,
     )
-    members = population.init(config, jax.random.split(jax.random.key(2), 1))
-    return jax.tree.map(lambda x: x[0], members.runs)
+    return tabular.first(config, seed=2)
 
 
 def after(run, numbers):

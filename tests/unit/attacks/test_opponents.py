@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tabular
 
 from ppo_jax import networks, optimizers
 from ppo_jax.attacks.opponents import Opponent, divergence, low_value, misled, nothing
@@ -16,7 +17,7 @@ from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization import observations
-from ppo_jax.ppo import acting, learner, population, rollout
+from ppo_jax.ppo import acting, learner, rollout
 from ppo_jax.schedules import Progress, Ramp
 
 EPS, ENVS, STEPS = 0.3, 4, 12
@@ -42,8 +43,7 @@ def first(opponent, **changes):
         }
         | changes
     )
-    members = population.init(config, jax.random.split(jax.random.key(2), 1))
-    run = jax.tree.map(lambda x: x[0], members.runs)
+    run = tabular.first(config, seed=2)
     shape = jax.tree.map(lambda x: x[0], run.actor.obs).shape
     obs = jax.random.uniform(jax.random.key(3), (50, 1, *shape))
     seen = observations.update(run.learner.obs_moments, obs, jnp.ones((50, 1)))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tabular
 
 from ppo_jax import controllers, critics, networks, terms
 from ppo_jax.component import program
@@ -50,8 +51,7 @@ def advance(config, updates=3, keys=None):
 
 def replayed(config, updates=0):
     """A rollout's chunks, and the log-ratios of replaying them."""
-    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
-    run = jax.tree.map(lambda x: x[0], run)
+    run = tabular.first(config)
 
     @jax.jit
     def replay(run):
@@ -160,14 +160,13 @@ def nearly_full(state):
 
 def after_full_counts(config, learns=True):
     """A member that began with nearly full counts, three updates later."""
-    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
+    run = tabular.first(config)
     params = jax.tree.map(lambda x: x if learns else jnp.nan * x, run.learner.params)
     full = nearly_full((run.learner.memories, run.learner.opt_state))
     run = run.replace(
         learner=run.learner.replace(params=params, memories=full[0], opt_state=full[1]),
         counters=nearly_full(run.counters),
     )
-    run = jax.tree.map(lambda x: x[0], run)
     iteration = jax.jit(learner.iteration)
     for _ in range(3):
         run, metrics = iteration(run, Progress.at(0.0))
@@ -203,8 +202,7 @@ def test_counts_of_what_fails_stop_at_the_largest_number():
 def test_truncation_is_bootstrapped():
     """R-D8: the value of the final observation, from the carry after the step."""
     config = recurrent(num_envs=2)
-    run = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
-    run = jax.tree.map(lambda x: x[0], run)
+    run = tabular.first(config)
     _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     assert steps.last.sum() >= 4 and not steps.terminated.any()
     inside = ~steps.last[:-1]
