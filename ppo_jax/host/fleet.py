@@ -5,7 +5,7 @@ What acts is one program for all members, between two steps of the simulators.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ class Fleet:
         self._known = None
 
 
-def scenes(game: Game, key: Key) -> Iterator[tuple[list[np.ndarray], Score]]:
+def scenes(game: Game, key: Key) -> Generator[tuple[list[np.ndarray], Score]]:
     """Episodes of a learner, in simulators that draw.
 
     Yields:

@@ -65,7 +65,7 @@ def _frames(game: Game, key: Key, most: int, played: Watched) -> Iterator[Frame]
         for draw, total, ended in itertools.islice(turns, most):
             over = played.ended.copy()
             for i in np.flatnonzero(~over):
-                pictures[i] = _picture(env, draw(i))
+                pictures[i] = _picture(env, draw(int(i)))
             played.returns[:], played.ended[:] = total, ended
             played.lengths[:] += ~over
             yield video.side_by_side(pictures, _captions(played), over.tolist())
