@@ -160,7 +160,7 @@ GROWTH = (
         Job(
             *("rollout length, recurrent", f"{n}"),
             f"--recurrent --num-steps {n} --num-envs 16 --updates {u}",
-            rounds=2,
+            rounds=4,
         )
         for n, u in (
             *((16, 64), (32, 32), (64, 16), (128, 16), (256, 8)),
