@@ -1,7 +1,8 @@
 """Craftax-Classic from its numbers, feed-forward: survive, collect, craft.
 
-A return is about as many achievements, of 22. A world takes far longer to make than a
-step in it, so starts come from a pool. Needs `pip install 'ppo_jax[craftax]'`.
+A return is about as many achievements, of 22; what PPO reaches has not been measured. A
+world takes far longer to make than a step in it, so starts come from a pool. Needs
+`pip install 'ppo_jax[craftax]'`.
 """
 
 from ppo_jax import Config, envs, networks, optimizers, terms

@@ -27,10 +27,10 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     >>> unknown("number", "beta", ["lambda", "gamma"])
     "no number is called 'beta'; there are: lambda, gamma"
     """
-    said, outer_first = f"no {kind} is called {name!r}", _outer_first(known)
-    if close := closest(name, outer_first):
+    said, known = f"no {kind} is called {name!r}", _outer_first(known)
+    if close := closest(name, known):
         return f"{said}; the closest is {close!r}"
-    names = textwrap.shorten(", ".join(outer_first), WIDTH, placeholder=" …")
+    names = textwrap.shorten(", ".join(known), WIDTH, placeholder=" …")
     return f"{said}; there are: {names}" if names else said
 
 
