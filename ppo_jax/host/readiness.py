@@ -4,7 +4,9 @@ Compiling is most of a short run, and a single program keeps little more than on
 busy.
 """
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -38,7 +40,7 @@ def ready(
     progress = Progress.of(np.arange(num_updates), num_updates)
     key = streams.evaluation(config.seed, 0)
     lowered = layout.programs(members, progress, key, config.eval_episodes)
-    with ThreadPoolExecutor() as pool:
+    with _no_collections(), ThreadPoolExecutor() as pool:
         programs = [
             pool.submit(lambda lower: lower().compile(), each) for each in lowered
         ]
@@ -46,3 +48,15 @@ def ready(
         for program in programs:
             program.result()
     return layout, population
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Tracing makes many objects; to look for garbage among them takes its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

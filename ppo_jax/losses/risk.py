@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.component import require
 from ppo_jax.losses.discrete import Law
+from ppo_jax.normalization import order
 from ppo_jax.tree import require_finite
 from ppo_jax.types import Array
 
@@ -200,17 +201,20 @@ def empirical_cvar(
     samples = jnp.where(valid, samples, 0.0).astype(jnp.float32)
     require_finite(samples=samples)
     count = valid.sum().astype(jnp.float32)
-    ordered = jnp.sort(jnp.where(valid, samples, jnp.inf), axis=None)
-    rank = jnp.arange(ordered.size, dtype=jnp.float32)
-    ordered = jnp.where(rank < count, ordered, 0.0)
-    last = jnp.maximum(count - 1, 0.0)
-    low, high = (jnp.interp(q * last, rank, ordered) for q in (winsor, 1.0 - winsor))
-    ordered = jnp.clip(ordered, low, high)
     exact = alpha * count * (1 - 1e-6)  # α = 0.1 of 30 is 3, whatever float32 says.
     size = jnp.minimum(jnp.maximum(jnp.ceil(exact), 1.0), count)
-    tail = rank < size
-    mean = jnp.sum(jnp.where(tail, ordered, 0.0)) / jnp.maximum(size, 1.0)
-    var = ordered[jnp.maximum(size - 1, 0.0).astype(jnp.int32)]
+    last = jnp.maximum(count - 1, 0.0)
+    ends = jnp.stack([winsor * last, (1.0 - winsor) * last])
+    lower, upper = jnp.floor(ends), jnp.ceil(ends)
+    ranks = jnp.concatenate([lower, upper, jnp.maximum(size - 1, 0.0)[None]])
+    found = order.smallest(samples, ranks.astype(jnp.int32), valid)
+    below, above, largest = jnp.split(jnp.where(count > 0, found, 0.0), [2, 4])
+    low, high = below + (ends - lower) * (above - below)
+    var = jnp.clip(largest[0], low, high)
+    samples = jnp.clip(samples, low, high)
+    less = valid & (samples < var)
+    total = jnp.sum(jnp.where(less, samples, 0.0)) + (size - less.sum()) * var
+    mean = total / jnp.maximum(size, 1.0)
     return EmpiricalTail(mean, var, size, low, high)
 
 

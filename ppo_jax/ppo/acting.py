@@ -12,7 +12,7 @@ from ppo_jax import tree
 from ppo_jax.attacks.opponents import Answers, Opponent
 from ppo_jax.component import require
 from ppo_jax.critics import ValueDist
-from ppo_jax.envs.env import Env, Timestep, strong
+from ppo_jax.envs.env import Env, Step, Timestep, strong
 from ppo_jax.networks import Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
@@ -23,6 +23,9 @@ from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 Choice = Callable[[Distribution, Key], Array]
 """From a policy and a key to actions."""
+
+Move = Callable[[Key, PyTree, Array], Step]
+"""From a key, a state and an action to what they lead to."""
 
 ATTACK = 1
 """Sets the keys of attacks apart from those of actions."""
@@ -118,11 +121,12 @@ def renew(env: Env, actor: Actor, keys: Key) -> Actor:
     return dataclasses.replace(actor, env_state=fused(env_state))
 
 
-def act(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> Deed:
+def act(agent: Agent, step: Move, actor: Actor, truth: Carry, keys: Keys) -> Deed:
     """One step of all environments.
 
     Args:
         agent: Who acts.
+        step: How one environment steps, as `Env.step`.
         actor: Where; what it remembers is before the step.
         truth: What it would remember, had it always seen the truth. Harm is measured
             against what it would do then.
@@ -130,9 +134,7 @@ def act(agent: Agent, actor: Actor, truth: Carry, keys: Keys) -> Deed:
             one for an action.
     """
     decision = decide(agent, actor, truth, keys.action)
-    timestep, env_state = jax.vmap(agent.learner.config.env.step)(
-        keys.env, actor.env_state, decision.move
-    )
+    timestep, env_state = jax.vmap(step)(keys.env, actor.env_state, decision.move)
     env_state = fused(env_state)  # An environment may have made keys itself.
     _require_one_each(timestep, actor.reset)
     return Deed(decision, timestep, env_state)

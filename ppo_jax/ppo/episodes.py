@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.envs.env import Env
 from ppo_jax.ppo import acting, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused
@@ -44,7 +45,7 @@ class Play(NamedTuple):
     total: Array
     """Returns so far `[B]`; of an episode that has ended, its return."""
     ended: Array
-    """Which episodes came to their end, bool `[B]`; other ones go on in their place."""
+    """Which episodes came to their end, bool `[B]`; nobody looks at what follows."""
 
 
 def limit(env: Any) -> int:
@@ -102,11 +103,24 @@ def advance(game: Game, play: Play) -> Play:
     everywhere = jnp.ones_like(play.ended)
     agent = player(learner, everywhere, deterministic, opponent)
     keys = keys_at(play.key, play.time, num_episodes)
-    deed = acting.act(agent, play.actor, play.truth, keys)
+    step = _unending(learner.config.env)
+    deed = acting.act(agent, step, play.actor, play.truth, keys)
     actor = after(play.actor, deed)
     total = play.total + jnp.where(play.ended, 0.0, deed.timestep.reward)
     ended = play.ended | actor.reset
     return Play(play.key, actor, deed.decision.truth, play.time + 1, total, ended)
+
+
+def _unending(env: Env) -> acting.Move:
+    """As `env.step` up to an end; no start of another episode, where that is apart."""
+    if not env.has_transition:
+        return env.step
+
+    def step(key, state, action):
+        key_step, _ = jax.random.split(key)
+        return env.transition(key_step, state, action)
+
+    return step
 
 
 def returns_against(

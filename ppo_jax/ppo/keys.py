@@ -51,8 +51,13 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
     return jax.tree.map(convert, tree)
 
 
+@jax.jit
+@jax.jit
 def _hash(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 in 20 rounds: of counters uint32 `[...]`, by a key uint32 `[2]`."""
+    """Threefry-2x32 in 20 rounds: of counters uint32 `[...]`, by a key uint32 `[2]`.
+
+    Jitted, it is traced once for all counters of a shape.
+    """
     parts = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     x, y = high + parts[0], low + parts[1]
     for i in range(5):

@@ -1,18 +1,30 @@
 """Trees kept together, as one array per dtype.
 
 A program that writes or hands on many small arrays runs a kernel for each, and compiles
-one. Metrics of an update are dozens, and what is kept of a step of the environments is
-more than a dozen.
+one; a loop that changes them copies each of them as well. Metrics of an update are
+dozens, and what is kept of a step of the environments is more than a dozen.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax.types import Array, PyTree
+
+SMALL = 16
+"""Numbers of a leaf `[B, ...]` per row that cost less to copy than another kernel."""
+
+
+class Place(NamedTuple):
+    """Where a leaf is."""
+
+    part: int
+    start: int
+    shape: tuple[int, ...]
+    """Of its last axes."""
 
 
 @struct.dataclass
@@ -30,10 +42,10 @@ class Packed:
 
     parts: tuple[Array, ...]
     """Of each dtype, `[B..., n]`."""
-    places: tuple[tuple[int, int, tuple[int, ...]], ...] = struct.field(
-        pytree_node=False
-    )
-    """Of each leaf: its part, where it begins there, and the shape of its last axes."""
+    alone: tuple[Array, ...]
+    """Leaves that are in no part."""
+    places: tuple[Place | int, ...] = struct.field(pytree_node=False)
+    """Of each leaf, in `parts` or in `alone`."""
     structure: Any = struct.field(pytree_node=False)
 
     def unpack(self) -> PyTree:
@@ -44,7 +56,9 @@ class Packed:
         """A leaf of a tree that is a dictionary of leaves."""
         return self._leaf(self.structure.unflatten(self.places)[name])
 
-    def _leaf(self, place: tuple[int, int, tuple[int, ...]]) -> Array:
+    def _leaf(self, place: Place | int) -> Array:
+        if isinstance(place, int):
+            return self.alone[place]
         index, start, shape = place
         part = self.parts[index]
         leaf = part[..., start : start + math.prod(shape)]
@@ -76,16 +90,29 @@ def pack_like(tree: PyTree, example: PyTree) -> PyTree:
     return jax.tree.map(lambda x: pack(x) if is_like(x) else x, tree, is_leaf=is_like)
 
 
-def pack(tree: PyTree, leading: int = 0) -> Packed:
-    """A tree whose leaves have `leading` axes in common, and no keys."""
+def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
+    """A tree whose leaves have `leading` axes in common.
+
+    Keys stay alone, and so do leaves of more than `most` numbers in their last axes, or
+    of none: XLA cannot compile all programs that cut nothing out of something.
+
+    >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=SMALL)
+    >>> [part.shape for part in packed.parts], [leaf.shape for leaf in packed.alone]
+    ([(2, 1)], [(2, 99)])
+    """
     leaves, structure = jax.tree.flatten(tree)
     kinds: dict[jnp.dtype, list[Array]] = {}
-    places, widths = [], {}
+    alone, places, widths = [], [], {}
     for leaf in map(jnp.asarray, leaves):
         kind, shape = leaf.dtype, leaf.shape[leading:]
+        width = math.prod(shape)
+        if not 0 < width <= most or jnp.issubdtype(kind, jax.dtypes.prng_key):
+            places.append(len(alone))
+            alone.append(leaf)
+            continue
         part, start = kinds.setdefault(kind, []), widths.get(kind, 0)
-        places.append((list(kinds).index(kind), start, shape))
+        places.append(Place(list(kinds).index(kind), start, shape))
         part.append(leaf.reshape(*leaf.shape[:leading], -1))
-        widths[kind] = start + math.prod(shape)
+        widths[kind] = start + width
     parts = tuple(jnp.concatenate(part, axis=-1) for part in kinds.values())
-    return Packed(parts, tuple(places), structure)
+    return Packed(parts, tuple(alone), tuple(places), structure)

@@ -11,7 +11,7 @@ from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, counting, quarantine, sharding
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
-from ppo_jax.ppo.packing import pack
+from ppo_jax.ppo.packing import SMALL, pack
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 
@@ -57,18 +57,19 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     drawn = draws(config, key)
 
     def one_step(loop, keys):
-        actor, slots = loop
-        loop, kept = _step(agent, actor, slots, keys)
-        return loop, pack(kept, leading=1)
+        packed, slots = loop
+        (actor, slots), kept = _step(agent, packed.unpack(), slots, keys)
+        return (pack(actor, 1, SMALL), slots), pack(kept, leading=1)
 
     def one_chunk(loop, keys):
-        carry = loop[0].carry
+        carry = loop[0].unpack().carry
         loop, steps = jax.lax.scan(one_step, loop, keys)
         return loop, (steps, carry)
 
     actor = acting.renew(config.env, actor, drawn.renewals)
-    loop = (actor, no_slots(config.env, actor, config.num_steps))
-    (actor, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
+    loop = (pack(actor, 1, SMALL), no_slots(config.env, actor, config.num_steps))
+    (packed, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
+    actor = packed.unpack()
     steps, slot = tree.merge_leading(steps).unpack()
     steps = bootstrap(agent, actor, slots, steps, slot, drawn.owed)
     actor = quarantine.reset_broken(config.env, actor, drawn.resets)
@@ -110,8 +111,9 @@ def _step(
     agent: Agent, actor: Actor, slots: BootstrapSlots, keys: Keys
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
     """One step of all environments, and the slot that each of them wrote to."""
-    deed = acting.act(agent, actor, actor.carry, keys)
-    return lived(agent.learner.config, actor, slots, deed)
+    config = agent.learner.config
+    deed = acting.act(agent, config.env.step, actor, actor.carry, keys)
+    return lived(config, actor, slots, deed)
 
 
 def lived(

@@ -9,6 +9,7 @@ import optax
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
+from ppo_jax.normalization import order
 from ppo_jax.ppo import counting
 from ppo_jax.transforms.leaves import extrema, flat, norm
 from ppo_jax.transforms.noise import (
@@ -57,13 +58,13 @@ def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
     """As `min_max`, between the q- and the (1 − q)-quantile: robust to outliers.
 
     Min-max squeezes nearly all of many weights around the middle, because a few
-    outliers span the range. This sorts all utilities, which costs more than the rest.
+    outliers span the range. This looks at all utilities 32 times.
 
     >>> quantile_range(jnp.array([0.0, 1.0, 2.0, 3.0, 1000.0]), q=0.25).tolist()
     [-1.0, -1.0, 0.0, 1.0, 1.0]
     """
     every = flat(utilities)
-    return _between(utilities, jnp.quantile(every, q), jnp.quantile(every, 1 - q))
+    return _between(utilities, order.quantile(every, q), order.quantile(every, 1 - q))
 
 
 def global_max(utilities: PyTree) -> PyTree:

@@ -53,7 +53,7 @@ def lived(learner, choice):
 
     def step(actor, key):
         keys = Keys(*(jax.random.split(k, COUNT) for k in jax.random.split(key)))
-        deed = acting.act(agent, actor, actor.carry, keys)
+        deed = acting.act(agent, learner.config.env.step, actor, actor.carry, keys)
         done = deed.decision.move
         after = dataclasses.replace(
             actor,

@@ -30,7 +30,9 @@ def deed(run, choice):
     config, count = run.learner.config, run.actor.reset.size
     agent = Agent(run.learner, config.build(), choice)
     keys = acting.Keys(*jax.random.split(jax.random.key(2), (2, count)))
-    return jax.jit(lambda actor: acting.act(agent, actor, actor.carry, keys))(run.actor)
+    return jax.jit(
+        lambda actor: acting.act(agent, config.env.step, actor, actor.carry, keys)
+    )(run.actor)
 
 
 def test_actions_are_as_likely_as_they_are():

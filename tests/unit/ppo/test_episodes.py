@@ -4,6 +4,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ppo_jax import networks
 from ppo_jax.component import component
@@ -68,6 +69,22 @@ class Blink(Short):
         return outcome(obs, action * 2.0**state, terminated=over), state + 1
 
 
+@component
+class Once(Countdown):
+    """Has one episode, and no start of another."""
+
+    def restart(self, key, state):
+        raise AssertionError("nobody plays a second episode")
+
+
+@component
+class Stepped(Countdown):
+    """Has a step of its own, as wrappers do: starts are a part of it."""
+
+    def step(self, key, state, action):
+        return super().step(key, state, action)
+
+
 def play(env, count=64, **architecture):
     torso = networks.Mlp(hidden=(4,))
     network = networks.ActorCritic(torso=torso, **architecture)
@@ -78,11 +95,20 @@ def play(env, count=64, **architecture):
     return np.asarray(returns), np.asarray(ended)
 
 
-def test_only_the_first_episode_of_each_environment_counts():
-    """Environments start anew by themselves while longer episodes go on."""
-    returns, ended = play(Countdown())
+@pytest.mark.parametrize("env", [Countdown(), Stepped()], ids=["apart", "in steps"])
+def test_only_the_first_episode_of_each_environment_counts(env):
+    """Environments go on by themselves while longer episodes do."""
+    returns, ended = play(env)
     assert ended.all()
     assert set(returns) == {1, 2, 3, 4, 5, 6}
+
+
+def test_no_start_is_computed_that_nobody_plays():
+    """And the luck of all steps is what it would be."""
+    returns, _ = play(Once(coin=1.0))
+    expected, _ = play(Stepped(coin=1.0))
+    chex.assert_trees_all_equal(returns, expected)
+    assert np.unique(returns).size > LONGEST
 
 
 def test_an_episode_is_played_to_the_limit_and_no_further():

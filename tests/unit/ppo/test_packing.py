@@ -29,6 +29,24 @@ def test_nothing_is_lost(variant, leading):
     chex.assert_trees_all_equal_dtypes(packed.unpack(), TREE)
 
 
+def test_keys_and_what_is_large_stay_alone(variant):
+    keys = jax.random.key_data(jax.random.split(jax.random.key(0), 6)).reshape(2, 3, 2)
+
+    def packed(tree, keys):
+        tree = tree | {"key": jax.random.wrap_key_data(keys)}
+        return pack(tree, leading=2, most=3)
+
+    def there_and_back(tree, keys):
+        tree = packed(tree, keys).unpack()
+        return tree | {"key": jax.random.key_data(tree["key"])}
+
+    parts = jax.eval_shape(packed, TREE, keys)
+    assert [leaf.shape for leaf in parts.alone] == [(2, 3, 4), (2, 3), (2, 3, 0)]
+    assert sum(part.size for part in parts.parts) == 6 * (1 + 2 + 1 + 1)
+    back = variant(there_and_back)(TREE, np.asarray(keys))
+    chex.assert_trees_all_equal(back, TREE | {"key": keys})
+
+
 def test_leading_axes_are_those_of_the_leaves():
     """Mapped, scanned and summed as the tree would be."""
     packed = pack(TREE, leading=2)
