@@ -42,6 +42,9 @@ class Gymnasium(Env):
     importable, or defined in the file that registers it. Whole numbers, as of
     `Discrete` observations, are seen as ones among zeros.
 
+    Of the info, `action_mask` says which actions are allowed, if the first reset has
+    one, and `cost` is a step's.
+
     Attributes:
         id: What gymnasium calls it.
         params: What it is made with, by name. Floats are numbers; members of a
@@ -91,8 +94,13 @@ class Gymnasium(Env):
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         """Nothing but shapes: zeros, in whose place simulators put what they show."""
-        shapes = self._load().observations.shapes
-        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), ()
+        loaded = self._load()
+        shapes = loaded.observations.shapes
+        mask = jnp.ones(sum(loaded.choices), bool) if loaded.choices else ()
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), mask
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return state if self._load().choices else None
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
         """There is none for programs.
@@ -118,6 +126,7 @@ class Gymnasium(Env):
             loaded.observations,
             functools.partial(spaces.moves, loaded.actions),
             processes,
+            loaded.choices,
         )
 
     def _load(self) -> "_Loaded":
@@ -131,6 +140,8 @@ class _Loaded(NamedTuple):
     actions: Any
     """Gymnasium's space of them."""
     observations: Observations
+    choices: tuple[int, ...]
+    """Of each part of an action, if it says which are allowed."""
     limit: int | None
 
 
@@ -139,12 +150,15 @@ def _load(env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any) -> _L
     """What there is to know of an environment, which is made once for it."""
     with _named(env_id):
         env = _maker(env_id, dict(structure))()
+        first = env.reset(seed=0)
         env.close()
     name = f"Gymnasium.id: {env_id!r}"
+    action_space = spaces.action_space(name, env.action_space)
     return _Loaded(
-        spaces.action_space(name, env.action_space),
+        action_space,
         env.action_space,
         spaces.observations(name, env.observation_space),
+        spaces.masked(name, action_space, first),
         env.spec.max_episode_steps,
     )
 

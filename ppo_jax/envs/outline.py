@@ -43,6 +43,11 @@ class Outline(Env):
         ]
         return structure.unflatten(made), jnp.zeros((), jnp.int32)
 
+    def action_mask(self, state: PyTree) -> Array | None:
+        _, inner = jax.eval_shape(self.of.reset, jax.random.key(0))
+        like = jax.eval_shape(self.of.action_mask, inner)
+        return None if like is None else jnp.ones(like.shape, bool)
+
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         obs, _ = self.reset(key)
         reward, steps = jax.random.normal(key), state + 1

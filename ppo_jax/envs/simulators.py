@@ -23,10 +23,13 @@ class Answer(NamedTuple):
     """What a step of simulators led to, `[P, B, ...]`; as in a `Timestep`."""
 
     obs: PyTree
+    state: PyTree
+    """What `Env.action_mask` reads: which actions are allowed, or nothing."""
     final_obs: PyTree
     reward: Any
     terminated: Any
     truncated: Any
+    cost: Any
 
 
 class Simulators:
@@ -39,6 +42,7 @@ class Simulators:
         observations: What agents see of them.
         moves: From actions `[n, ...]` to what simulators take.
         processes: How many there are to be, at most.
+        choices: Of each part of an action, if they say which are allowed.
 
     Attributes:
         shape: `[P, B]`.
@@ -55,6 +59,7 @@ class Simulators:
         observations: Observations,
         moves: Callable[[np.ndarray], np.ndarray],
         processes: int,
+        choices: tuple[int, ...] = (),
     ):
         self.shape, self._observations = (len(makers), each), observations
         self._moves = moves
@@ -63,12 +68,18 @@ class Simulators:
         self._ends = [len(every) * i // count for i in range(1, count)]
         self._leaves: list[np.ndarray] = []
         self._workers = [Worker(name) for _ in range(count)]
-        self._asked("make", [(own, observations.reads) for own in self._cut(every)])
+        seen = observations.reads, choices
+        self._asked("make", [(own, *seen) for own in self._cut(every)])
 
     @property
-    def obs(self) -> PyTree:
-        """What there is to see now, `[P, B, ...]`."""
-        return self._seen(self._leaves)
+    def shown(self) -> tuple[PyTree, PyTree]:
+        """Observations and states, `[P, B, ...]`; as resets of environments give them.
+
+        A state is which actions are allowed, if that is said, and nothing else.
+        """
+        count = len(self._observations.reads)
+        masks = self._shaped(self._leaves[count:])
+        return self._observed(self._leaves), masks[0] if masks else ()
 
     def reset(self, seeds: np.ndarray) -> None:
         """Begins new episodes, each with its seed `[P, B]`."""
@@ -93,12 +104,13 @@ class Simulators:
         actions = np.asarray(actions)
         moves = self._moves(actions.reshape(-1, *actions.shape[2:]))
         said = self._asked("step", self._cut(moves))
-        self._leaves = _joined([obs for obs, *_ in said])
-        final = [obs if led is None else led for obs, led, *_ in said]
+        self._leaves = _joined([seen for seen, *_ in said])
+        count = len(self._observations.reads)
+        final = [seen[:count] if led is None else led for seen, led, *_ in said]
         scalars = zip(*(scalars for _, _, *scalars in said), strict=True)
         return Answer(
-            self.obs,
-            self._seen(_joined(final)),
+            *self.shown,
+            self._observed(_joined(final)),
             *(np.concatenate(x).reshape(self.shape) for x in scalars),
         )
 
@@ -127,9 +139,13 @@ class Simulators:
         starts, ends = [0, *self._ends], [*self._ends, len(every)]
         return [every[i:j] for i, j in zip(starts, ends, strict=True)]
 
-    def _seen(self, leaves: Sequence[np.ndarray]) -> PyTree:
-        shaped = [x.reshape(*self.shape, *x.shape[1:]) for x in leaves]
-        return self._observations.structure.unflatten(shaped)
+    def _observed(self, leaves: Sequence[np.ndarray]) -> PyTree:
+        """Observations, which are the first leaves of what there is to see."""
+        own = leaves[: len(self._observations.reads)]
+        return self._observations.structure.unflatten(self._shaped(own))
+
+    def _shaped(self, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [x.reshape(*self.shape, *x.shape[1:]) for x in leaves]
 
 
 class Worker:

@@ -1,14 +1,16 @@
 """Spaces of gymnasium as ours: what agents see of them, and do in them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax.envs import worker
 from ppo_jax.envs.env import ActionSpace, Box, Discrete, MultiDiscrete
 from ppo_jax.envs.worker import Read
+from ppo_jax.errors import kind
 from ppo_jax.types import PyTree
 
 
@@ -57,6 +59,38 @@ def action_space(name: str, space: Any) -> ActionSpace:
     if hasattr(space, "n"):
         return MultiDiscrete((2,) * int(np.prod(space.shape)))
     raise ValueError(f"{name}: expected one space for actions, got {space!r}")
+
+
+def masked(name: str, space: ActionSpace, first: Any) -> tuple[int, ...]:
+    """How many choices each part of an action has, if masks say which are allowed.
+
+    Args:
+        name: What messages call the environment.
+        space: Its actions.
+        first: What its first reset gave: an observation and an info.
+
+    Raises:
+        ValueError: If that is no reset of gymnasium, or no mask of these actions.
+
+    >>> first = None, {"action_mask": [1, 0, 1]}
+    >>> masked("Maze", Discrete(3), first), masked("Maze", Discrete(3), (None, {}))
+    ((3,), ())
+    """
+    pair = isinstance(first, tuple) and len(first) == 2
+    if not (pair and isinstance(first[1], Mapping)):
+        expected = "an observation and a dictionary, as resets of gymnasium give"
+        raise ValueError(f"{name}: expected {expected}, got {kind(first)}")
+    _, info = first
+    if worker.MASK not in info:
+        return ()
+    if isinstance(space, Box):
+        said = f"info[{worker.MASK!r}]: got a mask, expected none for real actions"
+        raise ValueError(f"{name}: {said}")
+    try:
+        worker.mask(info, space.nvec)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    return space.nvec
 
 
 def moves(space: Any, actions: np.ndarray) -> np.ndarray:

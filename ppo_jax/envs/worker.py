@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -23,6 +23,8 @@ Read = tuple[tuple[Any, ...], tuple[int, ...], Any, tuple[int, ...], str]
 """A leaf of observations: where it is, of how many choices if it is whole numbers, the
 first of these, and what it becomes: its shape and type."""
 
+MASK, COST = "action_mask", "cost"
+"""What the info of gymnasium calls which actions are allowed, and what a step cost."""
 PATIENCE = 1.0
 """Seconds in which simulators are to have ended by themselves."""
 
@@ -35,40 +37,50 @@ class Share:
     Args:
         makers: Make the simulators, which are environments of gymnasium.
         reads: The leaves of their observations.
+        choices: How many there are for each part of an action, if masks say which of
+            them are allowed; else none.
+
+    What there is to see are the leaves of observations `[n, ...]`, then masks.
     """
 
-    def __init__(self, makers: Sequence[Callable[[], Any]], reads: Sequence[Read]):
+    def __init__(
+        self,
+        makers: Sequence[Callable[[], Any]],
+        reads: Sequence[Read],
+        choices: tuple[int, ...] = (),
+    ):
         with _quiet():
             self._envs = [make() for make in makers]
-        self._reads = reads
+        self._reads, self._choices = reads, choices
 
     def reset(self, seeds: Sequence[int | None]) -> list[np.ndarray]:
-        """First observations of new episodes, leaves `[n, ...]`."""
+        """What there is to see of new episodes."""
         pairs = zip(self._envs, seeds, strict=True)
-        return self._stacked([env.reset(seed=seed)[0] for env, seed in pairs])
+        return self._seen([env.reset(seed=seed) for env, seed in pairs])
 
     def restart(self, which: Sequence[int]) -> list[np.ndarray]:
-        """First observations of new episodes of some simulators."""
-        return self._stacked([self._envs[i].reset()[0] for i in which])
+        """What there is to see of new episodes of some simulators."""
+        return self._seen([self._envs[i].reset() for i in which])
 
     def step(self, moves: np.ndarray) -> tuple[Any, ...]:
         """A step of each.
 
         Returns:
-            Observations, those that the steps led to if an episode ended, rewards,
-            and whether episodes terminated and were truncated.
+            What there is to see, observations that the steps led to if an episode
+            ended, rewards, whether episodes terminated and were truncated, and costs.
         """
-        led, seen, said = [], [], []
+        led, shown, said = [], [], []
         for env, move in zip(self._envs, moves, strict=True):
-            obs, reward, terminated, truncated, _ = env.step(move)
-            said.append((float(reward), bool(terminated), bool(truncated)))
+            obs, reward, terminated, truncated, info = env.step(move)
+            flags = bool(terminated), bool(truncated)
+            said.append((float(reward), *flags, _cost(info)))
             led.append(obs)
-            seen.append(env.reset()[0] if terminated or truncated else obs)
-        reward, terminated, truncated = (np.array(x) for x in zip(*said, strict=True))
-        now = self._stacked(seen)
+            shown.append(env.reset() if terminated or truncated else (obs, info))
+        reward, terminated, truncated, cost = map(np.array, zip(*said, strict=True))
         ended = (terminated | truncated).any()
-        final = self._stacked(led) if ended else None
-        return now, final, reward.astype(np.float32), terminated, truncated
+        final = self._observed(led) if ended else None
+        paid = reward.astype(np.float32), terminated, truncated, cost.astype(np.float32)
+        return self._seen(shown), final, *paid
 
     def render(self, _: tuple[()]) -> list[Any]:
         """A picture of each."""
@@ -80,8 +92,45 @@ class Share:
         for env in self._envs:
             env.close()
 
-    def _stacked(self, each: Sequence[Any]) -> list[np.ndarray]:
+    def _seen(self, shown: Sequence[tuple[Any, Any]]) -> list[np.ndarray]:
+        """What there is to see, of observations and infos."""
+        leaves = self._observed([obs for obs, _ in shown])
+        if self._choices:
+            leaves.append(np.stack([mask(info, self._choices) for _, info in shown]))
+        return leaves
+
+    def _observed(self, each: Sequence[Any]) -> list[np.ndarray]:
         return [np.stack([_leaf(obs, read) for obs in each]) for read in self._reads]
+
+
+def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:
+    """Which actions are allowed, one part after the other, bool `[sum(choices)]`.
+
+    Raises:
+        ValueError: If that is not said, or no action is.
+    """
+    given = info.get(MASK)
+    if given is None:
+        raise ValueError(f"info[{MASK!r}]: expected one, as after the first reset")
+    parts = given if isinstance(given, list | tuple) else (given,)
+    flat = np.concatenate([np.ravel(part) for part in parts])
+    if flat.shape != (sum(choices),) or not ((flat == 0) | (flat == 1)).all():
+        expected = f"{sum(choices)} zeros and ones"
+        raise ValueError(f"info[{MASK!r}]: expected {expected}, got {given!r}")
+    allowed = flat.astype(bool)
+    if not np.logical_or.reduceat(allowed, np.cumsum([0, *choices[:-1]])).all():
+        raise ValueError(f"info[{MASK!r}]: no action is allowed, got {given!r}")
+    return allowed
+
+
+def _cost(info: Mapping[str, Any]) -> float:
+    """What a step cost; nothing, if nothing is said of it."""
+    given = info.get(COST, 0.0)
+    try:
+        return float(given)
+    except (TypeError, ValueError) as error:
+        said = f"expected a number, got {given!r}"
+        raise ValueError(f"info[{COST!r}]: {said}") from error
 
 
 def _leaf(obs: Any, read: Read) -> np.ndarray:

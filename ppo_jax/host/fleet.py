@@ -114,7 +114,7 @@ def scores(
     score = Score(
         np.zeros(simulators.shape, np.float32), np.zeros(simulators.shape, bool)
     )
-    game, actions = begin(learners, key, simulators.obs, opponents)
+    game, actions = begin(learners, key, simulators.shown, opponents)
     for time in range(episodes.limit(learners.config.env)):
         answer = simulators.step(actions)
         score = score.after(answer)
@@ -147,7 +147,7 @@ def programs(runs: Run, key: Key, num_episodes: int) -> list[Callable[[], Any]]:
         lambda x: jax.ShapeDtypeStruct((size, num_episodes, *x.shape[2:]), x.dtype),
         runs.actor,
     )
-    first = learners, key, described(actor.obs), None
+    first = learners, key, shown_to(actor), None
     game, _ = described(jax.eval_shape(begin, *first), place)
     following = learners, key, np.int32(0), game, answer_of(actor), None
     return [
@@ -162,20 +162,26 @@ def described(shapes: PyTree, place: Any = None) -> PyTree:
     return jax.tree.map(lambda x: x.update(sharding=place), shapes)
 
 
+def shown_to(actor: Actor) -> tuple[PyTree, PyTree]:
+    """Shapes and types of what simulators show."""
+    return described((actor.obs, actor.env_state))
+
+
 def answer_of(actor: Actor) -> Any:
     """Shapes and types of what a step of simulators leads to."""
-    obs, scalars = described(actor.obs), actor.reset.shape
-    reward, flag = (jax.ShapeDtypeStruct(scalars, t) for t in (np.float32, bool))
-    return Answer(obs, obs, reward, flag, flag)
+    obs, state = shown_to(actor)
+    like = actor.reset.shape
+    number, flag = (jax.ShapeDtypeStruct(like, kind) for kind in (np.float32, bool))
+    return Answer(obs, state, obs, number, flag, flag, number)
 
 
 @functools.cache
 def _games(num_episodes: int, deterministic: bool, place: Any) -> tuple[Any, Any]:
     """Programs of all members that begin episodes and go on with them."""
 
-    def begin(learner, key, obs, opponent):
+    def begin(learner, key, shown, opponent):
         how = (num_episodes, deterministic)
-        return stepped.open_game(learner, key, obs, opponent, *how)
+        return stepped.open_game(learner, key, shown, opponent, *how)
 
     def go_on(learner, key, time, game, answer, opponent):
         given = (learner, key, time, game, answer, opponent)

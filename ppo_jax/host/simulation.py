@@ -76,7 +76,7 @@ class Simulation(Layout):
         runs, now = members.runs, jax.tree.map(lambda x: x[0], progress)
         depart, proceed, arrive = self._rollouts
         anew = jax.ShapeDtypeStruct(runs.actor.reset.shape, bool)
-        first = runs, now, fleet.described(runs.actor.obs), anew
+        first = runs, now, fleet.shown_to(runs.actor), anew
         journey, _ = fleet.described(jax.eval_shape(depart, *first), runs.key.sharding)
         answer = fleet.answer_of(runs.actor)
         following = acting(runs.learner), now, np.int32(0), journey, answer
@@ -149,7 +149,7 @@ class Simulation(Layout):
     ) -> tuple[Run, Packed]:
         """As `learner.iteration`, of all members."""
         programs, learners = self._rollouts, acting(runs.learner)
-        journey, actions = programs.depart(runs, progress, simulators.obs, anew)
+        journey, actions = programs.depart(runs, progress, simulators.shown, anew)
         for time in range(learners.config.num_steps - 1):
             answer, now = simulators.step(actions), np.int32(time)
             journey, actions = programs.proceed(

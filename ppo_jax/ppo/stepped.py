@@ -61,14 +61,14 @@ def seeds(key: Key, count: int) -> Array:
 
 
 def depart(
-    run: Run, progress: Progress, obs: PyTree, anew: Array
+    run: Run, progress: Progress, shown: tuple[PyTree, PyTree], anew: Array
 ) -> tuple[Journey, Array]:
     """A rollout before its first step.
 
     Args:
         run: One member.
         progress: How far training is.
-        obs: What simulators show now, `[B, ...]`.
+        shown: What simulators show now, observations and states `[B, ...]`.
         anew: Which of them began another episode since the last rollout, bool `[B]`.
 
     Returns:
@@ -79,8 +79,9 @@ def depart(
     config = agent.learner.config
     drawn = rollout.draws(config, key_rollout)
     actions = tree.merge_leading(drawn.steps.action)
-    actor = dataclasses.replace(run.actor, obs=obs)
-    actor = quarantine.unless(~anew, actor, obs, actor.env_state)
+    obs, state = shown
+    actor = dataclasses.replace(run.actor, obs=obs, env_state=state)
+    actor = quarantine.unless(~anew, actor, obs, state)
     decision = acting.decide(agent, actor, actor.carry, actions[0])
     count = config.num_steps // rollout.kept_together(config)
     slots = rollout.no_slots(config.env, actor, config.num_steps)
@@ -140,7 +141,7 @@ def starts(key: Key, count: int) -> Array:
 def open_game(
     member: Learner,
     key: Key,
-    obs: PyTree,
+    shown: tuple[PyTree, PyTree],
     opponent: Opponent | None,
     num_episodes: int,
     deterministic: bool,
@@ -150,14 +151,15 @@ def open_game(
     Args:
         member: Who plays.
         key: As of `episodes.run_episodes`.
-        obs: What simulators show at first, `[num_episodes, ...]`.
+        shown: What simulators show at first, observations and states
+            `[num_episodes, ...]`.
         opponent: Who changes what is seen; None: nobody.
         num_episodes: How many.
         deterministic: Whether the most likely action is taken instead of a sample.
     """
     everywhere = jnp.ones(num_episodes, bool)
     agent = episodes.player(member, everywhere, deterministic, opponent)
-    actor = acting.begin(agent.network, obs, (), num_episodes)
+    actor = acting.begin(agent.network, *shown, num_episodes)
     return _at(agent, actor, actor.carry, key, 0)
 
 
@@ -173,7 +175,7 @@ def play_on(
     """Episodes after a step, and actions `[num_episodes, ...]` for the next one."""
     everywhere = jnp.ones_like(game.actor.reset)
     agent = episodes.player(member, everywhere, deterministic, opponent)
-    actor = episodes.after(game.actor, Deed(game.decision, _timestep(answer), ()))
+    actor = episodes.after(game.actor, _deed(game.decision, answer))
     return _at(agent, actor, game.decision.truth, key, time + 1)
 
 
@@ -190,7 +192,7 @@ def _at(
 def _recorded(config: Any, journey: Journey, time: Any, answer: Answer) -> Journey:
     """A rollout after a step, with what is kept of it."""
     actor, length = journey.actor, rollout.kept_together(config)
-    deed = Deed(journey.decision, _timestep(answer), actor.env_state)
+    deed = _deed(journey.decision, answer)
     (after, slots), kept = rollout.lived(config, actor, journey.slots, deed)
 
     def noted(carries, carry):
@@ -215,8 +217,16 @@ def _nothing(
 ) -> Packed:
     """What is kept of a rollout before its first step, `[T, B]`."""
     nothing = jnp.zeros_like(actor.episode_return)
-    answer: Any = Answer(actor.obs, actor.obs, nothing, nothing > 0, nothing > 0)
-    deed = Deed(decision, _timestep(answer), actor.env_state)
+    answer: Any = Answer(
+        obs=actor.obs,
+        state=actor.env_state,
+        final_obs=actor.obs,
+        reward=nothing,
+        terminated=nothing > 0,
+        truncated=nothing > 0,
+        cost=nothing,
+    )
+    deed = _deed(decision, answer)
 
     def kept():
         _, kept = rollout.lived(config, actor, slots, deed)
@@ -227,8 +237,13 @@ def _nothing(
     )
 
 
-def _timestep(answer: Answer) -> Timestep:
-    """What simulators answered, as environments in programs do."""
-    *_, reward, terminated, truncated = answer
-    step = jax.vmap(outcome)(answer.final_obs, reward, terminated, truncated)
-    return step._replace(obs=answer.obs)
+def _deed(decision: Decision, answer: Answer) -> Deed:
+    """A decision, and what simulators answered, as environments in programs do."""
+    step = jax.vmap(_outcome)(answer)._replace(obs=answer.obs)
+    return Deed(decision, step, answer.state)
+
+
+def _outcome(answer: Answer) -> Timestep:
+    """What one simulator's step led to, before the next episode."""
+    flags = answer.terminated, answer.truncated
+    return outcome(answer.final_obs, answer.reward, *flags, cost=answer.cost)

@@ -23,7 +23,7 @@ class Quantity:
     """Whether it is what critics predict."""
 
     def __call__(self, rollout: RolloutTargets) -> Array:
-        """Samples `[T, B]`, in units of rewards."""
+        """Samples `[T, B]`; what is worse is lower."""
         raise missing(self, "__call__")
 
 
@@ -43,6 +43,17 @@ class Rewards(Quantity):
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         return rollout.reward
+
+
+@component
+class Costs(Quantity):
+    """Minus the cost that environments report of each step; 0 where it is not finite.
+
+    A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step.
+    """
+
+    def __call__(self, rollout: RolloutTargets) -> Array:
+        return jnp.where(jnp.isfinite(rollout.cost), -rollout.cost, 0.0)
 
 
 @component
@@ -88,7 +99,7 @@ class CVaR(_Tail):
 
     Attributes:
         alpha: Share α of worst outcomes, in (0, 1].
-        quantity: What outcomes are, `Returns()` or `Rewards()`.
+        quantity: What outcomes are, `Returns()`, `Rewards()` or `Costs()`.
         clip_eps: Clip range of the surrogate.
         winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
         coef: Weight ≥ 0 of the CVaR against the mean.
@@ -117,7 +128,7 @@ class CVaRConstraint(_Tail):
 
     Attributes:
         alpha: Share α of worst outcomes, in (0, 1].
-        quantity: What outcomes are, `Returns()` or `Rewards()`.
+        quantity: What outcomes are, `Returns()`, `Rewards()` or `Costs()`.
         clip_eps: Clip range of the surrogate.
         winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
         limit: Least CVaR that is accepted, in units of the quantity.

@@ -68,6 +68,8 @@ class RolloutTargets(NamedTuple):
     unit: Array
     """The deviation of the advantages, `[]`: 1 if they were not divided by one,
     infinite if they do not vary."""
+    cost: Array
+    """What environments report, in units of its own; it may not be finite."""
 
 
 class Context(NamedTuple):

@@ -1,4 +1,4 @@
-"""A walk as an environment of gymnasium and, for programs, as one of ours."""
+"""Walks as environments of gymnasium and, for programs, as ones of ours."""
 
 import os
 import time
@@ -10,9 +10,13 @@ import numpy as np
 from ppo_jax import envs
 from ppo_jax.component import component
 
-LIMIT, FAR = 6, 1.6
+LIMIT, FAR, FENCE = 6, 1.6, 1.4
 RAISES, DIES, NAN_REWARD, NAN_OBS, GROWS, HANGS, NO_NUMBER = range(1, 8)
-ID = "gymnasium/Walk-v0"
+SAYS_NOTHING, SAYS_MORE, FORBIDS_ALL, COSTS_WORDS = range(8, 12)
+
+
+TAXI = next(f"gymnasium/{x}" for x in gymnasium.registry if x.startswith("Taxi-"))
+"""Its version is that of what is installed."""
 
 
 class Walk(gymnasium.Env):
@@ -59,6 +63,35 @@ class Walk(gymnasium.Env):
         return obs, "much" if self.fault == NO_NUMBER else reward
 
 
+class Fenced(Walk):
+    """To the right there is a fence; how far it is from the middle is what it costs."""
+
+    def info(self):
+        found = {"action_mask": np.array([1, self.at <= FENCE], np.int8)}
+        if self.clock > 9:
+            found |= MISSAID.get(self.fault, {})
+        return {k: x for k, x in found.items() if x is not None}
+
+    def reset(self, seed=None, options=None):
+        obs, _ = super().reset(seed=seed)
+        return obs, self.info()
+
+    def step(self, action):
+        if not self.info()["action_mask"][action]:
+            raise RuntimeError("over the fence")
+        obs, reward, terminated, truncated, _ = super().step(action)
+        info = {} if terminated else self.info()  # Where it ended, all is forbidden.
+        return obs, reward, terminated, truncated, {"cost": abs(self.at)} | info
+
+
+MISSAID = {
+    SAYS_NOTHING: {"action_mask": None},
+    SAYS_MORE: {"action_mask": np.ones(3)},
+    FORBIDS_ALL: {"action_mask": np.zeros(2)},
+    COSTS_WORDS: {"cost": "much"},
+}
+
+
 @component
 class Ours(envs.Env):
     """The same walk, without faults."""
@@ -86,5 +119,19 @@ class Ours(envs.Env):
         return envs.outcome(state, at, jnp.abs(at) > FAR, truncated), state
 
 
-if "Walk-v0" not in gymnasium.registry:
-    gymnasium.register("Walk-v0", entry_point="gyms:Walk", max_episode_steps=LIMIT)
+@component
+class OursFenced(Ours):
+    """The same, with a fence."""
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        return timestep._replace(cost=jnp.abs(state[0])), state
+
+    def action_mask(self, state):
+        return jnp.stack([True, state[0] <= FENCE])
+
+
+for name in ("Walk", "Fenced"):
+    if f"{name}-v0" not in gymnasium.registry:
+        entry = {"entry_point": f"gyms:{name}", "max_episode_steps": LIMIT}
+        gymnasium.register(f"{name}-v0", **entry)

@@ -145,9 +145,64 @@ def test_commands_that_compile_more_do_so_too(path, finished, tmp_path, capsys):
         assert status == 0, text
 
 
+DOORS = """
+import dataclasses
+import gymnasium
+import numpy as np
+
+class Doors(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
+    action_space = gymnasium.spaces.MultiDiscrete([3, 2])
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.seen()
+
+    def seen(self):
+        draw = self.np_random.permutation
+        self.open = draw([1, 0, 0]), draw([1, 0])
+        return np.ones(1), {"action_mask": self.open}
+
+    def step(self, action):
+        if not all(own[i] for own, i in zip(self.open, action)):
+            raise RuntimeError("a door was shut")
+        obs, info = self.seen()
+        return obs, 1.0, False, False, info | {"cost": 0.5}
+
+gymnasium.register("Doors-v0", entry_point=Doors, max_episode_steps=5)
+config = dataclasses.replace(config, env="gymnasium/Doors-v0")
+"""
+
+
+def test_a_door_that_is_shut_is_never_tried(tmp_path, capsys):
+    """Of two parts of an action, and by no command; else all of them would fail."""
+    file, run_dir = tmp_path / "doors.py", tmp_path / "run"
+    file.write_text(EXPERIMENT + DOORS)
+    for words in (
+        ("train", file, "--run-dir", run_dir, "--total-timesteps", 32 * 4),
+        ("train", file, "--run-dir", run_dir, "--resume"),
+        ("evaluate", run_dir, "--episodes", 4, "--sample"),
+        ("selfcheck", file),
+        ("export", run_dir, "--format", "numpy", "--out", tmp_path / "policy"),
+    ):
+        status, text = said(capsys, *words)
+        assert status == 0, text
+    last = rows(run_dir)[-1]
+    assert last["rollout/cost_mean"] == 0.5 and last["eval/mean_reward"] == 5.0
+
+
+@pytest.mark.parametrize("name", [gyms.TAXI, "gymnasium/Fenced-v0"])
+def test_what_is_forbidden_is_found_by_itself(path, tmp_path, capsys, name):
+    status, text = said(capsys, "train", path, "--env", name, "--run-dir", tmp_path)
+    assert status == 0, text
+    mask = ppo_jax.load(tmp_path).policy.mask_spec
+    assert mask.shape == (6 if name == gyms.TAXI else 2,)
+
+
 FAULTY = {
     gyms.RAISES: "gymnasium/Walk-v0: RuntimeError: the floor is wet\n  File ",
     gyms.DIES: "gymnasium/Walk-v0: a process of simulators ended by signal 6",
+    gyms.GROWS: "gymnasium/Walk-v0: ValueError: observation: expected the shape (2,)",
 }
 
 
@@ -166,6 +221,14 @@ def test_a_simulator_that_breaks_ends_the_run_which_can_go_on(
     assert json.loads((run_dir / "ending.json").read_text())["state"] == "failed"
     again = (*more, "--env.params.fault", 0.0, "--quiet")
     assert said(capsys, "train", path, *again)[0] == 0
+
+
+@pytest.mark.parametrize("fault", [gyms.SAYS_NOTHING, gyms.FORBIDS_ALL])
+def test_a_mask_that_is_none_ends_the_run(path, tmp_path, capsys, fault):
+    fenced = ("--env", "gymnasium/Fenced-v0", "--env.params.fault", float(fault))
+    status, text = said(capsys, "train", path, *fenced, "--run-dir", tmp_path)
+    assert status == 3
+    assert "gymnasium/Fenced-v0: ValueError: info['action_mask']: " in text
 
 
 MISTAKES = {

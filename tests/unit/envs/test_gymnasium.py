@@ -5,6 +5,7 @@ import pickle
 import gymnasium
 import gyms
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -40,6 +41,16 @@ def test_an_episode_is_as_long_as_it_is_told():
     assert envs.make("gymnasium/Blackjack-v1").min_steps_to_truncation == 1
 
 
+def test_what_the_first_reset_says_of_actions_is_known():
+    """Whether some can be forbidden, and in which form."""
+    for name, expected in ((gyms.TAXI, [True] * 6), ("gymnasium/Walk-v0", None)):
+        env = envs.make(name)
+        _, state = env.reset(jax.random.key(0))
+        mask = env.action_mask(state)
+        assert (None if mask is None else mask.tolist()) == expected
+        assert Config(env).outline.env.action_mask(jnp.int32(0)) is None or expected
+
+
 class Several(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
     action_space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)})
@@ -55,7 +66,28 @@ class Unmade(Several):
         raise OSError("no such licence")
 
 
-for kind in (Several, Text, Unmade):
+class Old(Text):
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, seed=None, options=None):
+        return np.zeros(1, np.float32)
+
+
+class Ill(Old):
+    def reset(self, seed=None, options=None):
+        raise OSError("no such map")
+
+
+class Longer(Old):
+    def reset(self, seed=None, options=None):
+        return np.zeros(1), {"action_mask": np.ones(3)}
+
+
+class Real(Longer):
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+
+
+for kind in (Several, Text, Unmade, Old, Ill, Longer, Real):
     gymnasium.register(f"{kind.__name__}-v0", entry_point=kind)
 
 MISTAKES = {
@@ -64,6 +96,10 @@ MISTAKES = {
     "Several-v0": "'Several-v0': expected one space for actions, got Dict",
     "Text-v0": "'Text-v0': expected observations of a shape, got Text",
     "Unmade-v0": "'Unmade-v0': OSError: no such licence",
+    "Old-v0": "'Old-v0': expected an observation and a dictionary, as resets of gymnas",
+    "Ill-v0": "'Ill-v0': OSError: no such map\n  File ",
+    "Longer-v0": "'Longer-v0': info['action_mask']: expected 2 zeros and ones, got arr",
+    "Real-v0": "'Real-v0': info['action_mask']: got a mask, expected none for real act",
     "HalfCheetah-v3": "'HalfCheetah-v3': ImportError",
 }
 

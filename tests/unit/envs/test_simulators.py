@@ -17,11 +17,13 @@ from ppo_jax.component import replace_at
 from ppo_jax.envs.simulators import SimulatorError
 
 CARTPOLE = envs.make("gymnasium/CartPole-v1")
+FENCED = envs.Gymnasium("Fenced-v0", params={"fault": 0.0})
 WALK = envs.Gymnasium("Walk-v0", params={"fault": 0.0, "bonus": 0.0})
 
 
 def walks(fault):
-    return replace_at(WALK, "params.fault", float(fault))
+    env = FENCED if fault >= gyms.SAYS_NOTHING else WALK
+    return replace_at(env, "params.fault", float(fault))
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -37,7 +39,7 @@ def test_a_trajectory_is_that_of_gymnasium(processes):
             env.reset(seed=int(x))[0]
             for env, x in zip(singles, seeds.ravel(), strict=True)
         ]
-        np.testing.assert_array_equal(simulators.obs.reshape(4, 4), first)
+        np.testing.assert_array_equal(simulators.shown[0].reshape(4, 4), first)
         for _ in range(60):
             actions = rng.integers(2, size=(2, 2))
             answer = simulators.step(actions)
@@ -62,11 +64,41 @@ def test_members_have_their_own_numbers():
     assert reward.tolist() == [[1.0] * 3, [9.0] * 3]
 
 
+@pytest.mark.parametrize("processes", [1, 3])
+def test_what_is_allowed_and_what_it_costs_is_what_gymnasium_says(processes):
+    """After an end, it is what the next episode says."""
+    rng, ends, fenced = np.random.default_rng(0), 0, 0
+    singles = [gymnasium.make("Fenced-v0") for _ in range(4)]
+    allowed = np.stack([env.reset()[1]["action_mask"] for env in singles])
+    with closing(FENCED.simulators([FENCED] * 2, 2, processes)) as simulators:
+        simulators.reset(np.zeros((2, 2)))
+        for _ in range(40):
+            _, state = simulators.shown
+            np.testing.assert_array_equal(state.reshape(4, 2), allowed)
+            actions = rng.integers(2, size=4) * allowed[:, 1]
+            answer = simulators.step(actions.reshape(2, 2))
+            for i, env in enumerate(singles):
+                *_, terminated, truncated, info = env.step(actions[i])
+                assert answer.cost[divmod(i, 2)] == info["cost"]
+                if terminated or truncated:
+                    ends, (_, info) = ends + 1, env.reset()
+                allowed[i] = info["action_mask"]
+            np.testing.assert_array_equal(answer.state.reshape(4, 2), allowed)
+            assert answer.state.dtype == bool
+            fenced += not allowed.all()
+    assert ends > 4 and fenced > 4
+
+
 BROKEN = {
     gyms.RAISES: "gymnasium/Walk-v0: RuntimeError: the floor is wet\n  File ",
     gyms.DIES: "gymnasium/Walk-v0: a process of simulators ended by signal 6",
     gyms.GROWS: "gymnasium/Walk-v0: ValueError: observation: expected the shape (2,)",
     gyms.NO_NUMBER: "gymnasium/Walk-v0: ValueError: could not convert string to float",
+    gyms.SAYS_NOTHING: "gymnasium/Fenced-v0: ValueError: info['action_mask']: expected"
+    " one, as after the first reset",
+    gyms.SAYS_MORE: "gymnasium/Fenced-v0: ValueError: info['action_mask']: expected 2 ",
+    gyms.FORBIDS_ALL: "gymnasium/Fenced-v0: ValueError: info['action_mask']: no action",
+    gyms.COSTS_WORDS: "gymnasium/Fenced-v0: ValueError: info['cost']: expected a numb",
 }
 
 
@@ -92,11 +124,11 @@ def test_where_observations_are_not_finite_episodes_begin_anew():
         simulators.reset(np.zeros((2, 2)))
         for time_ in range(11):
             simulators.step(np.full((2, 2), time_ % 2))
-        assert np.isnan(simulators.obs[1]).all()
-        before = simulators.obs[0].copy()
+        assert np.isnan(simulators.shown[0][1]).all()
+        before = simulators.shown[0][0].copy()
         assert simulators.restart_broken().tolist() == [[False] * 2, [True] * 2]
-        assert not simulators.obs[1].any()
-        np.testing.assert_array_equal(simulators.obs[0], before)
+        assert not simulators.shown[0][1].any()
+        np.testing.assert_array_equal(simulators.shown[0][0], before)
         assert not simulators.restart_broken().any()
 
 

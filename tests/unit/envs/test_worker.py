@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ppo_jax.envs.spaces import observations
-from ppo_jax.envs.worker import Share
+from ppo_jax.envs.worker import Share, mask
 
 
 def share(space, *makers):
@@ -28,7 +28,7 @@ def test_an_episode_that_ended_is_shown_to_its_end():
         following = env.reset()[0] if any(flags) else led
         np.testing.assert_array_equal(seen[0][0], following)
         np.testing.assert_array_equal(seen[0][0] if final is None else final[0][0], led)
-        assert [x.item() for x in said] == [np.float32(reward), *flags]
+        assert [x.item() for x in said] == [np.float32(reward), *flags, 0.0]
         assert flags == [False, time % 3 == 2]
 
 
@@ -71,3 +71,36 @@ def test_some_of_many_begin_anew():
     own.step(np.array([0, 1, 1]))
     assert own.restart([1])[0].tolist() == [[0.0, 0.0]]
     assert own.step(np.array([0, 1, 1]))[0][0][:, 1].tolist() == [0.25, 0.125, 0.25]
+
+
+CHOICES = (2, 3)
+ALLOWED = [True, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        np.array([1, 0, 1, 1, 0], np.int8),
+        ALLOWED,
+        (np.array([1, 0], np.int8), np.array([1, 1, 0], np.int8)),
+    ],
+)
+def test_masks_are_read_as_spaces_of_gymnasium_take_them(said):
+    """Flat, or an array for each part of an action."""
+    found = mask({"action_mask": said, "speed": 3}, CHOICES)
+    assert found.dtype == bool and found.tolist() == ALLOWED
+
+
+MASKS = {
+    "expected one, as after the first reset": None,
+    "expected 5 zeros and ones, got ": np.ones(4),
+    "expected 5 zeros and ones, got array": np.array([1, 0, 1, 2, 0]),
+    "expected 5 zeros and ones, got 'all'": "all",
+    "no action is allowed, got ": np.array([1, 1, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("said", MASKS)
+def test_masks_that_are_none_are_errors(said):
+    with pytest.raises(ValueError, match=rf"^info\['action_mask'\]: {said}"):
+        mask({} if MASKS[said] is None else {"action_mask": MASKS[said]}, CHOICES)

@@ -34,6 +34,10 @@ SIZE, UPDATES = 2, 2
 PROGRESS = Progress.of(np.arange(UPDATES), 8)
 
 
+FENCED = envs.Gymnasium("Fenced-v0")
+TWINS = [(CONFIG.env, gyms.Ours()), (FENCED, gyms.OursFenced())]
+
+
 def members(config, **numbers):
     found = populations.init(config, streams.members(0, SIZE))
     return populations.with_numbers(
@@ -53,19 +57,25 @@ def learned(population, layout=None):
     return learner, actor, runs.counters, history.unpack()
 
 
-def test_what_is_learned_is_what_one_program_learns():
-    """Members, memories, truncations, an opponent and two rollouts in a row."""
-    host = learned(members(CONFIG))
-    ours = dataclasses.replace(CONFIG, env=gyms.Ours())
-    device = learned(members(ours))
+@pytest.mark.parametrize(("there", "here"), TWINS)
+def test_what_is_learned_is_what_one_program_learns(there, here):
+    """Members, memories, truncations, an opponent and two rollouts in a row; what is
+    forbidden, and what it costs."""
+    host, device = (
+        learned(members(dataclasses.replace(CONFIG, env=env))) for env in (there, here)
+    )
     chex.assert_trees_all_close(host, device, rtol=2e-4, atol=2e-6)
     _, _, counters, metrics = host
     assert (metrics["episodes/count"] > 0).all() and (counters.quarantined == 0).all()
+    assert (metrics["costs/sum"] > 0).all() == (there == FENCED)
 
 
-def test_what_is_played_is_what_one_program_plays():
-    learners = members(CONFIG).runs.learner
-    ours = members(dataclasses.replace(CONFIG, env=gyms.Ours())).runs.learner
+@pytest.mark.parametrize(("there", "here"), TWINS)
+def test_what_is_played_is_what_one_program_plays(there, here):
+    learners, ours = (
+        members(dataclasses.replace(CONFIG, env=env)).runs.learner
+        for env in (there, here)
+    )
     key, one = streams.evaluation(0, 1), mesh.on_one_device()
     with closing(simulation.on_one_device(CONFIG)) as layout:
         for how in ((3, False), (3, True)):

@@ -45,7 +45,7 @@ def lived(monkeypatch, run, seeds):
     with closing(CONFIG.env.simulators([CONFIG.env], 2, 1)) as simulators:
         simulators.reset(seeds[None])
         journey, actions = stepped.depart(
-            run, PROGRESS, first(simulators.obs), jnp.ones(2, bool)
+            run, PROGRESS, first(simulators.shown), jnp.ones(2, bool)
         )
         for time in range(STEPS):
             done.append(np.asarray(actions))
@@ -98,7 +98,7 @@ def test_episodes_of_before_are_forgotten_where_others_began():
         episode_length=jnp.array([2, 1]),
     )
     obs, anew = jnp.ones((2, 3)), jnp.array([False, True])
-    journey, _ = stepped.depart(run.replace(actor=actor), PROGRESS, obs, anew)
+    journey, _ = stepped.depart(run.replace(actor=actor), PROGRESS, (obs, ()), anew)
     after = journey.actor
     assert after.reset.tolist() == anew.tolist()
     assert after.episode_return.tolist() == [5.0, 0.0]

@@ -41,6 +41,14 @@ def test_outcomes_are_returns_or_rewards():
         Quantity()(rollout)
 
 
+def test_outcomes_are_what_environments_say_it_costs():
+    """The dearest are the worst; what is not finite costs nothing."""
+    cost = np.array([[1.0, 3.0], [np.nan, np.inf], [0.5, 0.0], [0.0, 9.0]])
+    rollout = targets(OUTCOME, weight=WEIGHT, cost=cost)
+    _, said = CVaR(alpha=2 / 7, quantity=terms.Costs()).prepare((), rollout)
+    assert said["train/cvar_empirical"] == -2.0 and said["train/cvar_var"] == -1.0
+
+
 def test_both_ends_are_pulled_in_before_the_tail_is_taken():
     """Whatever is below their quantile is as bad as that, and none is worse."""
     beyond, said = CVaR(alpha=2 / 7, winsor=0.2).prepare((), ROLLOUT)
