@@ -1,12 +1,15 @@
 """Environments of Brax, on any of its four backends."""
 
 import functools
+import importlib
 import inspect
 import warnings
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.component.suggestion import unknown
@@ -91,7 +94,15 @@ def _class(env_id: str) -> Any:
 def _load(env_id: str, backend: str, given: tuple[tuple[str, Any], ...]) -> Simulation:
     lengths = LENGTHS | {name: x for name, x in given if name in LENGTHS}
     others = {name: x for name, x in given if name not in LENGTHS}
+    _mend_water()
     # The first call may be inside a trace, whose tracers must not be cached.
     with jax.ensure_compile_time_eval(), warnings.catch_warnings(action="ignore"):
         env = _class(env_id)(backend=backend, **others)
     return Simulation(env, **lengths)
+
+
+def _mend_water() -> None:
+    """Lets swimmers swim: Brax 0.14.2 calls an argument of `clip` by a former name."""
+    water: Any = importlib.import_module("brax.fluid")
+    clip = {"clip": lambda x, a_min: jnp.maximum(x, a_min)}
+    water.jp = SimpleNamespace(**vars(jnp) | clip)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from ppo_jax.envs.opengl import unmet
+
 
 @contextmanager
 def deferred(*names: str) -> Iterator[None]:
@@ -80,7 +82,9 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
             raise ValueError(f"{wanted} needs {error.name}, {how}") from error
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{wanted} needs {module}: {said}") from error
+            raise ValueError(
+                f"{wanted} needs {module}: {said}{unmet(error)}"
+            ) from error
 
 
 def _instead_of_package(module: str) -> str | None:

@@ -18,6 +18,7 @@ from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs import parameters, spaces
 from ppo_jax.envs.deferred import brought
 from ppo_jax.envs.env import ActionSpace, Env, Step
+from ppo_jax.envs.opengl import unmet
 from ppo_jax.envs.outline import Outline
 from ppo_jax.envs.parameters import Parameters
 from ppo_jax.envs.simulators import Simulators
@@ -219,4 +220,5 @@ def _named(env_id: str) -> Iterator[None]:
         cause = error.__cause__ or error
         if isinstance(cause, ModuleNotFoundError) and cause.name == "mujoco":
             brought("mujoco", extra="mujoco", wanted=said)
-        raise ValueError(f"{said}: {brief(error)}{own_lines(error)}") from error
+        told = f"{brief(error)}{unmet(cause)}{own_lines(error)}"
+        raise ValueError(f"{said}: {told}") from error

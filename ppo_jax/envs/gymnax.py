@@ -62,7 +62,8 @@ class Gymnax(Env):
         known = _gymnax().registered_envs
         if self.id not in known:
             said = unknown("environment of gymnax", self.id, known)
-            raise ValueError(f"Gymnax.id: {said}; any other is an Env of your own")
+            others = "those of other suites begin with theirs, as brax/ant does"
+            raise ValueError(f"Gymnax.id: {said}; {others}; yours is an Env")
         given = parameters.given(self.params)
         object.__setattr__(self, "params", _parameters(self.id, given))
         if given and all(map(concrete, given.values())):

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 from ppo_jax.envs.deferred import brought
+from ppo_jax.envs.opengl import NEEDED
 from ppo_jax.errors import UserError, brief
 
 HEIGHT, WIDTH = 240, 320
-NEEDED = (
-    "MuJoCo draws with OpenGL; without a display set MUJOCO_GL=egl, or MUJOCO_GL="
-    "osmesa once libosmesa6 is installed"
-)
 
 
 def draw(name: str, model: Any, pose: Mapping[str, Any]) -> np.ndarray:

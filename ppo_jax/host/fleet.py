@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from ppo_jax.attacks.opponents import Opponent
-from ppo_jax.envs.scenes import NEEDED
+from ppo_jax.envs.opengl import NEEDED
 from ppo_jax.envs.simulators import Answer, SimulatorError, Simulators
 from ppo_jax.errors import UserError
 from ppo_jax.ppo import devices, episodes, stepped

@@ -223,6 +223,15 @@ def test_a_simulator_that_breaks_ends_the_run_which_can_go_on(
     assert said(capsys, "train", path, *again)[0] == 0
 
 
+@pytest.mark.parametrize("fault", [gyms.NAN_REWARD, gyms.NAN_OBS])
+def test_what_is_not_finite_is_said(path, tmp_path, capsys, fault):
+    """Where nothing is left to learn from for long, the run ends."""
+    ill = ("--env.params.fault", float(fault), "--max-failures", 2)
+    ill += ("--stall-seconds", 100)
+    status, text = said(capsys, "train", path, *ill, "--run-dir", tmp_path)
+    assert status == 3 and "warn/quarantined_steps: error/quarantined_steps = " in text
+
+
 @pytest.mark.parametrize("fault", [gyms.SAYS_NOTHING, gyms.FORBIDS_ALL])
 def test_a_mask_that_is_none_ends_the_run(path, tmp_path, capsys, fault):
     fenced = ("--env", "gymnasium/Fenced-v0", "--env.params.fault", float(fault))
