@@ -1,5 +1,6 @@
 """Strict numerics, quick compilations, and the fixtures that all tests share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def pytest_configure(config):
     if hurry:
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
+
+
+def pytest_collection_finish():
+    """Tests and modules stay; no search for garbage looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

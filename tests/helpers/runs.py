@@ -1,12 +1,15 @@
 """Tiny experiments, the commands as a user runs them, and what they leave on disk."""
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import struct
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import chex
@@ -15,6 +18,7 @@ import numpy as np
 import zygote
 from tensorboardX.proto.event_pb2 import Event
 
+from ppo_jax.__main__ import main
 from ppo_jax.host import experiment, training
 from ppo_jax.host.checkpoint import Checkpointer
 
@@ -120,6 +124,23 @@ def command(name, *options, timeout=180, cwd=None, environment=ENVIRONMENT):
     """What a command ends with, in a process that need not import anything."""
     words = arguments(name, *options)[1:]
     return zygote.run(words, environment, cwd, timeout)
+
+
+def called(name, *options):
+    """What a command ends with in this process, which compiles for several but once."""
+    words = [name, *map(str, options)]
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default", UserWarning)
+        try:
+            status = main(words)
+        except SystemExit as ending:
+            status = ending.code
+    said = out.getvalue(), err.getvalue()
+    return subprocess.CompletedProcess(words, status, *said)
 
 
 def shell(name, *options, prefix=(), timeout=180, environment=ENVIRONMENT):

@@ -30,6 +30,7 @@ MODULES = (
     "ppo_jax.envs.probes",
     "ppo_jax.sweeps.running",
     "rich._emoji_codes",
+    "scipy.linalg",  # Of orthogonal weights as well.
     "tyro._backends._tyro_backend",
 )
 """What takes long to import."""

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from runs import EXPERIMENT, command, rows, shell
+from runs import EXPERIMENT, called, command, rows, shell
 
 from ppo_jax.__main__ import COMMANDS
 
@@ -26,7 +26,7 @@ def run_dir(tmp_path_factory):
     home = tmp_path_factory.mktemp("commands")
     path = home / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=""))
-    done = command("train", path, "--run-dir", home / "run")
+    done = called("train", path, "--run-dir", home / "run")
     assert done.returncode == 0, done.stderr
     return home / "run"
 
@@ -40,7 +40,7 @@ def experiment(tmp_path):
 
 def test_evaluate_writes_its_figures(tmp_path, run_dir):
     figures = tmp_path / "figures.json"
-    done = command("evaluate", run_dir, "--episodes", 3, "--json", figures)
+    done = called("evaluate", run_dir, "--episodes", 3, "--json", figures)
     assert done.returncode == 0, done.stderr
     assert json.loads(figures.read_text()) == {
         **dict.fromkeys(("mean", "median", "q25", "q75", "cvar_5"), 5.0),
@@ -61,9 +61,9 @@ def test_evaluate_says_which_episodes_did_not_end(tmp_path):
     path = tmp_path / "experiment.py"
     path.write_text("import dataclasses\n" + EXPERIMENT.format(memory="") + ENDLESS)
     run_dir = tmp_path / "run"
-    assert command("train", path, "--run-dir", run_dir).returncode == 0
+    assert called("train", path, "--run-dir", run_dir).returncode == 0
     assert rows(run_dir)[-1]["eval/unfinished_episodes"] == 4
-    done = command("evaluate", run_dir, "--episodes", 2)
+    done = called("evaluate", run_dir, "--episodes", 2)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 episodes did not end within 3 steps" in done.stdout
 

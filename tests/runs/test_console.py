@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, arguments, command, rows, saved
+from runs import ENVIRONMENT, EXPERIMENT, arguments, called, rows, saved
 
 BROKEN = """
 import dataclasses
@@ -44,7 +44,7 @@ def calm(text):
 def test_without_a_terminal_a_short_run_takes_few_lines(path, tmp_path):
     """Six phases and evaluations: what it is, and what became of it."""
     run_dir = tmp_path / "run"
-    done = command("train", path, "--run-dir", run_dir)
+    done = called("train", path, "--run-dir", run_dir)
     assert done.returncode == 0 and done.stderr == ""
     first, compiled, *rest = calm(done.stdout)
     assert first == f"training on cpu (cpu), in {run_dir}"
@@ -66,14 +66,14 @@ def test_without_a_terminal_a_short_run_takes_few_lines(path, tmp_path):
 
 
 def test_a_run_is_as_loud_as_it_is_asked_to_be(path, tmp_path):
-    done = command("train", path, "--run-dir", tmp_path / "a", "--verbose")
+    done = called("train", path, "--run-dir", tmp_path / "a", "--verbose")
     shown = [line for line in done.stdout.splitlines() if "steps/s" in line]
     assert [line.split()[0] for line in shown] == [str(128 * i) for i in range(1, 7)]
-    done = command("train", path, "--run-dir", tmp_path / "b", "--quiet")
+    done = called("train", path, "--run-dir", tmp_path / "b", "--quiet")
     assert done.returncode == 0 and done.stderr == "" and calm(done.stdout) == []
     assert done.stdout.startswith("warn/explained_variance_low: ")
     assert rows(tmp_path / "a") == rows(tmp_path / "b")
-    done = command("train", path, "--quiet", "--verbose")
+    done = called("train", path, "--quiet", "--verbose")
     assert done.returncode == 2
     assert "--verbose: not allowed with argument --quiet" in done.stderr
 
@@ -130,7 +130,7 @@ def test_a_command_that_nobody_reads_ends(path):
 def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
     path.write_text(path.read_text().replace("limit=5", "limit=400"))
     budget = ("--total-timesteps", 64, "--verbose")
-    done = command("train", path, "--run-dir", tmp_path / "run", *budget)
+    done = called("train", path, "--run-dir", tmp_path / "run", *budget)
     assert done.returncode == 0 and "nan" not in done.stdout
     assert "64 of 64 steps" in done.stdout and "return" not in done.stdout
 
@@ -139,7 +139,7 @@ def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
 def test_an_environment_that_is_never_finite_fails(path, tmp_path, what):
     """From the start: status 3, and a word on whose fault that is."""
     run_dir = tmp_path / "run"
-    done = command("train", broken(path, what=what), "--run-dir", run_dir)
+    done = called("train", broken(path, what=what), "--run-dir", run_dir)
     assert done.returncode == 3
     assert done.stderr == (
         "error: 3 updates in a row had no step with finite observations and rewards; "
@@ -154,7 +154,7 @@ def test_an_environment_that_is_never_finite_fails(path, tmp_path, what):
 def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
     """Of 768 steps the first of each of four environments."""
     run_dir = tmp_path / "run"
-    done = command("train", broken(path, after=0, steps=1), "--run-dir", run_dir)
+    done = called("train", broken(path, after=0, steps=1), "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     counted = sum(row["error/quarantined_steps"] for row in rows(run_dir))
     assert counted == 4
@@ -163,19 +163,19 @@ def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
 
 def test_an_end_without_its_log_is_an_end(path, tmp_path):
     run_dir = tmp_path / "run"
-    assert command("train", path, "--run-dir", run_dir).returncode == 0
+    assert called("train", path, "--run-dir", run_dir).returncode == 0
     (run_dir / "metrics.jsonl").unlink()
-    done = command("train", path, "--run-dir", run_dir, "--resume")
+    done = called("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0
     assert done.stderr.startswith("no report: ") and done.stderr.count("\n") == 1
     assert done.stdout.endswith(f"finished, without a row of metrics in {run_dir}\n")
 
 
 def test_an_alert_has_a_page():
-    done = command("alerts", "warn/critic1_vanishing_gradients")
+    done = called("alerts", "warn/critic1_vanishing_gradients")
     assert done.returncode == 0
     assert "train/critic*_grad_norm < 1e-08; healthy: above 10⁻⁵\n" in done.stdout
     assert "That critic learns nothing" in done.stdout
-    done = command("alerts", "warn/critic1_vanishing_gradient")
+    done = called("alerts", "warn/critic1_vanishing_gradient")
     assert done.returncode == 2 and done.stdout == ""
     assert "the closest is 'warn/critic*_vanishing_gradients'" in done.stderr
