@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
-from runs import EXPERIMENT, command
+from runs import EXPERIMENT, called
 from scipy import special
 
 from ppo_jax import Config, networks, optimizers
@@ -236,7 +236,7 @@ config = dataclasses.replace(config, terms=(terms.Surrogate(), imitation))
 def test_what_a_user_is_told(tmp_path, size, options, status, message):
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT.format(memory="") + MORE.format(size=size))
-    done = command("train", path, "--run-dir", tmp_path / "run", *options)
+    done = called("train", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == status
     said = " ".join((done.stdout + done.stderr).replace("│", " ").split())
     assert message in said and "Traceback" not in said
@@ -247,6 +247,6 @@ def test_a_number_of_a_term_with_arrays_is_an_option(tmp_path):
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT.format(memory="") + MORE.format(size=1))
     options = ("--run-dir", tmp_path / "run", "--terms.imitation.coef", 0.25)
-    assert command("train", path, *options).returncode == 0
-    again = command("train", path, *options, "--resume", "--total-timesteps", 1024)
+    assert called("train", path, *options).returncode == 0
+    again = called("train", path, *options, "--resume", "--total-timesteps", 1024)
     assert again.returncode == 0, again.stderr

@@ -135,12 +135,17 @@ def called(name, *options):
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show
         try:
             status = main(words)
         except SystemExit as ending:
             status = ending.code
     said = out.getvalue(), err.getvalue()
     return subprocess.CompletedProcess(words, status, *said)
+
+
+def _show(*warning):
+    print(warnings.formatwarning(*warning[:4]), file=sys.stderr)
 
 
 def shell(name, *options, prefix=(), timeout=180, environment=ENVIRONMENT):

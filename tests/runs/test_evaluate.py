@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from runs import EXPERIMENT, command, rows
+from runs import EXPERIMENT, called, rows
 
 SIGNS = EXPERIMENT.format(memory="").replace(
     "limit=5)", "limit=5, negative=0.5)"
@@ -36,7 +36,7 @@ config = dataclasses.replace(config, env=Same(), total_timesteps=32)
 
 def trained(home, text):
     (home / "experiment.py").write_text(text)
-    done = command("train", home / "experiment.py", "--run-dir", home / "run")
+    done = called("train", home / "experiment.py", "--run-dir", home / "run")
     assert done.returncode == 0, done.stderr
     return home / "run"
 
@@ -57,7 +57,7 @@ def same(tmp_path_factory):
 def evaluated(tmp_path, run_dir, *options):
     """What it printed, and its figures."""
     path = tmp_path / "figures.json"
-    done = command("evaluate", run_dir, "--json", path, *options)
+    done = called("evaluate", run_dir, "--json", path, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(path.read_text())
 
@@ -85,7 +85,7 @@ def test_another_seed_plays_other_episodes(tmp_path, signs):
 
 
 def test_checkpoints_that_there_are_not(signs):
-    done = command("evaluate", signs, "--checkpoint", 7)
+    done = called("evaluate", signs, "--checkpoint", 7)
     assert done.returncode == 2 and done.stdout == ""
     assert "no checkpoint 7; there are: " in done.stderr
     assert done.stderr.endswith("20, 24\n") and "Traceback" not in done.stderr
@@ -98,7 +98,7 @@ def test_an_older_checkpoint_that_stands_in_is_named(tmp_path, signs):
     assert "checkpoint 24 cannot be read" in text
     assert "checkpoint 20, 640 steps" in text
     assert (said["checkpoint"], said["steps"]) == (20, 640)
-    done = command("evaluate", run_dir, "--checkpoint", 24)
+    done = called("evaluate", run_dir, "--checkpoint", 24)
     assert done.returncode == 2 and "no checkpoint can be restored" in done.stderr
 
 

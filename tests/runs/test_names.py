@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import EXACT, SIZES, command, session
+from runs import EXACT, SIZES, called, command, session
 
 from ppo_jax.component import component, numbers, replace_at
 from ppo_jax.host import experiment, training
@@ -140,7 +140,7 @@ def resumed(tmp_path_factory):
     mine = shutil.copy(STORED / "experiment.py", home / "mine.py")
     options = ["--terms.1.coef", "0.5", "--terms.0.clip-eps=0.25"]
     (run_dir / "overrides.json").write_text(json.dumps(options))
-    done = command("train", mine, "--run-dir", run_dir, "--resume")
+    done = called("train", mine, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     return run_dir, done
 
@@ -205,10 +205,10 @@ def test_once_more_by_either_file(resumed, tmp_path):
     budget = ("--total-timesteps", 320, "--terms.value.coef", 0.25)
     options = ("--run-dir", again, "--resume")
     for path in (mine, again / "experiment.py"):
-        done = command("train", path, *options, *budget)
+        done = called("train", path, *options, *budget)
         assert done.returncode == 0, done.stderr
     assert len(lines(again, "lineage.jsonl")) == 6
-    wrong = command("train", mine, *options, "--terms.2.coef", 0.5)
+    wrong = called("train", mine, *options, "--terms.2.coef", 0.5)
     said = "terms are addressed by their kind; this one is --terms.entropy.coef\n"
     assert (wrong.returncode, wrong.stderr) == (2, f"error: --terms.2.coef: {said}")
 

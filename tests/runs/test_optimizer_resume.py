@@ -6,7 +6,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
-from runs import EXPERIMENT, assert_same, command, rows, saved
+from runs import EXPERIMENT, assert_same, called, rows, saved
 
 from ppo_jax.component import numbers
 from ppo_jax.host import experiment, training
@@ -46,7 +46,7 @@ def half(tmp_path_factory):
     """A run of four updates."""
     home = tmp_path_factory.mktemp("half")
     (home / "noisy.py").write_text(NOISY)
-    done = command("train", home / "noisy.py", "--run-dir", home / "run", *budget(4))
+    done = called("train", home / "noisy.py", "--run-dir", home / "run", *budget(4))
     assert done.returncode == 0, done.stderr
     return home / "run"
 
@@ -58,7 +58,7 @@ def run_dir(half, tmp_path):
 
 def resume(run_dir, updates=8):
     path = run_dir / "experiment.py"
-    return command("train", path, "--run-dir", run_dir, "--resume", *budget(updates))
+    return called("train", path, "--run-dir", run_dir, "--resume", *budget(updates))
 
 
 def restored(run_dir):
@@ -110,7 +110,7 @@ def test_a_checkpoint_holds_states_versions_and_configuration(half):
 def test_half_a_run_and_then_the_rest(run_dir, tmp_path):
     """R-A7, V4, V7, U6, modules 1.7.11, 2.8.15: as if never interrupted."""
     whole = tmp_path / "whole"
-    done = command("train", run_dir / "experiment.py", "--run-dir", whole, *budget(8))
+    done = called("train", run_dir / "experiment.py", "--run-dir", whole, *budget(8))
     assert done.returncode == 0, done.stderr
     assert resume(run_dir).returncode == 0
     assert_same(whole, run_dir)

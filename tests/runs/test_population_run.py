@@ -6,7 +6,15 @@ import shutil
 
 import numpy as np
 import pytest
-from runs import EXPERIMENT, assert_same, begin, command, rows, wait_for_checkpoint
+from runs import (
+    EXPERIMENT,
+    assert_same,
+    begin,
+    called,
+    command,
+    rows,
+    wait_for_checkpoint,
+)
 
 from ppo_jax.host import experiment, training
 from ppo_jax.host.checkpoint import Checkpointer
@@ -64,7 +72,7 @@ def path(tmp_path_factory):
 def finished(path):
     """A population that nothing disturbed."""
     run_dir = path.parent / "finished"
-    done = command("train", path, "--run-dir", run_dir)
+    done = called("train", path, "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     return run_dir
 
@@ -159,7 +167,7 @@ def test_lineage_is_cut_back_to_the_checkpoint(path, finished, tmp_path):
     shutil.rmtree(run_dir / "checkpoints" / "24")
     with (run_dir / "lineage.jsonl").open("a") as file:
         file.write('{"update": 28')
-    done = command("train", path, "--run-dir", run_dir, "--resume")
+    done = called("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert lineage(run_dir) == lineage(finished)
     assert_same(finished, run_dir)
@@ -171,19 +179,19 @@ def test_the_fittest_member_is_evaluated_unless_another_is_asked_for(
     last = lineage(finished)[-1]
     fitness = last["fitness"]
     best = int(np.argmax(fitness))
-    done = command("evaluate", finished, "--episodes", 4)
+    done = called("evaluate", finished, "--episodes", 4)
     assert done.returncode == 0, done.stderr
     assert f"member {best} of 4, the fittest" in done.stdout
     figures = [tmp_path / f"{member}.json" for member in (0, best)]
     for member, file in zip((0, best), figures, strict=True):
         options = ("--episodes", 4, "--json", file)
-        done = command("evaluate", finished, "--member", member, *options)
+        done = called("evaluate", finished, "--member", member, *options)
         assert done.returncode == 0, done.stderr
     for member, file in zip((0, best), figures, strict=True):
         assert json.loads(file.read_text())["mean"] == pytest.approx(
             fitness[last["parent"][member]]
         )
-    wrong = command("evaluate", finished, "--member", 4)
+    wrong = called("evaluate", finished, "--member", 4)
     assert wrong.returncode == 2 and "expected 0 to 3, got 4" in wrong.stderr
 
 
@@ -192,7 +200,7 @@ def test_another_population_cannot_resume(path, finished):
         (("--pbt.size", 5), "pbt.size: 4 -> 5"),
         (("--pbt.space.ranges.0.1.high", 1.0), "pbt.space: "),
     ):
-        done = command("train", path, "--run-dir", finished, "--resume", *option)
+        done = called("train", path, "--run-dir", finished, "--resume", *option)
         assert done.returncode == 2
         assert said in done.stderr and "Traceback" not in done.stderr
 
@@ -210,6 +218,6 @@ def test_another_population_cannot_resume(path, finished):
     ],
 )
 def test_impossible_populations_are_said(path, tmp_path, options, said):
-    done = command("train", path, "--run-dir", tmp_path / "run", *options)
+    done = called("train", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 2
     assert said in done.stderr and "Traceback" not in done.stderr

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from reported import unnamed
-from runs import EXPERIMENT, assert_same, command, leaves, rows
+from runs import EXPERIMENT, assert_same, called, leaves, rows
 
 from ppo_jax.host import lineage
 
@@ -39,14 +39,14 @@ def source(tmp_path_factory):
     (home / "experiment.py").write_text(POPULATION)
     options = ("--pbt.size", 4, "--pbt.interval", 4, "--seed", 3)
     run_dir = home / "run"
-    done = command("train", home / "experiment.py", "--run-dir", run_dir, *options)
+    done = called("train", home / "experiment.py", "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
     return run_dir
 
 
 @pytest.fixture(scope="module")
 def replayed(source):
-    done = command("replay", source)
+    done = called("replay", source)
     assert done.returncode == 0, done.stderr
     return source / "replay", done.stdout
 
@@ -95,7 +95,7 @@ def test_one_agent_is_left_that_can_be_evaluated(replayed):
     assert not (run_dir / "lineage.jsonl").exists()
     row = rows(run_dir)[-1]
     assert not [name for name in row if name.startswith(("pbt/", "best/"))]
-    done = command("evaluate", run_dir, "--episodes", 4)
+    done = called("evaluate", run_dir, "--episodes", 4)
     assert done.returncode == 0, done.stderr
     assert "member" not in done.stdout
 
@@ -103,7 +103,7 @@ def test_one_agent_is_left_that_can_be_evaluated(replayed):
 def test_a_replay_goes_on(source, replayed, tmp_path):
     broken = shutil.copytree(replayed[0], tmp_path / "broken")
     shutil.rmtree(broken / "checkpoints" / "24")
-    done = command("replay", source, "--to", broken, "--resume")
+    done = called("replay", source, "--to", broken, "--resume")
     assert done.returncode == 0, done.stderr
     assert "resuming after update" in done.stdout
     assert_same(replayed[0], broken)
@@ -111,7 +111,7 @@ def test_a_replay_goes_on(source, replayed, tmp_path):
 
 def test_another_member_with_another_seed(source, tmp_path):
     to = tmp_path / "other"
-    done = command("replay", source, "--member", 1, "--to", to, "--seed", 7)
+    done = called("replay", source, "--member", 1, "--to", to, "--seed", 7)
     assert done.returncode == 0, done.stderr
     lines = map(json.loads, (source / "lineage.jsonl").read_text().splitlines())
     schedule = json.loads((to / "schedule.json").read_text())
@@ -133,6 +133,6 @@ def test_another_member_with_another_seed(source, tmp_path):
 )
 def test_bad_input_is_said(source, replayed, tmp_path, options, said):
     known = {"source": source, "replay": replayed[0], "new": tmp_path / "new"}
-    done = command("replay", *(option.format(**known) for option in options))
+    done = called("replay", *(option.format(**known) for option in options))
     assert done.returncode == 2
     assert said in done.stdout + done.stderr and "Traceback" not in done.stderr

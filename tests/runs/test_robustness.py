@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reported import unnamed
-from runs import EXPERIMENT, command, shell
+from runs import EXPERIMENT, called, shell
 
 from ppo_jax import networks
 from ppo_jax.attacks.opponents import OPPONENTS, Opponent, nothing
@@ -161,7 +161,7 @@ def run_dirs(tmp_path_factory):
     path = home / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=", memory=networks.Lstm(size=4)"))
     for name in ("one", "other"):
-        done = command("train", path, "--run-dir", home / name, "--seed", len(name))
+        done = called("train", path, "--run-dir", home / name, "--seed", len(name))
         assert done.returncode == 0, done.stderr
     return home / "one", home / "other"
 
@@ -170,7 +170,7 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     pytest.importorskip("matplotlib")
     one, other = run_dirs
     options = ("--against", other, "--eps", 0.5, 0.25, 0.5, "--episodes", 3)
-    done = command("robustness", one, *options)
+    done = called("robustness", one, *options)
     assert done.returncode == 0, done.stderr
     said = json.loads((one / "robustness.json").read_text())
     assert said["checkpoints"] == {str(one): 24, str(other): 24}

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from runs import EXPERIMENT, command
+from runs import EXPERIMENT, called, command
 
 FORGETFUL = """
 from ppo_jax.ppo import rollout
@@ -48,7 +48,7 @@ def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdic
 def test_of_a_memory_that_is_not_there_nothing_is_shown(tmp_path):
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=""))
-    done = command("selfcheck", path, "--chunk-length", 4)
+    done = called("selfcheck", path, "--chunk-length", 4)
     assert done.returncode == 0, done.stderr
     assert "NOT SO" not in done.stdout
     assert done.stdout.endswith(

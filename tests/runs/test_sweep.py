@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from reported import unnamed
-from runs import EXPERIMENT, begin, command
+from runs import ENVIRONMENT, EXPERIMENT, begin, called
 from scipy import stats
 
 from ppo_jax.host import experiment, training
@@ -17,6 +17,8 @@ from ppo_jax.sweeps import cohorts, settings
 RATE = "optimizer.learning_rate"
 GRID = (f"{RATE}=1e-4,1e-2", "num_epochs=1,2")
 ASKED = ("--seeds", 3, "--grid", *GRID, "--gamma", 0.9)
+ALONE = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "1"}
+"""As many devices as this process has."""
 TARGET = "\nimport dataclasses\nfrom ppo_jax.envs.probes import Target\n"
 TARGET += "config = dataclasses.replace(config, env=Target())\n"
 
@@ -32,7 +34,7 @@ def path(tmp_path_factory):
 def finished(path):
     """A sweep that nothing disturbed, and what it said."""
     run_dir = path.parent / "finished"
-    done = command("sweep", path, "--run-dir", run_dir, *ASKED)
+    done = called("sweep", path, "--run-dir", run_dir, *ASKED)
     assert done.returncode == 0, done.stderr
     return run_dir, done.stdout
 
@@ -142,7 +144,7 @@ def test_a_sweep_in_batches_says_the_same(path, finished, tmp_path):
     asked = json.loads((tmp_path / "run" / "sweep.json").read_text())
     asked["sizes"] = [4, 6]
     (tmp_path / "run" / "sweep.json").write_text(json.dumps(asked))
-    done = command("sweep", path, "--run-dir", tmp_path / "run", "--resume")
+    done = called("sweep", path, "--run-dir", tmp_path / "run", "--resume")
     assert done.returncode == 0, done.stderr
     assert "batch 3 of 3" in done.stdout
     found = results(tmp_path / "run")
@@ -156,7 +158,7 @@ def test_a_sweep_in_batches_says_the_same(path, finished, tmp_path):
 def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
     """In its second batch; the first one is not trained again."""
     broken = tmp_path / "broken"
-    process = begin("sweep", path, "--run-dir", broken, *ASKED)
+    process = begin("sweep", path, "--run-dir", broken, *ASKED, environment=ALONE)
     deadline = time.monotonic() + 180
     while not list(broken.glob("batches/002/metrics.jsonl")):
         assert time.monotonic() < deadline and process.poll() is None
@@ -164,11 +166,11 @@ def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
     process.kill()
     process.communicate()
     assert (broken / "batches" / "001" / "scores.json").exists()
-    again = command("sweep", path, "--run-dir", broken, "--resume")
+    again = called("sweep", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert "batch 1 of" not in again.stdout
     assert results(broken) == results(finished[0])
-    third = command("sweep", path, "--run-dir", broken, "--resume")
+    third = called("sweep", path, "--run-dir", broken, "--resume")
     assert "batch" not in third.stdout and "| runs |" in third.stdout
 
 
@@ -182,7 +184,7 @@ def test_random_search_in_the_space_of_a_population(path, tmp_path):
     )
     options = ("--random", 6, "--grid", "num_epochs=1,2", "--metric", "eval/q25_reward")
     run_dir = tmp_path / "run"
-    done = command("sweep", searched, "--run-dir", run_dir, *options)
+    done = called("sweep", searched, "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
     assert "12 runs: 12 settings x 1 seeds, programs to compile: 2" in done.stdout
     found = results(run_dir)
@@ -209,7 +211,7 @@ def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
     """A learning rate that breaks them all; the next batch is trained."""
     text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
     options = ("--grid", text, "--max-failures", 2, "--seeds", 6)
-    done = command("sweep", path, "--run-dir", tmp_path / "run", *options)
+    done = called("sweep", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
     found = results(tmp_path / "run")
     endings = [run["ending"] for run in found["runs"]]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
-from runs import command, rows
+from runs import called, rows
 
 from ppo_jax import fit, networks, optimizers, schedules, terms
 from ppo_jax.attacks.adversaries import (
@@ -595,16 +595,16 @@ config = Config(
 def test_a_run_warns_once_or_says_what_is_wrong(tmp_path):
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT)
-    done = command("train", path, "--run-dir", tmp_path / "raw", "--seed", 1)
+    done = called("train", path, "--run-dir", tmp_path / "raw", "--seed", 1)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("observations are not normalised") == 1
-    done = command("train", path, "--run-dir", tmp_path / "x", "--obs-clip", 10)
+    done = called("train", path, "--run-dir", tmp_path / "x", "--obs-clip", 10)
     assert done.returncode == 0 and "not normalised" not in done.stderr
     for options, said in (
         (("--adversary.ratio", 0.9), "max_percent = 50"),
         (("--adversary.attack.eps", -1), "a number ≥ 0"),
         (("--adversary.ratio", 0.01, "--obs-clip", 10), "Config.adversary.ratio"),
     ):
-        done = command("train", path, *options)
+        done = called("train", path, *options)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert said in done.stdout + done.stderr
