@@ -145,6 +145,7 @@ def softmax_kl(p, q):
     return jnp.sum(jnp.where(p > -1e8, jnp.exp(p) * (p - q), 0.0), axis=-1)
 
 
+@jax.jit
 def by_hand(run, batch, made):
     """Parameters after a step on a minibatch whose attack is a constant."""
     config = run.learner.config

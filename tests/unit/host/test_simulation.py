@@ -57,6 +57,12 @@ def learned(population, layout=None):
     return learner, actor, runs.counters, history.unpack()
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """What becomes of members in whose simulators there is nothing odd."""
+    return learned(members(CONFIG))
+
+
 @pytest.mark.parametrize(("there", "here"), TWINS)
 def test_what_is_learned_is_what_one_program_learns(there, here):
     """Members, memories, truncations, an opponent and two rollouts in a row; what is
@@ -84,17 +90,14 @@ def test_what_is_played_is_what_one_program_plays(there, here):
             chex.assert_trees_all_close(host, device, rtol=1e-6)
 
 
-def test_the_same_key_is_the_same_run():
-    first, again = (learned(members(CONFIG)) for _ in range(2))
-    chex.assert_trees_all_equal(first, again)
+def test_the_same_key_is_the_same_run(plain):
+    chex.assert_trees_all_equal(plain, learned(members(CONFIG)))
 
 
-def test_members_have_simulators_with_the_numbers_that_they_have():
-    plain, own = (
-        learned(members(CONFIG, bonus=bonus))[-1]["episodes/return_sum"]
-        for bonus in (0.0, np.array([0.0, 64.0]))
-    )
-    chex.assert_trees_all_equal(own[:, 0], plain[:, 0])
+def test_members_have_simulators_with_the_numbers_that_they_have(plain):
+    mixed = learned(members(CONFIG, bonus=np.array([0.0, 64.0])))
+    usual, own = (x[-1]["episodes/return_sum"] for x in (plain, mixed))
+    chex.assert_trees_all_equal(own[:, 0], usual[:, 0])
     assert (own[:, 1] > 64).all()
 
 
@@ -112,12 +115,11 @@ def test_numbers_that_change_are_those_of_the_next_steps():
 
 
 @pytest.mark.parametrize("fault", [gyms.NAN_REWARD, gyms.NAN_OBS])
-def test_what_is_not_finite_is_quarantined_and_starts_anew(fault):
+def test_what_is_not_finite_is_quarantined_and_starts_anew(plain, fault):
     """One member is ill, the other does not know. Its observations are finite
     again after the rollout; its faults last for as long as the simulators do."""
-    well = learned(members(CONFIG))
     ill = learned(members(CONFIG, fault=np.array([0.0, fault])))
-    healthy, broken = (jax.tree.map(lambda x: x[0], x[:3]) for x in (well, ill))
+    healthy, broken = (jax.tree.map(lambda x: x[0], x[:3]) for x in (plain, ill))
     chex.assert_trees_all_equal(healthy, broken)
     assert ill[2].quarantined[0] == 0 < ill[2].quarantined[1]
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(ill[0].params))
