@@ -58,9 +58,15 @@ def learned(population, layout=None):
 
 
 @pytest.fixture(scope="module")
-def plain():
+def hosts():
+    """A layout whose programs are made once; who closes it ends its simulators."""
+    return simulation.layout_of(CONFIG, SIZE)
+
+
+@pytest.fixture(scope="module")
+def plain(hosts):
     """What becomes of members in whose simulators there is nothing odd."""
-    return learned(members(CONFIG))
+    return learned(members(CONFIG), hosts)
 
 
 @pytest.mark.parametrize(("there", "here"), TWINS)
@@ -90,20 +96,20 @@ def test_what_is_played_is_what_one_program_plays(there, here):
             chex.assert_trees_all_close(host, device, rtol=1e-6)
 
 
-def test_the_same_key_is_the_same_run(plain):
-    chex.assert_trees_all_equal(plain, learned(members(CONFIG)))
+def test_the_same_key_is_the_same_run(plain, hosts):
+    chex.assert_trees_all_equal(plain, learned(members(CONFIG), hosts))
 
 
-def test_members_have_simulators_with_the_numbers_that_they_have(plain):
-    mixed = learned(members(CONFIG, bonus=np.array([0.0, 64.0])))
+def test_members_have_simulators_with_the_numbers_that_they_have(plain, hosts):
+    mixed = learned(members(CONFIG, bonus=np.array([0.0, 64.0])), hosts)
     usual, own = (x[-1]["episodes/return_sum"] for x in (plain, mixed))
     chex.assert_trees_all_equal(own[:, 0], usual[:, 0])
     assert (own[:, 1] > 64).all()
 
 
-def test_numbers_that_change_are_those_of_the_next_steps():
+def test_numbers_that_change_are_those_of_the_next_steps(hosts):
     """As after a generation: other simulators, in which episodes begin anew."""
-    with closing(simulation.layout_of(CONFIG, SIZE)) as layout:
+    with closing(hosts) as layout:
         population, _ = layout.advance(members(CONFIG), PROGRESS, np.int32(1))
         changed = populations.with_numbers(population, {"env.params.bonus": 64.0})
         population, metrics = layout.advance(changed, PROGRESS, np.int32(1))
@@ -115,10 +121,10 @@ def test_numbers_that_change_are_those_of_the_next_steps():
 
 
 @pytest.mark.parametrize("fault", [gyms.NAN_REWARD, gyms.NAN_OBS])
-def test_what_is_not_finite_is_quarantined_and_starts_anew(plain, fault):
+def test_what_is_not_finite_is_quarantined_and_starts_anew(plain, hosts, fault):
     """One member is ill, the other does not know. Its observations are finite
     again after the rollout; its faults last for as long as the simulators do."""
-    ill = learned(members(CONFIG, fault=np.array([0.0, fault])))
+    ill = learned(members(CONFIG, fault=np.array([0.0, fault])), hosts)
     healthy, broken = (jax.tree.map(lambda x: x[0], x[:3]) for x in (plain, ill))
     chex.assert_trees_all_equal(healthy, broken)
     assert ill[2].quarantined[0] == 0 < ill[2].quarantined[1]
