@@ -19,6 +19,7 @@ from runs import (
     EXPERIMENT,
     arguments,
     assert_same,
+    called,
     command,
     leaves,
     rows,
@@ -59,7 +60,8 @@ def path(tmp_path_factory):
 def alone(path):
     """A run of one process with one device."""
     run_dir = path.parent / "alone"
-    train(path, run_dir, 1)
+    done = called("train", path, "--run-dir", run_dir)
+    assert done.returncode == 0, done.stderr
     return run_dir
 
 

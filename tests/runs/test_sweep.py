@@ -17,8 +17,12 @@ from ppo_jax.sweeps import cohorts, settings
 RATE = "optimizer.learning_rate"
 GRID = (f"{RATE}=1e-4,1e-2", "num_epochs=1,2")
 ASKED = ("--seeds", 3, "--grid", *GRID, "--gamma", 0.9)
-ALONE = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "1"}
-"""As many devices as this process has."""
+HURRY = str(jax.config.read("jax_disable_most_optimizations"))
+ALIKE = ENVIRONMENT | {
+    "JAX_NUM_CPU_DEVICES": "1",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": HURRY,
+}
+"""As many devices as this process has, and programs that are as quick."""
 TARGET = "\nimport dataclasses\nfrom ppo_jax.envs.probes import Target\n"
 TARGET += "config = dataclasses.replace(config, env=Target())\n"
 
@@ -158,7 +162,7 @@ def test_a_sweep_in_batches_says_the_same(path, finished, tmp_path):
 def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
     """In its second batch; the first one is not trained again."""
     broken = tmp_path / "broken"
-    process = begin("sweep", path, "--run-dir", broken, *ASKED, environment=ALONE)
+    process = begin("sweep", path, "--run-dir", broken, *ASKED, environment=ALIKE)
     deadline = time.monotonic() + 180
     while not list(broken.glob("batches/002/metrics.jsonl")):
         assert time.monotonic() < deadline and process.poll() is None
