@@ -8,10 +8,10 @@ observations are those of Playground's own setting, which takes a million steps 
 update; here it is 4096. What is solved hardly varies in its returns: `min_std` bounds
 how far their scale magnifies that.
 
-Of eight seeds, expect 1000 of 1000 in `CartpoleBalance` after 2 000 000 steps, and after
-500 000 490 in `ReacherEasy`, from 250 to 760, and 350 in `CheetahRun` (docs/results.md).
-The first two take two or three minutes of training for all seeds, on two cores, and
-`CheetahRun` an hour.
+Of eight seeds, expect 1000 of 1000 in `CartpoleBalance` after 2 000 000 steps, and
+after 500 000 490 in `ReacherEasy`, from 250 to 760, and 350 in `CheetahRun`
+(docs/results.md). The first two take two or three minutes of training for all seeds, on
+two cores, and `CheetahRun` an hour.
 """
 
 from ppo_jax import Config, ReturnNormalization, envs, optimizers, terms

@@ -1,6 +1,7 @@
 """Tiny experiments, the commands as a user runs them, and what they leave on disk."""
 
 import contextlib
+import faulthandler
 import hashlib
 import io
 import json
@@ -126,10 +127,14 @@ def command(name, *options, timeout=180, cwd=None, environment=ENVIRONMENT):
     return zygote.run(words, environment, cwd, timeout)
 
 
-def called(name, *options):
-    """What a command ends with in this process, which compiles for several but once."""
+def called(name, *options, timeout=300):
+    """What a command ends with in this process, which compiles for several but once.
+
+    Should it hang, it says where, and this process ends.
+    """
     words = [name, *map(str, options)]
     with (
+        _limited(timeout),
         contextlib.redirect_stdout(io.StringIO()) as out,
         contextlib.redirect_stderr(io.StringIO()) as err,
         warnings.catch_warnings(),
@@ -142,6 +147,15 @@ def called(name, *options):
             status = ending.code
     said = out.getvalue(), err.getvalue()
     return subprocess.CompletedProcess(words, status, *said)
+
+
+@contextlib.contextmanager
+def _limited(seconds):
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _show(*warning):
