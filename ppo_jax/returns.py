@@ -143,10 +143,11 @@ def explained_variance(target: Array, prediction: Array, weight: Array) -> Array
     """
     chex.assert_equal_shape([target, prediction, weight])
     target, prediction, weight = map(_flat, (target, prediction, weight))
-    weight = weight[:, None]
-    centred, _ = centre(jnp.stack([target, target - prediction], axis=1), weight)
-    variance, error = jnp.sum(weight * centred**2, axis=0)
-    return _explained(variance, error, (weight > 0).sum())
+
+    def square(x):
+        return jnp.sum(weight * centre(x, weight)[0] ** 2)
+
+    return _explained(square(target), square(target - prediction), (weight > 0).sum())
 
 
 def group_index(group: Array, num_groups: int) -> Array:

@@ -5,7 +5,6 @@ What they are is told by the rows in `ppo.metrics`.
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 
 from ppo_jax import losses, returns
 from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
@@ -78,27 +77,17 @@ def rollout_metrics(steps: Trajectory) -> Metrics:
     total = jnp.where(ended, steps.episode_return, 0.0)
     weighs, finite = steps.weight > 0, jnp.isfinite(steps.cost)
     costs = weighs & finite
-    counts = {
-        "episodes/count": ended,
-        "episodes/length_sum": jnp.where(ended, steps.episode_length, 0),
-        "costs/count": costs,
-        "costs/invalid": weighs & ~finite,
-        "error/quarantined_steps": ~steps.valid,
+    return {
+        "episodes/count": ended.sum(),
+        "episodes/return_sum": total.sum(),
+        "episodes/return_square_sum": jnp.sum(total**2),
+        "episodes/length_sum": jnp.sum(jnp.where(ended, steps.episode_length, 0)),
+        "costs/count": costs.sum(),
+        "costs/sum": jnp.sum(jnp.where(costs, steps.cost, 0.0)),
+        "costs/median": order.median(steps.cost, costs),
+        "costs/invalid": jnp.sum(weighs & ~finite),
+        "error/quarantined_steps": jnp.sum(~steps.valid),
     }
-    sums = {
-        "episodes/return_sum": total,
-        "episodes/return_square_sum": total**2,
-        "costs/sum": jnp.where(costs, steps.cost, 0.0),
-    }
-    said = _summed(counts, jnp.int32) | _summed(sums, jnp.float32)
-    return said | {"costs/median": order.median(steps.cost, costs)}
-
-
-def _summed(parts: dict[str, Array], kind: DTypeLike) -> Metrics:
-    """The sums of arrays of one shape, in one go."""
-    rows = jnp.stack([part.astype(kind) for part in parts.values()])
-    sums = rows.sum(axis=tuple(range(1, rows.ndim)))
-    return dict(zip(parts, sums, strict=True))
 
 
 def target_metrics(
@@ -119,16 +108,14 @@ def target_metrics(
         held_out: Weights of what is held out `[T, B]`, if anything is.
         scale: The return scale.
     """
-    value = scale.decode(value)
-    rows = jnp.stack([advantage, target, value])
-    (advantage_mean, target_mean, value_mean), stds = moments(rows, weight)
+    value, target_mean = scale.decode(value), average(target, weight)
     size = jnp.maximum(jnp.abs(target_mean), TINY)
     return explained(target, value, weight, held_out) | {
-        "train/advantages_mean_raw": advantage_mean,
-        "train/advantages_std_raw": stds[0],
+        "train/advantages_mean_raw": average(advantage, weight),
+        "train/advantages_std_raw": deviation(advantage, weight),
         "train/target_return_mean": target_mean,
-        "train/target_return_variation": stds[1] / size,
-        "train/value_pred_mean": value_mean,
+        "train/target_return_variation": deviation(target, weight) / size,
+        "train/value_pred_mean": average(value, weight),
         "train/return_scale_mean": scale.mean,
         "train/return_scale_std": scale.std,
     }
@@ -155,19 +142,11 @@ def average(x: Array, weight: Array, axis: tuple[int, ...] | None = None) -> Arr
     return jnp.where(total > 0, mean, jnp.nan)
 
 
-def moments(rows: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted mean and unbiased deviation of each row, NaN without weight.
-
-    Args:
-        rows: Numbers `[k, ...]`, finite.
-        weight: Their weights, the same for all rows `[...]`.
-    """
-    axes, weight = tuple(range(1, rows.ndim)), weight[None]
-    mean = average(rows, weight, axes)
+def deviation(x: Array, weight: Array) -> Array:
+    """Unbiased weighted deviation `[]`; NaN without weight."""
     total = jnp.maximum(weight.sum(), TINY)
     freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
-    centred = rows - jnp.expand_dims(mean, axes)
-    return mean, jnp.sqrt(jnp.sum(weight * centred**2, axes) / freedom)
+    return jnp.sqrt(jnp.sum(weight * (x - average(x, weight)) ** 2) / freedom)
 
 
 def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:
@@ -178,14 +157,13 @@ def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:
         flat: Where they were set to 0 because they do not vary.
         weight: Their weights.
     """
-    rows = jnp.stack([advantage, flat.astype(jnp.float32)])
-    mean, zero = average(rows, weight[None], (1, 2))
+    mean = average(advantage, weight)
     largest = jnp.max(jnp.where(weight > 0, jnp.abs(advantage), 0.0))
     return {
         "train/advantages_norm_mean": mean,
         "train/advantages_norm_std": jnp.sqrt(average((advantage - mean) ** 2, weight)),
         "train/advantages_norm_max_abs": jnp.where(weight.any(), largest, jnp.nan),
-        "train/advantages_zero_std": zero,
+        "train/advantages_zero_std": average(flat, weight),
     }
 
 

@@ -15,7 +15,7 @@ from flax import struct
 from ppo_jax.types import Array, PyTree
 
 SMALL = 16
-"""Numbers of a leaf `[B, ...]` per row that cost less to copy than another kernel."""
+"""Numbers of a leaf that cost less, all together, than a kernel for it."""
 
 
 class Place(NamedTuple):
@@ -93,8 +93,8 @@ def pack_like(tree: PyTree, example: PyTree) -> PyTree:
 def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
     """A tree whose leaves have `leading` axes in common.
 
-    Keys stay alone, and so do leaves of more than `most` numbers in their last axes, or
-    of none: XLA cannot compile all programs that cut nothing out of something.
+    Keys stay alone, and so do leaves of more than `most` numbers, or of none: what cuts
+    nothing out of something, XLA cannot always compile.
 
     >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=SMALL)
     >>> [part.shape for part in packed.parts], [leaf.shape for leaf in packed.alone]
@@ -105,14 +105,13 @@ def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
     alone, places, widths = [], [], {}
     for leaf in map(jnp.asarray, leaves):
         kind, shape = leaf.dtype, leaf.shape[leading:]
-        width = math.prod(shape)
-        if not 0 < width <= most or jnp.issubdtype(kind, jax.dtypes.prng_key):
+        if not 0 < leaf.size <= most or jnp.issubdtype(kind, jax.dtypes.prng_key):
             places.append(len(alone))
             alone.append(leaf)
             continue
         part, start = kinds.setdefault(kind, []), widths.get(kind, 0)
         places.append(Place(list(kinds).index(kind), start, shape))
         part.append(leaf.reshape(*leaf.shape[:leading], -1))
-        widths[kind] = start + width
+        widths[kind] = start + math.prod(shape)
     parts = tuple(jnp.concatenate(part, axis=-1) for part in kinds.values())
     return Packed(parts, tuple(alone), tuple(places), structure)

@@ -34,7 +34,7 @@ def test_keys_and_what_is_large_stay_alone(variant):
 
     def packed(tree, keys):
         tree = tree | {"key": jax.random.wrap_key_data(keys)}
-        return pack(tree, leading=2, most=3)
+        return pack(tree, leading=2, most=12)
 
     def there_and_back(tree, keys):
         tree = packed(tree, keys).unpack()
