@@ -111,6 +111,7 @@ IN_NO_EXPERIMENT = {
     controllers.K1,
     critics.LinearTail,
     critics.MeanAndVariance,
+    terms.Costs,
     terms.Predicted,
     # `plasticity` compares optimisers without weight decay.
     optimizers.AdamW,
