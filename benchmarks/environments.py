@@ -130,9 +130,8 @@ def drawn(env: Env, key: jax.Array, mask: Any) -> jax.Array:
     """A random action, allowed where there is a mask."""
     space = env.action_space
     if isinstance(space, envs.Box):
-        return jax.random.uniform(
-            key, (len(space.low),), minval=np.array(space.low), maxval=space.high
-        )
+        low, high = np.array(space.low), np.array(space.high)
+        return jax.random.uniform(key, low.shape, minval=low, maxval=high)
     logits = jnp.zeros(space.n) if mask is None else jnp.where(mask, 0.0, -jnp.inf)
     return jax.random.categorical(key, logits)
 
