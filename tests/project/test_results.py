@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 DOCUMENTS = {
     "acting": "export.md",
+    "environments": "environments.md",
     "learning": "results.md",
     "walkforward": "trading.md",
     "trading": "trading.md",
