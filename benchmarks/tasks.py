@@ -83,7 +83,7 @@ TASKS = (
     Task(
         "craftax/Craftax-Classic-Symbolic-v1",
         "experiments/craftax_classic.py",
-        250_000,
+        1_000_000,
     ),
     Task("gymnasium/HalfCheetah-v5", "experiments/halfcheetah.py", 200_000),
 )

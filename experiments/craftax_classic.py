@@ -1,8 +1,7 @@
 """Craftax-Classic from its numbers, feed-forward: survive, collect, craft.
 
-A return is about as many achievements, of 22: 3.5 in training after 250 000 steps, of
-eight seeds (docs/results.md). Evaluate with `--sample`: the most likely action leads
-nowhere. A world takes far longer to make than a step in it, so starts come from a pool.
+A return is about as many achievements, of 22 (docs/results.md). Evaluations sample: the
+most likely action leads nowhere. A world takes far longer to make than a step in it, so starts come from a pool.
 Needs `pip install 'ppo_jax[craftax]'`.
 """
 
@@ -19,6 +18,6 @@ config = Config(
     ),
     terms=(terms.Surrogate(), terms.Value(), terms.Entropy(coef=0.01)),
     optimizer=optimizers.Adam(learning_rate=3e-4),
-    eval_phases=50,
-    eval_episodes=8,
+    eval_episodes=16,
+    eval_sample=True,
 )

@@ -76,6 +76,8 @@ class Config:
             It is lowered to a divisor of the interval of a population.
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
+        eval_sample: Whether evaluations sample actions, as training does, instead of
+            taking the most likely ones.
         max_failures: Updates in a row without one finite step before a run stops.
         devices_per_member: Devices that share the environments of an agent, and what
             it learns from; None: one, but of a CPU as many cores as pay.
@@ -125,6 +127,7 @@ class Config:
     phase_updates: Natural = host(default=0)
     eval_phases: Count = host(default=10)
     eval_episodes: Count = host(default=128)
+    eval_sample: bool = host(default=False)
     max_failures: Count = host(default=10)
     devices_per_member: int | None = host(default=None)
     stall_seconds: Count = host(default=1800)

@@ -1,7 +1,6 @@
 """Plays whole episodes with the agent of a run, and says what they returned.
 
-As evaluations during the training it takes the most likely actions, and with as many
-episodes it plays the same ones.
+It plays as evaluations during the training do, and with as many episodes the same ones.
 
 Exit status: 0, done. 2, an option or the run directory is wrong.
 
@@ -41,8 +40,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _evaluate(options: Any) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
-    run, member, agent, seed = players.restore(options, "ppo_jax.evaluate")
-    figures = agent.evaluate(options.episodes, seed, options.sample)
+    run, member, agent, seed, sample = players.restore(options, "ppo_jax.evaluate")
+    figures = agent.evaluate(options.episodes, seed, sample)
     unfinished = figures.pop("unfinished")
     for name, value in figures.items():
         print(f"{name:>10}  {value:g}")
@@ -51,13 +50,13 @@ def _evaluate(options: Any) -> dict[str, Any]:
             f"{unfinished} of {options.episodes} episodes did not end within "
             f"{episodes.limit(run.config.env):,} steps; their returns go as far as that"
         )
-    random = options.sample or traces.draws(run.config.env.outline)
+    random = sample or traces.draws(run.config.env.outline)
     if not random and options.episodes > 1:
         print(f"nothing is random here: all {options.episodes} episodes are the same")
     return figures | {
         "unfinished": unfinished,
         "random": random,
-        "deterministic": not options.sample,
+        "deterministic": not sample,
         "seed": seed,
         "checkpoint": run.update,
         "steps": run.steps,

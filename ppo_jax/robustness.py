@@ -19,7 +19,16 @@ from typing import Any
 import jax
 
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, curves, experiment, figures, files, programs, runs
+from ppo_jax.host import (
+    command,
+    curves,
+    evaluation,
+    experiment,
+    figures,
+    files,
+    programs,
+    runs,
+)
 from ppo_jax.host.curves import Curves
 from ppo_jax.host.runs import Restored
 
@@ -78,6 +87,8 @@ def _report(options: Any) -> None:
         )
         for path in paths
     }
+    first = restored[str(options.run_dir)]
+    options.sample = evaluation.samples(first.config, options.sample)
     if len({repr(run.config.env) for run in restored.values()}) > 1:
         raise UserError(f"{options.against}: a run in another environment")
     agents = {name: _attacked(run, options) for name, run in restored.items()}

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     video.require(out)
     player = players.restore(options, "ppo_jax.watch")
     watched = player.agent.watch(
-        out, options.episodes, player.seed, options.sample, options.steps, options.fps
+        out, options.episodes, player.seed, player.sample, options.steps, options.fps
     )
     for number, (total, steps, ended) in enumerate(zip(*watched, strict=True), start=1):
         left = "" if ended else ", where it was left: --steps"

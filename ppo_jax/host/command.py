@@ -151,8 +151,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     add_member_options(parser)
     parser.add_argument(
         "--sample",
-        action="store_true",
-        help="sample actions instead of taking the most likely ones",
+        action=argparse.BooleanOptionalAction,
+        help="sample actions, or take the most likely ones (default: as the run's "
+        "evaluations)",
     )
 
 

@@ -55,9 +55,8 @@ def rate(
     members: list[dict[str, float]],
 ) -> Population:
     """Evaluates all members, adds to their metrics, and says how fit they are."""
-    returns, ended = evaluate(
-        population, config.seed, done, config.eval_episodes, layout=layout
-    )
+    how = config.eval_episodes, not config.eval_sample
+    returns, ended = evaluate(population, config.seed, done, *how, layout)
     fitness = Maximize() if config.pbt is None else config.pbt.fitness
     for metrics, total, over in zip(members, returns, ended, strict=True):
         metrics |= _evaluation(total, over)
@@ -66,6 +65,11 @@ def rate(
     except ValueError as error:
         raise ExperimentError(f"Config.pbt.fitness: {error}") from error
     return dataclasses.replace(population, fitness=layout.put(scores))
+
+
+def samples(config: Config, asked: bool | None) -> bool:
+    """Whether actions are sampled: as asked for, else as a run's evaluations do."""
+    return config.eval_sample if asked is None else asked
 
 
 def fitness_of(population: Population) -> np.ndarray:

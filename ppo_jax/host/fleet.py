@@ -138,10 +138,12 @@ def _drawable() -> Iterator[None]:
         raise UserError(f"cannot be drawn: {error}{how}") from error
 
 
-def programs(runs: Run, key: Key, num_episodes: int) -> list[Callable[[], Any]]:
+def programs(
+    runs: Run, key: Key, num_episodes: int, deterministic: bool
+) -> list[Callable[[], Any]]:
     """Lower the programs of evaluations, given shapes of all members."""
     place = runs.key.sharding
-    begin, go_on = _games(num_episodes, True, place)
+    begin, go_on = _games(num_episodes, deterministic, place)
     learners, size = acting(runs.learner), len(runs.actor.reset)
     actor = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct((size, num_episodes, *x.shape[2:]), x.dtype),

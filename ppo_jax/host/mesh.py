@@ -121,10 +121,15 @@ class Layout:
         )
 
     def programs(
-        self, members: Population, progress: Progress, key: Key, num_episodes: int
+        self,
+        members: Population,
+        progress: Progress,
+        key: Key,
+        num_episodes: int,
+        deterministic: bool,
     ) -> list[Callable[[], Any]]:
         """Lower the programs of phases and of evaluations, given their shapes."""
-        player = self.player(num_episodes, True)
+        player = self.player(num_episodes, deterministic)
         return [
             lambda: self.advance.lower(members, progress, np.int32(0)),
             lambda: player.lower(members.runs.learner, key),

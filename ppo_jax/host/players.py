@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, NamedTuple
 
-from ppo_jax.host import command, programs, runs
+from ppo_jax.host import command, evaluation, programs, runs
 from ppo_jax.host.runs import Restored
 from ppo_jax.host.trained import Trained
 from ppo_jax.ppo import devices
@@ -18,6 +18,8 @@ class Player(NamedTuple):
     """That member by itself."""
     seed: int
     """Of the episodes."""
+    sample: bool
+    """Whether actions are sampled instead of the most likely ones taken."""
 
 
 def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
@@ -59,11 +61,12 @@ def restore(options: Any, name: str) -> Player:
     run = runs.restore(options.run_dir, name, options.best, options.checkpoint)
     member, size = runs.choose(run, options.member), run.population.fitness.size
     seed = run.config.seed if options.seed is None else options.seed
-    manner = "sampled" if options.sample else "most likely"
+    sample = evaluation.samples(run.config, options.sample)
+    manner = "sampled" if sample else "most likely"
     print(
         f"checkpoint {run.update}, {run.steps:,} steps; {manner} actions, seed {seed}"
     )
     if options.member is None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
     agent = Trained(run.config, run.population, run.update).member(member)
-    return Player(run, member, agent, seed)
+    return Player(run, member, agent, seed, sample)

@@ -39,7 +39,8 @@ def ready(
 
     progress = Progress.of(np.arange(num_updates), num_updates)
     key = streams.evaluation(config.seed, 0)
-    lowered = layout.programs(members, progress, key, config.eval_episodes)
+    how = config.eval_episodes, not config.eval_sample
+    lowered = layout.programs(members, progress, key, *how)
     with _no_collections(), ThreadPoolExecutor() as pool:
         programs = [
             pool.submit(lambda lower: lower().compile(), each) for each in lowered

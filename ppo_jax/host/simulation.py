@@ -71,7 +71,12 @@ class Simulation(Layout):
         return self._phase
 
     def programs(
-        self, members: Population, progress: Progress, key: Key, num_episodes: int
+        self,
+        members: Population,
+        progress: Progress,
+        key: Key,
+        num_episodes: int,
+        deterministic: bool,
     ) -> list[Callable[[], Any]]:
         runs, now = members.runs, jax.tree.map(lambda x: x[0], progress)
         depart, proceed, arrive = self._rollouts
@@ -85,7 +90,7 @@ class Simulation(Layout):
             lambda: depart.lower(*first),
             lambda: proceed.lower(*following),
             lambda: arrive.lower(runs, now, journey, answer),
-            *fleet.programs(runs, key, num_episodes),
+            *fleet.programs(runs, key, num_episodes, deterministic),
         ]
 
     @functools.cached_property

@@ -117,23 +117,26 @@ class Trained:
         )
 
     def evaluate(
-        self, episodes: int = 128, seed: int | None = None, sample: bool = False
+        self,
+        episodes: int = 128,
+        seed: int | None = None,
+        sample: bool | None = None,
     ) -> dict[str, Any]:
         """Plays whole episodes, as `python -m ppo_jax.evaluate` does.
 
         Args:
             episodes: How many.
             seed: Of the episodes; None: that of the run.
-            sample: Whether to sample actions instead of taking the most likely ones.
+            sample: Whether to sample actions instead of taking the most likely ones;
+                None: as the run's evaluations do.
 
         Returns:
             Statistics of the returns by name; arrays `[members]` of a population, whose
             members all play the same episodes.
         """
         seed = self._seeded(episodes, seed)
-        returns, ended = evaluation.evaluate(
-            self.population, seed, self.update, episodes, not sample
-        )
+        how = episodes, not evaluation.samples(self.config, sample)
+        returns, ended = evaluation.evaluate(self.population, seed, self.update, *how)
         each = [_figures(*played) for played in zip(returns, ended, strict=True)]
         if self._alone:
             return each[0]
@@ -144,7 +147,7 @@ class Trained:
         path: str | Path,
         episodes: int = 4,
         seed: int | None = None,
-        sample: bool = False,
+        sample: bool | None = None,
         steps: int = 1000,
         fps: int = 20,
     ) -> Watched:
@@ -154,7 +157,8 @@ class Trained:
             path: The file; its name ends in .gif or .mp4.
             episodes: How many, side by side; of a population, its fittest member plays.
             seed: Of the episodes; None: that of the run.
-            sample: Whether to sample actions instead of taking the most likely ones.
+            sample: Whether to sample actions instead of taking the most likely ones;
+                None: as the run's evaluations do.
             steps: Of an episode, at most.
             fps: Steps per second.
 
@@ -168,7 +172,8 @@ class Trained:
         component.require(_whole(steps, 1), "steps", steps, "at least 1")
         component.require(fps in video.FPS, "fps", fps, "a whole number, 1 to 50")
         video.require(Path(path))
-        game = Game(self.member(self.fittest).learner, episodes, not sample)
+        how = episodes, not evaluation.samples(self.config, sample)
+        game = Game(self.member(self.fittest).learner, *how)
         key = streams.evaluation(seed, self.update)
         return watching.record(Path(path), game, key, steps, fps)
 

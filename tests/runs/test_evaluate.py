@@ -109,3 +109,14 @@ def test_episodes_without_chance_are_said_to_be_one(tmp_path, same):
     text, said = evaluated(tmp_path, same, "--episodes", 64, "--sample")
     assert remark not in text and said["random"] and said["std"] > 0
     assert "sampled actions" in text and not said["deterministic"]
+
+
+def test_it_samples_where_evaluations_of_the_run_do(tmp_path):
+    run_dir = trained(
+        tmp_path, SAME.replace("total_tim", "eval_sample=True, total_tim")
+    )
+    text, said = evaluated(tmp_path, run_dir, "--episodes", 4)
+    assert "sampled actions" in text and not said["deterministic"]
+    assert said["mean"] == pytest.approx(rows(run_dir)[-1]["eval/mean_reward"])
+    text, said = evaluated(tmp_path, run_dir, "--episodes", 4, "--no-sample")
+    assert "most likely actions" in text and said["deterministic"] and said["std"] == 0

@@ -62,6 +62,23 @@ def test_budget_and_intervals(tmp_path, changes, iterations, evaluations, count)
     assert set(told(said, "eval/episodes")) == {count}
 
 
+@component
+class Chosen(TimeLimitChain):
+    """Pays what was done."""
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        reward = action.astype(jnp.float32)
+        return timestep._replace(reward=reward), state
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_an_evaluation_samples_if_one_says_so(tmp_path, sample):
+    """PROP-0: eval_sample; only then do episodes without chance differ."""
+    said, _ = rows(tmp_path, env=Chosen(limit=5), eval_sample=sample, eval_episodes=32)
+    assert all((std > 0) == sample for std in told(said, "eval/std_reward"))
+
+
 def test_a_seed_is_another_run(tmp_path):
     """PROP-0: and the same one is the same run."""
     losses = [
@@ -156,7 +173,12 @@ def test_every_host_field_is_tested_here():
     assert fields == {
         *("Config.pbt", "Config.seed", "Config.total_timesteps"),
         *("Config.phase_updates", "Config.eval_phases", "Config.eval_episodes"),
-        *("Config.max_failures", "Config.stall_seconds", "PBT.interval"),
+        *(
+            "Config.eval_sample",
+            "Config.max_failures",
+            "Config.stall_seconds",
+            "PBT.interval",
+        ),
         *("Config.devices_per_member", "Config.stop_at", "Config.max_seconds"),
         "Config.sinks",
     }

@@ -22,6 +22,7 @@ config = Config(
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
     devices_per_member={devices},
     eval_episodes=4,
+    eval_sample={sample},
 )
 compiled = []
 monitoring.register_event_duration_secs_listener(
@@ -31,30 +32,33 @@ layout, members = ready(config, training.start, 3)
 before = len(compiled)
 progress = Progress.of(np.arange(3), 3)
 key = streams.evaluation(config.seed, 3)
+how = config.eval_episodes, not config.eval_sample
 middle = len(compiled)
 for _ in range(2):
     members, said = layout.advance(members, progress, np.int32(3))
     learners = layout.place(members).runs.learner
-    layout.run_episodes(learners, key, config.eval_episodes, True)
+    layout.run_episodes(learners, key, *how)
 layout.fetch(said)
 layout.close()
 print(json.dumps([before, len(compiled) - middle]))
 """
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-def test_nothing_is_left_to_be_compiled(devices):
-    code = COUNTED.replace("{devices}", str(devices))
+@pytest.mark.parametrize(("devices", "sample"), [(1, True), (2, False)])
+def test_nothing_is_left_to_be_compiled(devices, sample):
+    code = COUNTED.replace("{devices}", str(devices)).replace("{sample}", str(sample))
     code = code.replace("{env}", "TimeLimitChain(limit=5)")
     before, after = json.loads(python(code, ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "2"}))
     assert before >= 3  # How to begin, to train and to evaluate.
     assert after == 0
 
 
-def test_nothing_is_left_where_simulators_are_stepped():
+@pytest.mark.parametrize("sample", [True, False])
+def test_nothing_is_left_where_simulators_are_stepped(sample):
     """Between two steps of a rollout or an evaluation, and around them."""
     env = '"gymnasium/CartPole-v1"'
-    code = COUNTED.replace("{devices}", "None").replace("{env}", env)
+    code = COUNTED.replace("{devices}", "None").replace("{sample}", str(sample))
+    code = code.replace("{env}", env)
     before, after = json.loads(python(code, ENVIRONMENT))
     assert before >= 8  # Seeds, rollouts and episodes: first, next and last.
     assert after == 0
