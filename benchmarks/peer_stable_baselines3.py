@@ -22,7 +22,7 @@ NUM_ENVS, NUM_STEPS = 8, 256
 def main() -> None:
     """Trains, evaluates as often as is asked for, and prints what it found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("env")
+    parser.add_argument("env", type=lambda name: name.rpartition("/")[2])
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--evaluations", type=int, default=5)

@@ -6,7 +6,7 @@
 
 The first trains all seeds of each task as a sweep, which is kept in a folder of `--out`
 and goes on there if it was interrupted, and keeps every evaluation. The second lets
-stable-baselines3 train as many, in an environment of its own. All print the table of
+another library train as many, in an environment of its own. All print the table of
 what is kept: means over seeds, of all evaluations as a curve, and of the last one with
 a bootstrapped interval. One experiment trains all tasks of a suite.
 """
@@ -46,6 +46,8 @@ class Task(NamedTuple):
     """Fields that differ from the experiment's, besides the budget."""
     published: str = ""
     """The best figure that somebody else told."""
+    peer: str = ""
+    """Another library that can learn it."""
 
     @property
     def name(self) -> str:
@@ -57,12 +59,13 @@ CONTROL = "experiments/playground.py"
 RECALL = "experiments/memory_chain.py"
 TASKS = (
     Task("xminigrid/MiniGrid-DoorKey-8x8", "experiments/doorkey.py", 2_000_000),
-    Task("jumanji/Snake-v1", "experiments/snake.py", 2_000_000),
+    Task("jumanji/Snake-v1", "experiments/snake.py", 2_000_000, peer="rejax"),
     Task(
         "playground/CartpoleBalance",
         CONTROL,
         2_000_000,
         published="SLM-Lab PPO 918 at 2 M; D4PG 995",
+        peer="Brax",
     ),
     Task(
         "playground/ReacherEasy",
@@ -85,9 +88,19 @@ TASKS = (
         "experiments/craftax_classic.py",
         1_000_000,
     ),
-    Task("gymnasium/HalfCheetah-v5", "experiments/halfcheetah.py", 200_000),
+    Task(
+        "gymnasium/HalfCheetah-v5",
+        "experiments/halfcheetah.py",
+        200_000,
+        peer="stable-baselines3",
+    ),
 )
-PEER = "stable-baselines3"
+PEERS = {
+    "Brax": "peer_brax.py",
+    "rejax": "peer_rejax_tasks.py",
+    "stable-baselines3": "peer_stable_baselines3.py",
+}
+"""What trains with a library."""
 AT_ONCE = 2
 """Seeds of the peer that train side by side, each with a thread of its own."""
 
@@ -98,19 +111,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--only", type=re.compile, default=re.compile(""))
     parser.add_argument("--out", type=Path, default=Path("runs/tasks"))
-    parser.add_argument("--peer", type=Path, help="the Python of stable-baselines3")
+    parser.add_argument("--peer", type=Path, help="the Python of a task's peer")
     parser.add_argument("--table", action="store_true", help="train nothing")
     parser.add_argument("--results", type=Path, default=HERE / "results/tasks")
     options = parser.parse_args()
-    if not options.table:
-        for task in filter(lambda task: options.only.search(task.name), TASKS):
-            if options.peer:
-                task = task._replace(agent=PEER)
-                row = trained_elsewhere(task, options.seeds, options.peer)
-            else:
-                row = trained(task, options.seeds, options.out / task.name)
-            print(json.dumps(row), flush=True)
-            records.write(options.results / f"{task.name}.json", {}, [row])
+    chosen = [] if options.table else TASKS
+    for task in (task for task in chosen if options.only.search(task.name)):
+        if not options.peer:
+            row = trained(task, options.seeds, options.out / task.name)
+        elif task.peer:
+            task = task._replace(agent=task.peer)
+            row = trained_elsewhere(task, options.seeds, options.peer)
+        else:
+            continue
+        print(json.dumps(row), flush=True)
+        records.write(options.results / f"{task.name}.json", {}, [row])
     kept = [records.read(path) for path in sorted(options.results.glob("*.json"))]
     print("\n".join(table(kept)))
 
@@ -136,12 +151,17 @@ def trained(task: Task, seeds: int, folder: Path) -> dict[str, Any]:
 
 
 def trained_elsewhere(task: Task, seeds: int, python: Path) -> dict[str, Any]:
-    """The same of stable-baselines3, some seeds at once."""
+    """The same of the task's peer, some seeds at once."""
     begin = time.perf_counter()
-    script, env = HERE / "peer_stable_baselines3.py", task.env.rpartition("/")[2]
 
     def train(seed: int) -> dict[str, Any]:
-        command = [python, script, env, "--steps", str(task.steps)]
+        command = [
+            python,
+            HERE / PEERS[task.peer],
+            task.env,
+            "--steps",
+            str(task.steps),
+        ]
         done = subprocess.run(
             [*command, "--seed", str(seed)],
             check=True,

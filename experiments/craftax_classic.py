@@ -1,8 +1,8 @@
 """Craftax-Classic from its numbers, feed-forward: survive, collect, craft.
 
 A return is about as many achievements, of 22 (docs/results.md). Evaluations sample: the
-most likely action leads nowhere. A world takes far longer to make than a step in it, so starts come from a pool.
-Needs `pip install 'ppo_jax[craftax]'`.
+most likely action leads nowhere. A world takes far longer to make than a step in it, so
+starts come from a pool. Needs `pip install 'ppo_jax[craftax]'`.
 """
 
 from ppo_jax import Config, envs, networks, optimizers, terms
