@@ -1,6 +1,6 @@
 """Evaluations of PPO of Brax while it learns a task of MuJoCo Playground.
 
-    python benchmarks/peer_brax.py CartpoleBalance --steps 2000000 --seed 0
+    python benchmarks/peer_brax.py ReacherEasy --steps 500000 --seed 0
 
 Playground trains with it. Environments, steps, epochs, minibatches, discount and
 learning rate are those of `experiments/playground.py`; all else, networks too, is

@@ -65,7 +65,6 @@ TASKS = (
         CONTROL,
         2_000_000,
         published="SLM-Lab PPO 918 at 2 M; D4PG 995",
-        peer="Brax",
     ),
     Task(
         "playground/ReacherEasy",
@@ -73,6 +72,7 @@ TASKS = (
         500_000,
         options=("--env.env.id", "ReacherEasy"),
         published="SLM-Lab PPO 286 at 500 k; D4PG 945",
+        peer="Brax",
     ),
     Task(
         "playground/CheetahRun",
