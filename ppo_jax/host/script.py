@@ -5,6 +5,7 @@ directory keeps the file as `experiment.py`, and those modules in `imported`, wh
 are found too.
 """
 
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -91,26 +92,28 @@ def _prefer(places: list[Path]) -> None:
     here = {file.stem for place in places for file in place.glob("*.py")}
     here |= {file.parent.name for place in places for file in place.glob("*/*.py")}
     for name, file in _loaded():
-        known = any(file.is_relative_to(place) for place in places)
-        if name.split(".")[0] in here and not known and is_own(str(file)):
-            del sys.modules[name]
+        if name.split(".")[0] in here:
+            known = any(Path(file).is_relative_to(place) for place in places)
+            if not known and is_own(file):
+                del sys.modules[name]
 
 
 def _in_use(place: Path) -> set[Path]:
     """Modules and packages of a place that something was imported from."""
     found = set()
     for name, file in _loaded():
-        if file.is_relative_to(place) and is_own(str(file)):
-            parts = file.relative_to(place).with_suffix("").parts
+        if file.startswith(f"{place}{os.sep}") and is_own(file):
+            inside = Path(file).relative_to(place)
+            parts = inside.with_suffix("").parts
             if ".".join(parts).removesuffix(".__init__") == name:
-                found.add(place / file.relative_to(place).parts[0])
+                found.add(place / inside.parts[0])
     return found
 
 
-def _loaded() -> list[tuple[str, Path]]:
+def _loaded() -> list[tuple[str, str]]:
     """Modules by name, and their files."""
     files = {name: getattr(x, "__file__", None) for name, x in sys.modules.items()}
-    return [(name, Path(file)) for name, file in files.items() if file]
+    return [(name, file) for name, file in files.items() if file]
 
 
 def _choices(error: BaseException) -> str:
