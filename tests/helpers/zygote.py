@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import jax
 from jax._src import xla_bridge
 
 from ppo_jax.__main__ import COMMANDS
@@ -36,13 +37,15 @@ MODULES = (
 """What takes long to import."""
 READ_EARLY = ("JAX_", "PYTHON")
 """How variables begin that are read before there is a command."""
+DEVICES = "JAX_NUM_CPU_DEVICES"
+"""Of those, the one that a process can also be told when it is forked."""
 SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def run(words, environment, cwd=None, timeout=180):
     """What `python -m MODULE ...`, or `python -c CODE ...`, ends with."""
-    early = {x: y for x, y in environment.items() if x.startswith(READ_EARLY)}
-    zygote = _zygote(tuple(early.items()))
+    early = [x for x in environment.items() if _is_early(x[0])]
+    zygote = _zygote(tuple(early))
     with tempfile.TemporaryDirectory() as folder:
         streams = [str(Path(folder, name)) for name in ("stdout", "stderr")]
         asked = (words, environment, str(cwd or Path.cwd()), streams, timeout)
@@ -52,14 +55,25 @@ def run(words, environment, cwd=None, timeout=180):
     return subprocess.CompletedProcess(words, status, *said)
 
 
+def helper(name, *options, environment, timeout):
+    """What a program of this folder ends with."""
+    words = ["-m", name, *map(str, options)]
+    return run(words, environment, Path(__file__).parent, timeout)
+
+
+def _is_early(name):
+    return name.startswith(READ_EARLY) and name != DEVICES
+
+
 @functools.cache
 def _zygote(early):
+    others = {x: y for x, y in os.environ.items() if not x.startswith(READ_EARLY)}
     process = subprocess.Popen(
         [sys.executable, __file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | SINGLE | dict(early),
+        env=others | SINGLE | dict(early),
     )
     atexit.register(process.communicate)
     return process
@@ -90,6 +104,7 @@ def _become(words, environment, cwd, streams, timeout):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    jax.config.update("jax_num_cpu_devices", int(environment.get(DEVICES, -1)))
     option, what, *rest = words
     sys.path[0], sys.argv = cwd, [option, *rest]
     if option == "-c":

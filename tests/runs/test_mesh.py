@@ -7,9 +7,7 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import chex
 import numpy as np
@@ -24,9 +22,9 @@ from runs import (
     leaves,
     rows,
     saved,
-    shell,
     wait_for_checkpoint,
 )
+from zygote import helper
 
 LIMIT = 120
 POPULATION = (
@@ -77,14 +75,8 @@ def on(devices):
 
 
 def train(path, run_dir, devices, *options):
-    done = subprocess.run(
-        arguments("train", path, "--run-dir", run_dir, *options),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        env=on(devices),
-        check=False,
-    )
+    line = ("train", path, "--run-dir", run_dir, *options)
+    done = command(*line, timeout=LIMIT, environment=on(devices))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -149,18 +141,11 @@ def lineage(run_dir):
 def lives(tmp_path_factory):
     """What ten updates ended in, and what was said, by devices and those per member."""
     home = tmp_path_factory.mktemp("lives")
-    script = Path(__file__).parents[1] / "helpers" / "on_devices.py"
     found = {}
     for devices, per_member in ((1, 1), (8, 1), (8, 4)):
         file = home / f"{devices}-{per_member}.npz"
-        done = subprocess.run(
-            [sys.executable, script, str(devices), str(per_member), file],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            env=ENVIRONMENT | {"NPROC": "16"},
-            check=False,
-        )
+        asked = ("on_devices", devices, per_member, file)
+        done = helper(*asked, timeout=LIMIT, environment=ENVIRONMENT | {"NPROC": "16"})
         assert done.returncode == 0, done.stderr
         with np.load(file) as ended:
             arrays = [ended[name] for name in ended]
@@ -337,8 +322,7 @@ def test_processes_take_equal_shares(path, tmp_path):
 
 def test_members_have_no_more_devices_than_there_are(path, tmp_path):
     more = ("--devices-per-member", 4, "--run-dir", tmp_path / "run")
-    three = ("env", "JAX_NUM_CPU_DEVICES=3")
-    done = shell("train", path, *more, prefix=three, timeout=LIMIT)
+    done = command("train", path, *more, timeout=LIMIT, environment=on(3))
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "Config.devices_per_member = 4: expected up to 3" in done.stderr
 

@@ -1,18 +1,13 @@
 """Devices that share an agent: a matter of speed, never of what comes out."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from crew import CONFIGS
 from runs import ENVIRONMENT
+from zygote import helper
 
 from ppo_jax.ppo.sharding import Crew, crew
-
-SCRIPT = Path(__file__).parents[2] / "helpers" / "crew.py"
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +16,8 @@ def ended(tmp_path_factory):
     home, found = tmp_path_factory.mktemp("crew"), {}
     for devices in (1, 4):
         file = home / f"{devices}.npz"
-        done = subprocess.run(
-            [sys.executable, SCRIPT, str(devices), file],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env=ENVIRONMENT | {"NPROC": "8"},
-            check=False,
-        )
+        eight = ENVIRONMENT | {"NPROC": "8"}
+        done = helper("crew", devices, file, timeout=240, environment=eight)
         assert done.returncode == 0, done.stderr
         with np.load(file) as arrays:
             found[devices] = dict(arrays)
