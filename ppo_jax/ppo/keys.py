@@ -10,11 +10,10 @@ checkpoints and users know.
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend import random
 from jax.typing import ArrayLike
 
@@ -52,25 +51,14 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
     return jax.tree.map(convert, tree)
 
 
-def _apart(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function in a kernel of its own on CPUs, traced once for all of a shape.
+@jax.jit
+def _hash(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 in 20 rounds: of counters uint32 `[...]`, by a key uint32 `[2]`.
 
-    XLA would put a copy into every kernel that reads a number of it, as additions and
-    shifts are cheap, and compile all of them.
+    Jitted, it is traced once for all counters of a shape.
     """
-    inlined = jax.jit(function)
-
-    def called(*args):
-        with set_xla_metadata(inlineable="false"):
-            return inlined(*args)
-
-    return lambda *args: jax.lax.platform_dependent(*args, cpu=called, default=inlined)
-
-
-def _hash(key: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 in 20 rounds: of counters uint32 `[...]`, by a key uint32 `[2]`."""
     parts = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
-    x, y = jnp.broadcast_to(parts[0], low.shape), low + parts[1]
+    x, y = high + parts[0], low + parts[1]
     for i in range(5):
         for distance in _ROTATIONS[i % 2]:
             x += y
@@ -80,38 +68,25 @@ def _hash(key: Array, low: Array) -> tuple[Array, Array]:
     return x, y
 
 
-@_apart
-def _both(key: Array, low: Array) -> Array:
-    """Both words of the hash, `[..., 2]`; chosen, as two roots would be two kernels."""
-    words = [jnp.expand_dims(word, -1) for word in _hash(key, low)]
-    shape = (*low.shape, 2)
-    first = jax.lax.broadcasted_iota(jnp.uint32, shape, low.ndim) == 0
-    return jax.lax.select(first, *(jnp.broadcast_to(word, shape) for word in words))
-
-
-@_apart
-def _bits(key: Array, low: Array) -> Array:
-    """The words of the hash as one, `[...]`."""
-    x, y = _hash(key, low)
-    return x ^ y
-
-
-def _counters(shape: tuple[int, ...]) -> Array:
-    return jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+def _counted(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    low = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    return _hash(key, jnp.uint32(0), low)
 
 
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
-    return _both(key, _counters(shape))
+    return jnp.stack(_counted(key, shape), axis=-1)
 
 
 def _fold_in(key: Array, data: ArrayLike) -> Array:
-    return _both(key, jnp.asarray(data).astype(jnp.uint32))
+    low = jnp.asarray(data).astype(jnp.uint32)
+    return jnp.stack(_hash(key, jnp.uint32(0), low))
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     if bit_width == 64 or math.prod(shape) >= 2**32:
         return random.threefry_prng_impl.random_bits(key, bit_width, shape)
-    return _bits(key, _counters(shape)).astype(jnp.dtype(f"uint{bit_width}"))
+    x, y = _counted(key, shape)
+    return (x ^ y).astype(jnp.dtype(f"uint{bit_width}"))
 
 
 _FUSED = random.define_prng_impl(

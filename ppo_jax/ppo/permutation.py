@@ -17,13 +17,10 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ppo_jax.types import Array, Key
 
 _ROUNDS = 24
-_OUTSIDE = np.uint32(2**31)
-"""A bit of what has not been sent anywhere yet; it exceeds every count."""
 
 
 def permutation(key: Key, count: int) -> Array:
@@ -37,12 +34,12 @@ def permutation(key: Key, count: int) -> Array:
     keys = jax.random.bits(key, (_ROUNDS,))
 
     def sent(x):
-        return _bijection(keys, rows, columns, x & ~_OUTSIDE)
+        return _bijection(keys, rows, columns, x)
 
     order = jax.lax.while_loop(
         lambda x: (x >= count).any(),
         lambda x: jnp.where(x >= count, sent(x), x),
-        jnp.arange(count, dtype=jnp.uint32) | _OUTSIDE,
+        sent(jnp.arange(count, dtype=jnp.uint32)),
     )
     return order.astype(jnp.int32)
 
