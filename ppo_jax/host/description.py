@@ -11,6 +11,8 @@ from ppo_jax.component import children, former, is_component
 
 Description = dict[str, dict[str, str]]
 """Every field by path: its kind (number, host or structure) and its value."""
+_OFF = {"None", "False"}
+"""Values of what might as well be absent."""
 
 
 def describe(config: Any, prefix: str = "") -> Description:
@@ -74,12 +76,16 @@ def differences(old: dict, new: dict) -> dict[str, str]:
     {'gamma': '0.99 -> 0.9'}
     >>> differences({}, {"limit": {"kind": "host", "value": "None"}})
     {}
+    >>> differences({}, {"drawn": {"kind": "host", "value": "False"}})
+    {}
+    >>> differences({}, {"drawn": {"kind": "host", "value": "True"}})
+    {'drawn': 'None -> True'}
     """
     both = {name: (_value(old, name), _value(new, name)) for name in old.keys() | new}
     return {
         name: f"{before} -> {after}"
         for name, (before, after) in sorted(both.items())
-        if old.get(name) != new.get(name) and {before, after} != {"None"}
+        if old.get(name) != new.get(name) and not {before, after} <= _OFF
     }
 
 
