@@ -1,15 +1,12 @@
 """Strict numerics, quick compilations, and the fixtures that all tests share."""
 
-import functools
 import gc
 import os
-import threading
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from jax._src.interpreters import mlir
 
 # `[B] - [B, 1]` is an error, not a `[B, B]` array.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -22,11 +19,6 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = Path(__file__).parents[1] / ".cache" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-# Programs of a module and thread share a context of MLIR, which takes 5 ms to make.
-make_context = mlir.make_ir_context
-context_of = functools.cache(lambda thread: make_context())
-mlir.make_ir_context = lambda: context_of(threading.get_ident())
 
 
 QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
@@ -90,9 +82,7 @@ def _as_first_member(f):
 def forget_programs():
     """Drops the compiled programs of a module when it is done.
 
-    Each holds memory maps, of which a process may have only so many; a context
-    keeps their constants.
+    Each holds memory maps, of which a process may have only so many.
     """
     yield
     jax.clear_caches()
-    context_of.cache_clear()
