@@ -84,7 +84,8 @@ class Checkpointer:
             "versions": versions(population),
         }
         args = ocp.args.Composite(
-            population=ocp.args.StandardSave(population), meta=ocp.args.JsonSave(meta)
+            population=ocp.args.StandardSave(jax.tree.map(_once, population)),
+            meta=ocp.args.JsonSave(meta),
         )
         self._fitness[update] = score
         try:
@@ -214,6 +215,19 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
     def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
         best = self.best(info.step for info in checkpoints)
         return [info.step == best for info in checkpoints]
+
+
+def _once(leaf: Any) -> Any:
+    """What all devices of this process hold, as the first one holds it.
+
+    Orbax would save a piece from each of them, and compile a program for every shape.
+    """
+    whole = (
+        isinstance(leaf, jax.Array)
+        and leaf.is_fully_addressable
+        and leaf.is_fully_replicated
+    )
+    return leaf.addressable_data(0) if whole else leaf
 
 
 def _leaves(tree: PyTree) -> dict[str, str]:

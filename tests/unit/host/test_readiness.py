@@ -6,11 +6,12 @@ import pytest
 from runs import ENVIRONMENT, python
 
 COUNTED = """
-import json, jax, numpy as np
+import json, tempfile, jax, numpy as np
 from jax import monitoring
 from ppo_jax import Config, networks
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host import streams, training
+from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.readiness import ready
 from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.schedules import Progress
@@ -33,11 +34,14 @@ before = len(compiled)
 progress = Progress.of(np.arange(3), 3)
 key = streams.evaluation(config.seed, 3)
 how = config.eval_episodes, not config.eval_sample
+checkpoints = Checkpointer(tempfile.mkdtemp())
 middle = len(compiled)
-for _ in range(2):
+for update in range(2):
     members, said = layout.advance(members, progress, np.int32(3))
     learners = layout.place(members).runs.learner
     layout.run_episodes(learners, key, *how)
+    checkpoints.save(update, members, 0.0, {})
+checkpoints.close()
 layout.fetch(said)
 layout.close()
 print(json.dumps([before, len(compiled) - middle]))
