@@ -2,6 +2,8 @@
 
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +50,33 @@ def stack(trees: list[PyTree]) -> PyTree:
     [1, 2]
     """
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def each(function: Callable[..., Any], in_axes: Sequence[int | None]) -> Any:
+    """As `jax.vmap` over leading axes (0) of some arguments; others are shared (None).
+
+    An axis of length 1 is no batch: there is less to trace and less to compile.
+
+    >>> each(lambda x, y: x + y, (0, None))(jnp.array([1]), jnp.array([2, 3])).tolist()
+    [[3, 4]]
+    """
+
+    def call(*args: PyTree) -> PyTree:
+        lengths = {
+            x.shape[axis]
+            for arg, axis in zip(args, in_axes, strict=True)
+            if axis is not None
+            for x in jax.tree.leaves(arg)
+        }
+        if lengths != {1}:
+            return jax.vmap(function, tuple(in_axes))(*args)
+        alone = [
+            arg if axis is None else jax.tree.map(lambda x: x[0], arg)
+            for arg, axis in zip(args, in_axes, strict=True)
+        ]
+        return jax.tree.map(lambda x: x[None], function(*alone))
+
+    return call
 
 
 def merge_leading(tree: PyTree, count: int = 2) -> PyTree:

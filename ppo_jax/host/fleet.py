@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ppo_jax import tree
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.envs.opengl import NEEDED
 from ppo_jax.envs.simulators import Answer, SimulatorError, Simulators
@@ -189,8 +190,8 @@ def _games(num_episodes: int, deterministic: bool, place: Any) -> tuple[Any, Any
         given = (learner, key, time, game, answer, opponent)
         return stepped.play_on(*given, deterministic)
 
-    first = jax.vmap(begin, in_axes=(0, None, 0, 0))
-    following = jax.vmap(go_on, in_axes=(0, None, None, 0, 0, 0))
+    first = tree.each(begin, (0, None, 0, 0))
+    following = tree.each(go_on, (0, None, None, 0, 0, 0))
     return (
         jax.jit(first, out_shardings=place),
         jax.jit(following, donate_argnums=3, out_shardings=place),

@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
 
+from ppo_jax import tree
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.host import distributed
@@ -146,9 +147,10 @@ class Layout:
         """The program of `run_episodes`, given learners and a key."""
 
         def play(learners, key):
-            return jax.vmap(
-                lambda one: episodes.run_episodes(one, key, num_episodes, deterministic)
-            )(learners)
+            def one(learner):
+                return episodes.run_episodes(learner, key, num_episodes, deterministic)
+
+            return tree.each(one, (0,))(learners)
 
         return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
 
@@ -166,11 +168,11 @@ class Layout:
         """The same members; those leaves are moved that do not lie as they should."""
         return jax.device_put(population, self._lies)
 
-    def fetch(self, tree: PyTree) -> PyTree:
+    def fetch(self, values: PyTree) -> PyTree:
         """The whole of every leaf, on the host of every process."""
         if self._mesh.is_multi_process:
-            tree = self._everywhere(tree)
-        return jax.device_get(tree)
+            values = self._everywhere(values)
+        return jax.device_get(values)
 
     def put(self, values: np.ndarray) -> Array:
         """A host's values on all devices: those of process 0, if they differ."""
@@ -190,8 +192,8 @@ class Layout:
         )
 
 
-def _same(tree: PyTree) -> PyTree:
-    return tree
+def _same(values: PyTree) -> PyTree:
+    return values
 
 
 def layout_of(config: Config, num_members: int) -> Layout:

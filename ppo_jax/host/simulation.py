@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax import tree
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
@@ -98,7 +99,7 @@ class Simulation(Layout):
         here = self._lies.runs.key
 
         def mapped(function, *axes, **options):
-            return jax.jit(jax.vmap(function, in_axes=axes), **options)
+            return jax.jit(tree.each(function, axes), **options)
 
         return _Rollouts(
             mapped(stepped.depart, 0, None, 0, 0, out_shardings=here),

@@ -35,7 +35,7 @@ def init(config: Any, keys: Key) -> Population:
 @jax.jit
 def _init(config: Any, keys: Key) -> Population:
     return Population(
-        runs=jax.vmap(learner.init)(config, keys),
+        runs=tree.each(learner.init, (0, 0))(config, keys),
         fitness=jnp.full(keys.shape[0], jnp.nan, jnp.float32),
         waited=jnp.int32(0),
     )
@@ -85,7 +85,7 @@ def phase(
     population: Population, progress: Progress, count: Array
 ) -> tuple[Population, Packed]:
     """As `advance`, with metrics in few arrays."""
-    members = jax.jit(jax.vmap(_iteration, in_axes=(0, None)))  # Traced once.
+    members = jax.jit(tree.each(_iteration, (0, None)))  # Traced once.
     _, spec = jax.eval_shape(members, population.runs, tree.take(progress, 0))
     empty = jax.tree.map(
         lambda x: jnp.zeros((progress.done.shape[0], *x.shape), x.dtype), spec
