@@ -21,7 +21,10 @@ from ppo_jax.state import Population
 
 
 def ready(
-    config: Config, begin: Callable[[Config], Population], num_updates: int
+    config: Config,
+    begin: Callable[[Config], Population],
+    num_updates: int,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Layout, Population]:
     """The members of an experiment, where nothing is left to be compiled.
 
@@ -29,6 +32,7 @@ def ready(
         config: The experiment.
         begin: Makes its members.
         num_updates: Of a phase, at most.
+        meanwhile: What else is to be done while programs are compiled.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
@@ -38,14 +42,16 @@ def ready(
     members = layout.described(shapes)
 
     progress = Progress.of(np.arange(num_updates), num_updates)
-    key = streams.evaluation(config.seed, 0)
+    key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample
     lowered = layout.programs(members, progress, key, *how)
     with _no_collections(), ThreadPoolExecutor() as pool:
         programs = [
             pool.submit(lambda lower: lower().compile(), each) for each in lowered
         ]
+        programs.append(pool.submit(streams.evaluation, config.seed, 0))
         population = layout.make(begin, config)
+        meanwhile()
         for program in programs:
             program.result()
     return layout, population

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ppo_jax.component import former
 from ppo_jax.host import distributed
-from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.ending import Ending, recorded
 from ppo_jax.host.lineage import Family, Lineage
 from ppo_jax.host.logger import Logger, Rows
@@ -55,12 +54,12 @@ class Memory:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Makes ready to restore and to save; the run begins, and ends.
-
-        Everything is where it is kept afterwards.
-        """
+        """The run begins, and ends; everything is where it is kept afterwards."""
         self.ending, self._opened = Ending(), time.time()
         yield
+
+    def prepare(self) -> None:
+        """Makes ready to restore and to save."""
 
     def restore(self, template: Population) -> Saved | None:
         """The newest whole checkpoint, if there is any; what is newer is removed.
@@ -99,9 +98,15 @@ class Folder(Memory):
         with (
             super().opened(),
             recorded(self.run_dir) as self.ending,
-            closing(Checkpointer(self.run_dir)) as self._checkpoints,
+            ExitStack() as self._prepared,
         ):
             yield
+
+    def prepare(self) -> None:
+        from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
+
+        checkpoints = closing(Checkpointer(self.run_dir))
+        self._checkpoints = self._prepared.enter_context(checkpoints)
 
     def restore(self, template: Population) -> Saved | None:
         if self._checkpoints.empty:

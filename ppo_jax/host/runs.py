@@ -9,7 +9,6 @@ import numpy as np
 from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.host import experiment, script, training
-from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
@@ -58,6 +57,8 @@ def restore(
         config = experiment.load(run_dir / script.KEPT, overrides, command)
     else:
         experiment.require_same_structure(run_dir, config)
+    from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
+
     with closing(Checkpointer(run_dir)) as checkpoints:
         template = training.start(config)
         update, population, meta = checkpoints.restore(template, best, asked)

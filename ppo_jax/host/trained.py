@@ -220,6 +220,7 @@ class Trained:
         fitness = evaluation.best(self.population)
         record = Folder(run_dir)
         with record.opened(), record.written(past):
+            record.prepare()
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
 

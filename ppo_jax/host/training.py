@@ -102,7 +102,8 @@ def train(
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
-            layout, population = ready(config, begin, phase_length(config))
+            length = phase_length(config)
+            layout, population = ready(config, begin, length, record.prepare)
         console.note(f"training on {layout}, {record}")
         begun = beginning.begun(config, layout, population, record, console)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)

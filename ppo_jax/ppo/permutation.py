@@ -17,6 +17,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax.types import Array, Key
 
@@ -33,6 +34,7 @@ def permutation(key: Key, count: int) -> Array:
     columns = max(2, -(-count // rows))
     keys = jax.random.bits(key, (_ROUNDS,))
 
+    @jax.jit  # Traced once.
     def sent(x):
         return _bijection(keys, rows, columns, x)
 
@@ -48,13 +50,13 @@ def _bijection(keys: Array, rows: int, columns: int, x: Array) -> Array:
     """Row and column in turns move on by what a random function says of the other."""
     places, sizes = [x // columns, x % columns], (rows, columns)
     for i in range(_ROUNDS):
-        this, size = i % 2, jnp.uint32(sizes[i % 2])
+        this, size = i % 2, np.uint32(sizes[i % 2])
         moved = places[this] + (_hash(places[1 - this] ^ keys[i]) * size >> 16)
         places[this] = jnp.minimum(moved, moved - size)  # Below 0 is large.
-    return places[0] * jnp.uint32(columns) + places[1]
+    return places[0] * np.uint32(columns) + places[1]
 
 
 def _hash(x: Array) -> Array:
     """16 bits that depend on all of x, the end of MurmurHash3 (Appleby, 2008)."""
-    x = (x ^ x >> 16) * jnp.uint32(0x85EBCA6B)
-    return (x ^ x >> 13) * jnp.uint32(0xC2B2AE35) >> 16
+    x = (x ^ x >> 16) * np.uint32(0x85EBCA6B)
+    return (x ^ x >> 13) * np.uint32(0xC2B2AE35) >> 16

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 
 from ppo_jax.host import files, history
-from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.console import Console
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.logger import Row
@@ -90,6 +89,8 @@ def by_run(
 
 
 def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
+    from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
+
     with closing(Checkpointer(home)) as checkpoints:
         update, population, _ = checkpoints.restore(cohorts.begin(batch))
     rows = files.rows(home / "metrics.jsonl")

@@ -124,7 +124,7 @@ def _listed(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
 
 
 def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
-    key = jax.random.key(0)
+    key = jax.eval_shape(lambda: jax.random.key(0))
     first = trace("reset", key)
     if not (isinstance(first, tuple) and len(first) == 2):
         yield f"reset: got {kind(first)}, expected (obs, state)"

@@ -1,6 +1,8 @@
 """A run that is ready compiles nothing any more."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from runs import ENVIRONMENT, python
@@ -66,3 +68,11 @@ def test_nothing_is_left_where_simulators_are_stepped(sample):
     before, after = json.loads(python(code, ENVIRONMENT))
     assert before >= 8  # Seeds, rollouts and episodes: first, next and last.
     assert after == 0
+
+
+def test_what_saves_is_not_imported_to_begin():
+    """It takes a third of a second, for which compilers need no Python."""
+    code = "import sys, ppo_jax.train; print('orbax.checkpoint' in sys.modules)"
+    fresh = [sys.executable, "-c", code]
+    done = subprocess.run(fresh, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("False\n", "")
