@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -52,7 +52,7 @@ def stack(trees: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def each(function: Callable[..., Any], in_axes: Sequence[int | None]) -> Any:
+def each(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Any:
     """As `jax.vmap` over leading axes (0) of some arguments; others are shared (None).
 
     An axis of length 1 is no batch: there is less to trace and less to compile.
@@ -62,18 +62,12 @@ def each(function: Callable[..., Any], in_axes: Sequence[int | None]) -> Any:
     """
 
     def call(*args: PyTree) -> PyTree:
-        lengths = {
-            x.shape[axis]
-            for arg, axis in zip(args, in_axes, strict=True)
-            if axis is not None
-            for x in jax.tree.leaves(arg)
-        }
-        if lengths != {1}:
-            return jax.vmap(function, tuple(in_axes))(*args)
-        alone = [
-            arg if axis is None else jax.tree.map(lambda x: x[0], arg)
-            for arg, axis in zip(args, in_axes, strict=True)
-        ]
+        given = list(zip(args, in_axes, strict=True))
+        batched = [arg for arg, axis in given if axis is not None]
+        if any(len(x) != 1 for x in jax.tree.leaves(batched)):
+            return jax.vmap(function, in_axes)(*args)
+        first = functools.partial(jax.tree.map, lambda x: x[0])
+        alone = [arg if axis is None else first(arg) for arg, axis in given]
         return jax.tree.map(lambda x: x[None], function(*alone))
 
     return call

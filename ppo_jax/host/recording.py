@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ppo_jax.component import former
 from ppo_jax.host import distributed
@@ -14,6 +14,9 @@ from ppo_jax.host.logger import Logger, Rows
 from ppo_jax.metrics import Metric
 from ppo_jax.state import Population
 from ppo_jax.types import PyTree
+
+if TYPE_CHECKING:
+    from ppo_jax.host.checkpoint import Checkpointer
 
 Saved = tuple[int, Population, dict]
 """Updates, a population and what was saved beside it."""
@@ -103,10 +106,7 @@ class Folder(Memory):
             yield
 
     def prepare(self) -> None:
-        from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
-
-        checkpoints = closing(Checkpointer(self.run_dir))
-        self._checkpoints = self._prepared.enter_context(checkpoints)
+        self._checkpoints = self._prepared.enter_context(checkpoints(self.run_dir))
 
     def restore(self, template: Population) -> Saved | None:
         if self._checkpoints.empty:
@@ -126,3 +126,10 @@ class Folder(Memory):
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         self._checkpoints.save(update, population, fitness, meta)
+
+
+def checkpoints(run_dir: Path) -> "closing[Checkpointer]":
+    """The checkpoints of a run directory, to be closed; orbax takes long to import."""
+    from ppo_jax.host.checkpoint import Checkpointer
+
+    return closing(Checkpointer(run_dir))

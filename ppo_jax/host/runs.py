@@ -1,6 +1,5 @@
 """Runs that are on disk, as those who use them need them."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from ppo_jax.host import experiment, script, training
 from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
+from ppo_jax.host.recording import checkpoints
 from ppo_jax.state import Population
 
 
@@ -57,11 +57,9 @@ def restore(
         config = experiment.load(run_dir / script.KEPT, overrides, command)
     else:
         experiment.require_same_structure(run_dir, config)
-    from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
-
-    with closing(Checkpointer(run_dir)) as checkpoints:
+    with checkpoints(run_dir) as saved:
         template = training.start(config)
-        update, population, meta = checkpoints.restore(template, best, asked)
+        update, population, meta = saved.restore(template, best, asked)
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
     return Restored(config, update, population, lineage, meta.get("streaks", {}))

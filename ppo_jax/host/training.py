@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -137,8 +137,7 @@ def train(
                 asked = stop.after(row)
                 ending = ending or asked
                 if due or ending:
-                    fitness, meta = _beside(population, due, config, record, alarms)
-                    record.save(done, population, fitness, meta)
+                    _save(done, population, due, config, record, alarms)
             record.ending.became(ending, stop.error)
     if stop.error is not None:
         raise stop.error
@@ -155,13 +154,18 @@ def _checked(
     return flags
 
 
-def _beside(
-    population: Population, due: bool, config: Config, record: Memory, alarms: Alarms
-) -> tuple[float, dict[str, Any]]:
-    """What is saved beside a population: how fit it is, if that is known, and more."""
+def _save(
+    done: int,
+    population: Population,
+    due: bool,
+    config: Config,
+    record: Memory,
+    alarms: Alarms,
+) -> None:
+    """Saves a population with what is beside it: how fit it is, if known, and more."""
     lines, streaks = record.family.lines, alarms.streaks
     meta = {"config": describe(config), "lineage": lines, "streaks": streaks}
-    return best(population) if due else -math.inf, meta
+    record.save(done, population, best(population) if due else -math.inf, meta)
 
 
 def _phase(

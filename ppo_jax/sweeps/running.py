@@ -1,7 +1,6 @@
 """A sweep in its directory: trained batch after batch, and found again."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from ppo_jax.host import files, history
 from ppo_jax.host.console import Console
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.logger import Row
+from ppo_jax.host.recording import checkpoints
 from ppo_jax.host.trained import Trained, member_of
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts, hparams, scores
@@ -89,9 +89,7 @@ def by_run(
 
 
 def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
-    from ppo_jax.host.checkpoint import Checkpointer  # Orbax takes a while.
-
-    with closing(Checkpointer(home)) as checkpoints:
-        update, population, _ = checkpoints.restore(cohorts.begin(batch))
+    with checkpoints(home) as saved:
+        update, population, _ = saved.restore(cohorts.begin(batch))
     rows = files.rows(home / "metrics.jsonl")
     return by_run(batch, jax.device_get(population), update, ending, rows)
