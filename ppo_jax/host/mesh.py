@@ -52,6 +52,11 @@ COMPILER_OPTIONS = {
 }
 """Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, and
 a sum by a tree would be three kernels in place of one."""
+SPLITTING = {"cpu": ("cpu-parallel-task-assigner", 1024)}
+"""By platform: what splits loops over arrays among idle cores, and from how many steps
+of a minibatch on that pays. With fewer, parameters go from cache to cache."""
+FEWEST_STEPS = {"cpu": 256}
+"""By platform, of minibatches of members who learn at once: more leave the caches."""
 QUICK = {
     "cpu": {
         "xla_cpu_use_fusion_emitters": False,
@@ -59,6 +64,21 @@ QUICK = {
     }
 }
 """Of what runs once, by platform: compiled in a third of the time."""
+
+
+def training_options(platform: str, steps: float) -> dict[str, Any] | None:
+    """What a compiler is told of a program that trains.
+
+    Args:
+        platform: Whose compiler it is.
+        steps: Of a minibatch, on a device.
+    """
+    options = COMPILER_OPTIONS.get(platform)
+    splitter, least = SPLITTING.get(platform, ("", 0))
+    if options is None or steps >= least:
+        return options
+    passes = f"{options['xla_disable_hlo_passes']},{splitter}"
+    return options | {"xla_disable_hlo_passes": passes}
 
 
 class Layout:
@@ -70,6 +90,7 @@ class Layout:
     Args:
         devices: The devices.
         per_member: How many of them, one after the other, share a member.
+        steps: Of a minibatch of a device, in training.
 
     Attributes:
         evolve: As `population.evolve`; the population is donated.
@@ -78,8 +99,10 @@ class Layout:
 
     anew = ""
 
-    def __init__(self, devices: Sequence[Any], per_member: int = 1):
-        self.devices = tuple(devices)
+    def __init__(
+        self, devices: Sequence[Any], per_member: int = 1, steps: float = math.inf
+    ):
+        self.devices, self._steps = tuple(devices), steps
         grid = np.array(self.devices).reshape(-1, per_member)
         self._mesh = Mesh(grid, ("population", ENVS))
         whole, lies = self._on(TOGETHER), self._on(PLACES)
@@ -113,12 +136,14 @@ class Layout:
     @functools.cached_property
     def advance(self) -> Any:
         """As `population.phase`; the population is donated."""
+        fewest = FEWEST_STEPS.get(self.devices[0].platform, 0)
+        phase = functools.partial(populations.phase, fewest_steps=fewest)
         places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
         return jax.jit(
-            self._each(populations.phase, *places),
+            self._each(phase, *places),
             donate_argnums=0,
             out_shardings=(self._lies, self._on(HISTORY)),
-            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
+            compiler_options=training_options(self.devices[0].platform, self._steps),
         )
 
     def programs(
@@ -203,7 +228,8 @@ def layout_of(config: Config, num_members: int) -> Layout:
         JobError: If devices and processes cannot take equal shares.
     """
     per_member = config.devices_per_member or worthwhile(config, num_members)
-    return over_all_devices(num_members, per_member)
+    steps = config.steps_per_update // config.num_minibatches // per_member
+    return over_all_devices(num_members, per_member, steps)
 
 
 def worthwhile(config: Config, num_members: int) -> int:
@@ -229,13 +255,16 @@ def worthwhile(config: Config, num_members: int) -> int:
 
 
 @functools.cache
-def over_all_devices(num_members: int, per_member: int = 1) -> Layout:
+def over_all_devices(
+    num_members: int, per_member: int = 1, steps: float = math.inf
+) -> Layout:
     """As many devices as take equal shares of the members, equally many per process.
 
     Args:
         num_members: The size of the population.
         per_member: Devices that share the environments of a member; those of several
             processes, if it has more than one.
+        steps: Of a minibatch of a device.
 
     Raises:
         JobError: If devices and processes cannot take equal shares.
@@ -260,7 +289,7 @@ def over_all_devices(num_members: int, per_member: int = 1) -> Layout:
     for device in jax.devices():
         devices.setdefault(device.process_index // crew, []).append(device)
     used = [device for ours in devices.values() for device in ours[: most * per_member]]
-    return Layout(used, per_member)
+    return Layout(used, per_member, steps)
 
 
 @functools.cache

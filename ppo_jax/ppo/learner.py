@@ -62,11 +62,17 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
     """
+    run, key, actor, steps, carries = lived(run, progress)
+    return learned(run, progress, key, actor, steps, carries)
+
+
+def lived(run: Run, progress: Progress) -> tuple[Run, Key, Actor, Trajectory, Carry]:
+    """The rollout of an iteration: what `learned` is to be given, but progress."""
     key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
-    lived = rollout.unroll(
+    experience = rollout.unroll(
         opposed(run.learner, progress.course), run.actor, key_rollout
     )
-    return learned(dataclasses.replace(run, key=key), progress, key_update, *lived)
+    return dataclasses.replace(run, key=key), key_update, *experience
 
 
 def learned(

@@ -82,10 +82,19 @@ def advance(
 
 
 def phase(
-    population: Population, progress: Progress, count: Array
+    population: Population, progress: Progress, count: Array, fewest_steps: int = 0
 ) -> tuple[Population, Packed]:
-    """As `advance`, with metrics in few arrays."""
-    members = jax.jit(tree.each(_iteration, (0, None)))  # Traced once.
+    """As `advance`, with metrics in few arrays.
+
+    Args:
+        population: The members.
+        progress: How far training is.
+        count: How many updates to do.
+        fewest_steps: Of the minibatches of those members who learn at once, together;
+            others learn after them. 0: all members learn at once.
+    """
+    at_once = _at_once(population.runs, fewest_steps)
+    members = jax.jit(functools.partial(_members, at_once))  # Traced once.
     _, spec = jax.eval_shape(members, population.runs, tree.take(progress, 0))
     empty = jax.tree.map(
         lambda x: jnp.zeros((progress.done.shape[0], *x.shape), x.dtype), spec
@@ -100,8 +109,32 @@ def phase(
     return dataclasses.replace(population, runs=runs), history
 
 
+def _at_once(runs: Run, fewest_steps: int) -> int:
+    """How many members learn at once: all of them, or an equal share."""
+    config, size = runs.learner.config, runs.key.shape[0]
+    steps = config.steps_per_update // config.num_minibatches
+    shares = [n for n in range(1, size + 1) if size % n == 0]
+    enough = [n for n in shares if fewest_steps and n * steps >= fewest_steps]
+    return min(enough, default=size)
+
+
+def _members(at_once: int, runs: Run, progress: Progress) -> tuple[Run, Packed]:
+    """An iteration of all members: they act together, and learn in groups."""
+    if at_once == runs.key.shape[0]:
+        return tree.each(_iteration, (0, None))(runs, progress)
+    lived = tree.each(learner.lived, (0, None))(runs, progress)
+    groups = jax.tree.map(lambda x: x.reshape(-1, at_once, *x.shape[1:]), lived)
+    learn = functools.partial(tree.each(_learned, (None, 0)), progress)
+    return tree.merge_leading(jax.lax.map(learn, groups))
+
+
 def _iteration(run: Run, progress: Progress) -> tuple[Run, Packed]:
-    run, metrics = learner.iteration(run, progress)
+    return _learned(progress, learner.lived(run, progress))
+
+
+def _learned(progress: Progress, lived: tuple) -> tuple[Run, Packed]:
+    run, *experience = lived
+    run, metrics = learner.learned(run, progress, *experience)
     return run, pack(metrics)
 
 

@@ -3,10 +3,12 @@
 from unittest.mock import Mock
 
 import jax
+import jax.numpy as jnp
 import pytest
 from runs import ENVIRONMENT, python
 
-from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
+from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout, training_options
+from ppo_jax.ppo.devices import cores
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,13 @@ def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
     (options,) = [x["compiler_options"] for x in given if "compiler_options" in x]
     assert options == COMPILER_OPTIONS.get(platform)
     assert bool(options) == (platform == "cpu")
+
+
+@pytest.mark.parametrize(("steps", "split"), [(128, False), (2048, True)])
+def test_loops_over_arrays_are_split_among_cores_where_minibatches_are_large(
+    steps, split
+):
+    """By what the compiler says of a loop over a million numbers."""
+    loop = jax.jit(jnp.tanh, compiler_options=training_options("cpu", steps))
+    text = loop.lower(jnp.ones(1 << 20)).compile().as_text()
+    assert ("outer_dimension_partitions" in text) == (split and cores() > 1)

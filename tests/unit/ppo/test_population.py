@@ -507,6 +507,25 @@ def test_members_with_their_own_numbers_equal_separate_runs():
             chex.assert_trees_all_close(a, b, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize(("fewest_steps", "groups"), [(1, 10), (17, 5), (161, 0)])
+def test_members_learn_the_same_one_group_after_the_other(fewest_steps, groups):
+    """Ten members with minibatches of 16 steps, in a loop over their groups."""
+    members = initial(dataclasses.replace(PLAIN, pbt=PBT(PLAIN.pbt.space, size=10)))
+    progress = Progress.at(np.linspace(0.0, 0.5, 3))
+    learn = functools.partial(population.phase, fewest_steps=fewest_steps)
+    traced = jax.jit(learn).trace(members, progress, jnp.int32(3))
+    loops = {n for n in (10, 5) if f"length={n}\n" in str(traced.jaxpr)}
+    assert loops == {groups} - {0}
+    apart, _ = traced.lower().compile()(members, progress, jnp.int32(3))
+    together, _ = advance(members)
+    for a, b in zip(
+        jax.tree.leaves(apart.runs.learner.params),
+        jax.tree.leaves(together.runs.learner.params),
+        strict=True,
+    ):
+        chex.assert_trees_all_close(a, b, rtol=0, atol=1e-5)
+
+
 def test_survivors_may_explore():
     """As an option: all numbers of a generation move, and no weights but copies'."""
     pbt = dataclasses.replace(PLAIN.pbt, movers=Everyone())
