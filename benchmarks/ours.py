@@ -4,14 +4,12 @@ import dataclasses
 import time
 
 import jax
-import numpy as np
 from measure import Timing, argument_parser, mean_returns, report
 
 from ppo_jax import Config, critics, networks, optimizers, schedules, terms
-from ppo_jax.host import streams
+from ppo_jax.host import phases, streams
 from ppo_jax.host.readiness import ready
 from ppo_jax.ppo import devices, population
-from ppo_jax.schedules import Progress
 
 
 def parse_arguments():
@@ -41,6 +39,7 @@ def experiment(arguments):
         num_envs=arguments.num_envs,
         num_steps=arguments.num_steps,
         num_microbatches=arguments.microbatches,
+        phase_updates=arguments.updates,
         total_timesteps=arguments.updates * arguments.num_steps * arguments.num_envs,
         network=network(arguments),
         critic=critic,
@@ -89,20 +88,15 @@ def trained(config, members=1):
         What it took, and mean returns `[N, P]`.
     """
     keys = streams.members(config.seed, members)
-    updates = config.num_updates
-    progress = Progress.of(np.arange(updates), updates)
 
     def begin(config):
         return population.init(config, keys)
 
-    def advance(members, count):
-        return jax.block_until_ready(layout.advance(members, progress, np.int32(count)))
-
     start = time.perf_counter()
-    layout, begun = ready(config, begin, updates)
-    advance(begun, 0)
+    layout, begun = ready(config, begin)
+    jax.block_until_ready(begun)
     compiled_at = time.perf_counter()
-    _, history = advance(layout.make(begin, config), updates)
+    _, history = phases.advance(config, layout, begun, 0, config.num_updates)
     ended_at = time.perf_counter()
     sums = (history[f"episodes/{name}"] for name in ("return_sum", "count"))
     timing = Timing(history, compiled_at - start, ended_at - compiled_at)

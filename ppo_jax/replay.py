@@ -22,6 +22,7 @@ from ppo_jax.host import (
     experiment,
     files,
     lineage,
+    phases,
     presence,
     programs,
     runs,
@@ -86,7 +87,7 @@ def _record(
     print(f"the schedule of member {member} of {run.population.fitness.size}")
     texts = script.texts(source / script.KEPT)
     texts[script.KEPT] = EXPERIMENT.format(
-        text=texts[script.KEPT], phase_updates=training.phase_length(run.config)
+        text=texts[script.KEPT], phase_updates=phases.length(run.config)
     )
     experiment.keep(run_dir, texts)
     with former.understood():

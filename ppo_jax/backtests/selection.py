@@ -12,8 +12,7 @@ import numpy as np
 from ppo_jax.backtests import playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
-from ppo_jax.host import files
-from ppo_jax.host.training import phase_length
+from ppo_jax.host import files, phases
 from ppo_jax.pbt.space import Space
 from ppo_jax.state import Learner, Population
 
@@ -50,7 +49,7 @@ class Selection:
     def __init__(self, config: Config, spans: list[Span], home: Path):
         self._config, self._path = config, home / KEPT
         self._spans = spans = [x for x in spans for _ in range(config.num_members)]
-        self._every = phase_length(config) * config.eval_phases
+        self._every = phases.length(config) * config.eval_phases
         self._space = Space()
         if config.pbt is not None:
             self._every = math.gcd(self._every, config.pbt.interval)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from ppo_jax.config import Config
-from ppo_jax.host import streams
+from ppo_jax.host import phases, streams
 from ppo_jax.host.mesh import Layout
 from ppo_jax.host.simulation import layout_of
 from ppo_jax.schedules import Progress
@@ -23,7 +23,6 @@ from ppo_jax.state import Population
 def ready(
     config: Config,
     begin: Callable[[Config], Population],
-    num_updates: int,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Layout, Population]:
     """The members of an experiment, where nothing is left to be compiled.
@@ -31,17 +30,18 @@ def ready(
     Args:
         config: The experiment.
         begin: Makes its members.
-        num_updates: Of a phase, at most.
         meanwhile: What else is to be done while programs are compiled.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
     """
     shapes = jax.eval_shape(begin, config)
-    layout = layout_of(config, shapes.fitness.size)
+    size = shapes.fitness.size
+    layout = layout_of(config, size)
     members = layout.described(shapes)
 
-    progress = Progress.of(np.arange(num_updates), num_updates)
+    updates = np.arange(phases.at_once(config, size))
+    progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample
     lowered = layout.programs(members, progress, key, *how)

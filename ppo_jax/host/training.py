@@ -6,10 +6,9 @@ from contextlib import closing
 from typing import NamedTuple
 
 import jax
-import numpy as np
 
 from ppo_jax.config import Config
-from ppo_jax.host import beginning, distributed, lineage, streams
+from ppo_jax.host import beginning, distributed, lineage, phases, streams
 from ppo_jax.host.alarms import Alarms
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.console import Console
@@ -27,7 +26,6 @@ from ppo_jax.host.stopwatch import Stopwatch
 from ppo_jax.host.watchdog import Watchdog
 from ppo_jax.metrics.own import rows_of
 from ppo_jax.ppo import population as populations
-from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 Steer = Callable[[Population, int], Population]
@@ -102,8 +100,7 @@ def train(
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
-            length = phase_length(config)
-            layout, population = ready(config, begin, length, record.prepare)
+            layout, population = ready(config, begin, record.prepare)
         console.note(f"training on {layout}, {record}")
         begun = beginning.begun(config, layout, population, record, console)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
@@ -176,22 +173,18 @@ def _phase(
     Returns:
         The population, the updates done, and metrics: of each member, and of the clock.
     """
-    length = phase_length(config)
+    length = phases.length(config)
     until = min((done // length + 1) * length, config.num_updates)
-    count = until - done
-    progress = Progress.of(done + np.arange(length), config.num_updates)
     with Stopwatch() as watch:
-        population, history = layout.advance(population, progress, np.int32(count))
-        jax.block_until_ready(history)
-    history = layout.fetch(history).unpack()
+        population, history = phases.advance(config, layout, population, done, until)
     steps, size = config.steps_per_update, population.fitness.size
     own = rows_of(config)
     members = [
-        summarize({k: v[:count, member] for k, v in history.items()}, own)
+        summarize({k: v[:, member] for k, v in history.items()}, own)
         for member in range(size)
     ]
     speed = {
-        "time/fps": count * steps * size / watch.running,
+        "time/fps": (until - done) * steps * size / watch.running,
         "time/compiling": watch.compiling,
         "time/iterations": until,
         "time/total_timesteps": until * steps,
@@ -199,21 +192,12 @@ def _phase(
     return population, until, members, speed
 
 
-def phase_length(config: Config) -> int:
-    """Updates of a phase: as many as wished, or fewer, so that generations end one."""
-    wanted = config.phase_updates or max(1, config.num_updates // 100)
-    if config.pbt is None:
-        return wanted
-    interval = config.pbt.interval
-    return max(n for n in range(1, wanted + 1) if interval % n == 0)
-
-
 def _evolves(config: Config, done: int) -> bool:
     return config.pbt is not None and done % config.pbt.interval == 0
 
 
 def _is_evaluated(config: Config, done: int) -> bool:
-    return done // phase_length(config) % config.eval_phases == 0
+    return done // phases.length(config) % config.eval_phases == 0
 
 
 def _ending(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import presence, streams, training
+from ppo_jax.host import phases, presence, streams, training
 from ppo_jax.host.console import Console
 from ppo_jax.host.recording import Folder
 from ppo_jax.host.training import Ended, Steer
@@ -93,7 +93,7 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
 
 def memory(members: Sequence[Member]) -> int:
     """Bytes that a phase of these members needs on a device, says its program."""
-    length = training.phase_length(members[0].config)
+    length = phases.at_once(members[0].config, len(members))
     outlines = [x._replace(config=x.config.outline) for x in members]
     share: Any = jax.ShapeDtypeStruct((length,), jnp.float32)
     lowered = populations.advance.lower(
@@ -156,7 +156,7 @@ def _alone(config: Config) -> Config:
     if config.pbt is None:
         return config
     with warnings.catch_warnings(action="ignore"):  # It has warned.
-        length = training.phase_length(config)
+        length = phases.length(config)
         return dataclasses.replace(config, pbt=None, phase_updates=length)
 
 

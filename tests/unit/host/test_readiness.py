@@ -8,15 +8,14 @@ import pytest
 from runs import ENVIRONMENT, python
 
 COUNTED = """
-import json, tempfile, jax, numpy as np
+import json, tempfile, jax
 from jax import monitoring
 from ppo_jax import Config, networks
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host import streams, training
+from ppo_jax.host import phases, streams, training
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.readiness import ready
 from ppo_jax.host.stopwatch import COMPILED
-from ppo_jax.schedules import Progress
 
 config = Config(
     env={env},
@@ -24,6 +23,7 @@ config = Config(
     num_steps=4,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
     devices_per_member={devices},
+    phase_updates=3,
     eval_episodes=4,
     eval_sample={sample},
 )
@@ -31,20 +31,18 @@ compiled = []
 monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.append(event) if event == COMPILED else None
 )
-layout, members = ready(config, training.start, 3)
+layout, members = ready(config, training.start)
 before = len(compiled)
-progress = Progress.of(np.arange(3), 3)
 key = streams.evaluation(config.seed, 3)
 how = config.eval_episodes, not config.eval_sample
 checkpoints = Checkpointer(tempfile.mkdtemp())
 middle = len(compiled)
 for update in range(2):
-    members, said = layout.advance(members, progress, np.int32(3))
+    members, _ = phases.advance(config, layout, members, 3 * update, 3 + 3 * update)
     learners = layout.place(members).runs.learner
     layout.run_episodes(learners, key, *how)
     checkpoints.save(update, members, 0.0, {})
 checkpoints.close()
-layout.fetch(said)
 layout.close()
 print(json.dumps([before, len(compiled) - middle]))
 """

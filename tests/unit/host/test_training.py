@@ -1,8 +1,7 @@
-"""How a run begins, and how long its phases are; whole runs are in `tests/runs`."""
+"""How a run begins; whole runs are in `tests/runs`."""
 
 import chex
 import numpy as np
-import pytest
 from brief import experiment
 
 from ppo_jax.envs.probes import IdenticalRewards
@@ -16,32 +15,6 @@ SPACE = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2), "gamma": Uniform(0.5
 def searching(size=4, interval=5, **changes):
     changes["pbt"] = PBT(SPACE, size=size, interval=interval)
     return experiment(IdenticalRewards(), **changes)
-
-
-@pytest.mark.parametrize(
-    ("updates", "wished", "interval", "length"),
-    [
-        (6, 2, None, 2),
-        (6, 0, None, 1),
-        (450, 0, None, 4),
-        (6, 100, None, 100),
-        (6, 4, 6, 3),
-        (6, 4, 7, 1),
-        (6, 9, 6, 6),
-        (1200, 0, 8, 8),
-    ],
-)
-def test_a_phase_is_as_long_as_wished_or_a_divisor_of_the_interval(
-    updates, wished, interval, length
-):
-    """About 1 % of the run by default; a generation comes at the end of one."""
-    fields = {"total_timesteps": 64 * updates, "phase_updates": wished}
-    config = (
-        experiment(IdenticalRewards(), **fields)
-        if interval is None
-        else searching(interval=interval, **fields)
-    )
-    assert training.phase_length(config) == length
 
 
 def test_members_begin_with_numbers_of_their_own():
