@@ -38,9 +38,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    """Tests and modules stay; no search for garbage looks at them again."""
+    """Tests and modules stay: there is garbage to be found when a module is done."""
     gc.collect()
     gc.freeze()
+    gc.disable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,9 +81,10 @@ def _as_first_member(f):
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Drops the compiled programs of a module when it is done.
+    """Drops the compiled programs of a module when it is done, and its garbage.
 
-    Each holds memory maps, of which a process may have only so many.
+    Each program holds memory maps, of which a process may have only so many.
     """
     yield
     jax.clear_caches()
+    gc.collect()

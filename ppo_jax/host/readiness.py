@@ -20,6 +20,19 @@ from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Tracing makes many objects; to look for garbage among them takes its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_no_collections()
 def ready(
     config: Config,
     begin: Callable[[Config], Population],
@@ -45,7 +58,7 @@ def ready(
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample
     lowered = layout.programs(members, progress, key, *how)
-    with _no_collections(), ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor() as pool:
         programs = [
             pool.submit(lambda lower: lower().compile(), each) for each in lowered
         ]
@@ -55,15 +68,3 @@ def ready(
         for program in programs:
             program.result()
     return layout, population
-
-
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """Tracing makes many objects; to look for garbage among them takes its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
