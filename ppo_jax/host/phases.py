@@ -5,7 +5,7 @@ with devices keeps, until a call returns, what it shares products among threads 
 there it is as many calls as keep that small.
 """
 
-import math
+import sys
 
 import jax
 import numpy as np
@@ -18,6 +18,9 @@ from ppo_jax.state import Population
 STEPS_OF_A_CALL = {"cpu": 2**20}
 """By platform, those learned from, once for each epoch. XLA keeps up to 0.1 KiB of each
 (`SlinkyThreadPool` has a task of 2 KiB for a product in threads)."""
+
+UPDATES_OF_A_CALL = 4
+"""At least: what a call works in is memory that the system hands out anew."""
 
 
 def length(config: Config) -> int:
@@ -32,8 +35,8 @@ def length(config: Config) -> int:
 def at_once(config: Config, num_members: int) -> int:
     """Updates of a call, if there are so many members: those of a phase, or fewer."""
     learned = num_members * config.steps_per_update * config.num_epochs
-    most = STEPS_OF_A_CALL.get(jax.default_backend(), math.inf) // learned
-    return int(max(1, min(length(config), most)))
+    most = STEPS_OF_A_CALL.get(jax.default_backend(), sys.maxsize) // learned
+    return min(length(config), max(UPDATES_OF_A_CALL, most))
 
 
 def advance(

@@ -1,5 +1,7 @@
 """How long phases are, and that it does not matter in how many calls they are done."""
 
+import dataclasses
+
 import chex
 import jax
 import pytest
@@ -48,14 +50,16 @@ def test_a_phase_is_as_long_as_wished_or_a_divisor_of_the_interval(
 
 @pytest.mark.parametrize(
     ("num_envs", "members", "updates"),
-    [(64, 1, 32), (64, 3, 10), (1, 1, 100), (2048, 1, 1), (2048, 4, 1)],
+    [(64, 1, 32), (64, 3, 10), (1, 1, 100), (2048, 1, 4), (2048, 4, 4)],
 )
 def test_a_call_on_cpus_learns_from_a_bounded_number_of_steps(
     num_envs, members, updates
 ):
-    """At most 2²⁰: 4 epochs of 128 steps of 64 environments are a 32nd of it."""
+    """Of 2²⁰, or four updates: 4 epochs of 128 steps of 64 environments are a 32nd."""
     config = Config("CartPole-v1", num_envs=num_envs, phase_updates=100)
     assert phases.at_once(config, members) == updates
+    one = dataclasses.replace(config, phase_updates=1)
+    assert phases.at_once(one, members) == 1
 
 
 @pytest.mark.parametrize("platform", ["gpu", "tpu"])
@@ -77,6 +81,7 @@ def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
     def trained(most):
         learned = 4 * config.steps_per_update * config.num_epochs
         monkeypatch.setattr(phases, "STEPS_OF_A_CALL", {"cpu": most * learned})
+        monkeypatch.setattr(phases, "UPDATES_OF_A_CALL", 1)
         assert phases.at_once(config, 4) == most
         layout, members = ready(config, training.start)
         return phases.advance(config, layout, members, 3, 10)
