@@ -42,7 +42,7 @@ PLACES = Population(
 """Of a population's leaves."""
 HISTORY: Any = Axes(None, "population")
 """Of metrics."""
-STEPS = 32
+STEPS = 64
 """Of a minibatch that a core is to have for every core it meets."""
 COMPILER_OPTIONS = {
     "cpu": {

@@ -34,14 +34,16 @@ def test_as_many_devices_as_take_equal_shares(members, per_member, devices, used
 @pytest.mark.parametrize(
     ("changes", "members", "shared"),
     [
-        ("", 1, 2),  # 128 steps of a minibatch are 32 · 2².
-        ("num_envs=3", 1, 1),  # Which two cannot share.
-        ("num_envs=64", 1, 8),  # 2048 steps are 32 · 8².
+        ("", 1, 1),  # 128 steps of a minibatch are fewer than 64 · 2²,
+        ("num_envs=8", 1, 2),  # and 256 are not.
+        ("num_envs=9", 1, 1),  # Which two cannot share.
+        ("num_envs=64", 1, 4),  # 2048 steps are fewer than 64 · 8².
+        ("num_envs=128", 1, 8),
         ("num_envs=2048", 1, 8),  # There are no more.
         ("num_envs=64", 2, 4),
-        ("num_envs=64", 3, 8),  # One of them after the other.
+        ("num_envs=64", 3, 4),  # One of them after the other.
         ("num_envs=64", 16, 1),
-        ("num_envs=64, network=memory", 1, 8),
+        ("num_envs=64, network=memory", 1, 4),
         ("network=memory", 1, 1),  # A minibatch is a single sequence.
         ("num_envs=64, opponent=Opponent(), obs_clip=5.0", 1, 1),
         ("num_envs=64, adversary=Mixed(), obs_clip=5.0", 1, 1),
