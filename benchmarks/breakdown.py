@@ -144,8 +144,8 @@ def own_seconds(trace):
     return own
 
 
-def traced(config):
-    """Seconds of an update without a trace, and with it by part, of all threads."""
+def warmed(config):
+    """The program of all updates, what runs it, and members that it has trained."""
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)
     layout = mesh.layout_of(config, config.num_members)
@@ -155,7 +155,13 @@ def traced(config):
     def advance(members):
         return jax.block_until_ready(program(members, progress, np.int32(updates)))[0]
 
-    members = advance(members)
+    return program, advance, advance(members)
+
+
+def traced(config):
+    """Seconds of an update without a trace, and with it by part, of all threads."""
+    updates = config.num_updates
+    program, advance, members = warmed(config)
     began = time.perf_counter()
     members = advance(members)
     seconds = (time.perf_counter() - began) / updates

@@ -31,6 +31,7 @@ def text(jobs: Iterable[Job], lines: list[Line], tables: Tables) -> str:
         "growth": growth(jobs, lines),
         "learning": learning(jobs, lines),
         "breakdown": breakdown(jobs, lines),
+        "works": works(jobs, lines),
         "limits": limits(jobs, lines),
     }
     found = TEMPLATE.read_text()
@@ -302,6 +303,51 @@ def share(parts: dict[str, float], part: str) -> float:
     return parts.get(part, 0.0) / sum(parts.values())
 
 
+def works(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """Microseconds of an update by who works, and what there is of them at the goal."""
+    jobs = list(jobs)
+    columns = {}
+    for job in jobs:
+        rounds = [x for x in of(job, lines).get("ours", {}).values() if "works" in x]
+        if rounds:
+            spent = {
+                work: median(
+                    micros(line) * share(line["works"], work) for line in rounds
+                )
+                for work in rounds[0]["works"]
+            }
+            whole = {"an update": median(map(micros, rounds))}
+            columns[job.name] = spent | whole
+            if goal := goal_of(job.name, jobs, lines):
+                steps = median(x["steps_per_second"] * micros(x) for x in rounds)
+                columns[job.name]["an update, at the goal"] = steps / goal
+    if not columns:
+        return
+    largest = {
+        name: max(found.get(name, 0.0) for found in columns.values())
+        for found in columns.values()
+        for name in found
+    }
+    yield f"| µs | {' | '.join(columns)} |"
+    yield f"|---|{'--:|' * len(columns)}"
+    for name in sorted(largest, key=lambda x: (x.startswith("an update"), -largest[x])):
+        cells = (f"{found.get(name, 0.0):,.0f}" for found in columns.values())
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def micros(line: Line) -> float:
+    """Of an update."""
+    return 1e6 * line["seconds_per_update"]
+
+
+def goal_of(name: str, jobs: list[Job], lines: list[Line]) -> float | None:
+    """Steps/s at the goal of the job that is called so."""
+    for job in jobs:
+        if job.title == name and job.goal and (theirs := fastest(job, lines)):
+            return job.goal * median(theirs.values())
+    return None
+
+
 def limits(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
     """GFLOP/s of products: alone, in updates, and in updates as fast as a goal."""
     jobs = list(jobs)
@@ -329,11 +375,8 @@ def is_limit(job: Job) -> bool:
 
 def at_the_goal(job: Job, jobs: list[Job], lines: list[Line]) -> float | None:
     """GFLOP/s of products in updates as fast as the goal of the job of that name."""
-    rounds = of(job, lines)["ours"]
-    for other in jobs:
-        if other.title == job.name and other.goal and (theirs := fastest(other, lines)):
-            of_a_step = median(
-                line["gflops"] / line["steps_per_second"] for line in rounds.values()
-            )
-            return other.goal * median(theirs.values()) * of_a_step
-    return None
+    goal = goal_of(job.name, jobs, lines)
+    if goal is None:
+        return None
+    rounds = of(job, lines)["ours"].values()
+    return goal * median(line["gflops"] / line["steps_per_second"] for line in rounds)

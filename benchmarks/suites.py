@@ -37,6 +37,7 @@ RECIPE = Contestant("ours", "recipe.py")
 WHOLE = Contestant("ours", "whole.py")
 PLAIN = Contestant("plain PPO", "recipe.py", "--plain")
 BREAKDOWN = Contestant("ours", "breakdown.py")
+RUNTIME = Contestant("ours", "runtime.py")
 LIMIT = Contestant("ours", "limits.py")
 SHORT = Contestant("ours, bfloat16", "ours.py", "--compute-dtype bfloat16")
 KERNELS = Contestant("ours", "kernels.py")
@@ -194,6 +195,12 @@ PARTS = tuple(
     for n, u in sizes
 )
 
+WORKS = tuple(
+    Job("works", job.title, job.options, (RUNTIME,), pinned=True, rounds=3)
+    for job in SPEED
+    if job.title in ("one core, 4 environments", "recurrent, 4 environments")
+)
+
 LIMITS = (
     Job("products", "one core", "", (LIMIT,), pinned=True, rounds=3),
     Job("products", "all cores", "", (LIMIT,), rounds=3),
@@ -311,7 +318,7 @@ QUICK = (
 )
 
 SUITES = {
-    "cpu": Suite(5, (*SPEED, *START, *GROWTH, *LEARNING, *PARTS, *LIMITS)),
+    "cpu": Suite(5, (*SPEED, *START, *GROWTH, *LEARNING, *PARTS, *WORKS, *LIMITS)),
     "gpu": Suite(3, accelerated=GPU),
     "quick": Suite(1, QUICK, QUICK_GPU),
 }
