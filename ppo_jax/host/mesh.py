@@ -51,9 +51,9 @@ COMPILER_OPTIONS = {
         "xla_cpu_copy_insertion_use_region_analysis": True,
     }
 }
-"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, a sum
-by a tree would be three kernels in place of one, and without a closer look XLA copies
-parameters and moments in every optimiser step."""
+"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, a
+sum by a tree would be three kernels in place of one, and without a closer look XLA
+copies parameters and moments in every optimiser step."""
 SPLITTING = {"cpu": ("cpu-parallel-task-assigner", 1024)}
 """By platform: what splits loops over arrays among idle cores, and from how many steps
 of a minibatch on that pays. With fewer, parameters go from cache to cache."""
