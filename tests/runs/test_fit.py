@@ -84,7 +84,7 @@ sys.path += {path}
 from brief import experiment
 from ppo_jax.envs.probes import TimeLimitChain
 
-config = experiment(TimeLimitChain(limit=5), num_steps=32, total_timesteps=256)
+config = experiment(TimeLimitChain(limit=5), num_steps=64, total_timesteps=512)
 {code}
 print(jax.device_count())
 """
