@@ -323,11 +323,10 @@ def works(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
                 columns[job.name]["an update, at the goal"] = steps / goal
     if not columns:
         return
-    largest = {
-        name: max(found.get(name, 0.0) for found in columns.values())
-        for found in columns.values()
-        for name in found
-    }
+    largest: dict[str, float] = {}
+    for found in columns.values():
+        for name, spent in found.items():
+            largest[name] = max(spent, largest.get(name, 0.0))
     yield f"| µs | {' | '.join(columns)} |"
     yield f"|---|{'--:|' * len(columns)}"
     for name in sorted(largest, key=lambda x: (x.startswith("an update"), -largest[x])):
