@@ -6,6 +6,7 @@ import chex
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.losses.clipping import at_least, at_most
 from ppo_jax.types import Array
 
 VAR_EPS = 1e-8
@@ -78,7 +79,7 @@ def clip_mean_and_std(
     >>> print(clip_mean_and_std(new, old, 0.5, factor=1.5).round(4))
     [-1.   0.5  2. ]
     """
-    scale = jnp.minimum(1.0, factor * old.std() / new.std())
+    scale = at_most(old.std() / new.std() * factor, 1.0)
     narrowing = (scale - 1.0)[..., None] * (new.outcomes - new.mean()[..., None])
     return clip_mean(new, old, eps) + narrowing
 
@@ -87,5 +88,5 @@ def _shift(new: Law, old: Law, eps: ArrayLike) -> Array:
     """What moves the mean into range: exactly 0 within it, `[...]`."""
     mean, old_mean = new.mean(), old.mean()
     chex.assert_equal_shape([mean, old_mean])
-    excess = jnp.maximum(jnp.abs(mean - old_mean) - eps, 0.0)
+    excess = at_least(jnp.abs(mean - old_mean) - eps, 0.0)
     return -jnp.sign(mean - old_mean) * excess

@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
+from ppo_jax.losses.clipping import at_least, at_most, within
 from ppo_jax.types import Array
 
 LOG_RATIO_LIMIT = 20.0
@@ -53,11 +54,11 @@ def clipped_surrogate_loss(
     """
     chex.assert_equal_shape([log_ratio, advantage])
     ratio = jnp.exp(_clamp(log_ratio))
-    clipped = jnp.clip(ratio, 1 - clip_eps, 1 + clip_eps)
+    clipped = within(ratio, 1 - clip_eps, 1 + clip_eps)
     advantage = jnp.asarray(advantage, jnp.float32)
-    gain = jnp.minimum(advantage * ratio, advantage * clipped)
+    gain = at_most(advantage * ratio, advantage * clipped)
     if dual_clip is not None:
-        gain = jnp.where(advantage < 0, jnp.maximum(gain, dual_clip * advantage), gain)
+        gain = jnp.where(advantage < 0, at_least(gain, dual_clip * advantage), gain)
     return -gain
 
 
@@ -147,4 +148,4 @@ def advantage_weights(
 
 def _clamp(log_ratio: Array) -> Array:
     log_ratio = jnp.asarray(log_ratio, jnp.float32)
-    return jnp.clip(log_ratio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    return within(log_ratio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)

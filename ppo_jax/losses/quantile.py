@@ -8,6 +8,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
+from ppo_jax.losses.clipping import at_most
 from ppo_jax.types import Array
 
 
@@ -68,7 +69,7 @@ def quantile_huber_loss(
     target = jax.lax.stop_gradient(jnp.asarray(target, jnp.float32))
     error = target[..., None] - jnp.asarray(quantiles, jnp.float32)
     size = jnp.abs(error)
-    near = jnp.minimum(size, kappa)
+    near = at_most(size, kappa)
     huber = near * (size - 0.5 * near)  # Both branches, and no square of a huge error.
     tau = jnp.broadcast_to(quantile_midpoints(num_quantiles), error.shape)
     weight = jnp.where(error < 0, 1 - tau, tau)

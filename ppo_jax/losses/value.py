@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.losses.clipping import within
 from ppo_jax.types import Array
 
 
@@ -58,4 +59,4 @@ def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
     """
     chex.assert_equal_shape([value, old])
     old = jnp.asarray(old, jnp.float32)
-    return jnp.clip(jnp.asarray(value, jnp.float32), old - eps, old + eps)
+    return within(jnp.asarray(value, jnp.float32), old - eps, old + eps)

@@ -17,6 +17,7 @@ from ppo_jax.metrics.rows import match
 from ppo_jax.networks import Network
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
+from ppo_jax.ppo.calls import apart
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward
 from ppo_jax.terms.term import evaluated
@@ -60,7 +61,8 @@ def objective(
     out = replay(batch) if look is None else look(replay)
     active = batch.weight > 0
     total = jnp.zeros(())
-    metrics = diagnostics.shift_metrics(out.log_ratio, batch.old_policy, out.policy)
+    shift = jax.lax.stop_gradient((out.log_ratio, batch.old_policy, out.policy))
+    metrics, counts = apart(_shifted)(*shift, active)
     if out.attacked is not None:
         metrics |= out.attacked.metrics
     for term, context, prepared in zip(
@@ -72,14 +74,11 @@ def objective(
         total += _weighted_sum(loss, batch.weight)
         metrics |= own
     largest = peaks(config, metrics)
-    sums = {
-        name: (_largest if name in largest else _weighted_sum)(
-            jax.lax.stop_gradient(metric), batch.weight
-        )
-        for name, metric in metrics.items()
-    }
-    sums["error/log_ratio_nan_count"] = jnp.sum(active & jnp.isnan(out.log_ratio))
-    sums["error/log_ratio_inf_count"] = jnp.sum(active & jnp.isinf(out.log_ratio))
+    metrics = jax.lax.stop_gradient(metrics)
+    sums = {name: _largest(metrics.pop(name), batch.weight) for name in largest}
+    rows = jnp.stack(list(metrics.values()))  # Summed by one kernel.
+    means = jax.vmap(_weighted_sum, (0, None))(rows, batch.weight)
+    sums |= counts | dict(zip(metrics, means, strict=True))
     if out.attacked is not None:
         sums["sa_ppo/num_adversarial"] = jnp.sum(active & out.attacked.mask)
         sums["sa_ppo/num_clean"] = jnp.sum(active & ~out.attacked.mask)
@@ -105,6 +104,16 @@ def _policy(
     carry = network.initial_carry(count)
     reset = jnp.zeros((length, count), bool)
     return network.apply(params, carry, observe(obs), reset).policy
+
+
+def _shifted(
+    log_ratio: Array, old: PyTree, new: Distribution, active: Array
+) -> tuple[Metrics, Metrics]:
+    """How far the policy moved, per example, and where nobody can say."""
+    return diagnostics.shift_metrics(log_ratio, old, new), {
+        "error/log_ratio_nan_count": jnp.sum(active & jnp.isnan(log_ratio)),
+        "error/log_ratio_inf_count": jnp.sum(active & jnp.isinf(log_ratio)),
+    }
 
 
 def _weighted_sum(x: Array, weight: Array) -> Array:

@@ -14,6 +14,7 @@ from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, diagnostics, sharding
+from ppo_jax.ppo.calls import apart
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.ppo.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo.permutation import permutation
@@ -101,6 +102,7 @@ def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
     )
 
 
+@apart
 def gather(batch: Batch, order: Array) -> Batch:
     """Chunks by index, time-major `[L, b, ...]`."""
     carry, rows = tree.take((batch.carry, batch._replace(carry=())), order)
@@ -119,7 +121,7 @@ def _minibatch_step(
     """One optimiser step; a no-op if anything about it is not finite."""
     config = learner.config
     grads, loss, metrics, weight = _gradients(
-        learner, unpack(trainee.params), batch, order, key, progress
+        learner, apart(unpack)(trainee.params), batch, order, key, progress
     )
     norms = diagnostics.gradient_norms(unpack(grads))
     nan = metrics.pop("error/log_ratio_nan_count")

@@ -50,6 +50,7 @@ LAYERS = {
     "ground": (
         "component",
         "errors",
+        "ppo.calls",
         "ppo.counting",
         "ppo.devices",
         "ppo.keys",

@@ -83,6 +83,26 @@ def test_no_loop_is_left():
     assert loops(fused(key)) == 0 < loops(key)
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: jax.random.bits(key, 8),
+        lambda key: jax.random.key_data(jax.random.split(key, 4)),
+        lambda key: jax.random.key_data(jax.random.fold_in(key, 3)),
+    ],
+    ids=["bits", "split", "fold_in"],
+)
+def test_what_several_kernels_read_is_drawn_once(draw):
+    """20 rounds shift to the left 20 times, whoever reads what comes of them."""
+
+    def readers(key):
+        drawn = draw(key)
+        return drawn.sum(), jnp.flip(drawn), jnp.cumsum(drawn, axis=0), drawn.max()
+
+    text = jax.jit(readers).lower(fused(jax.random.key(0))).compile().as_text()
+    assert text.count(" shift-left(") == 20
+
+
 @component
 class Sealed(Env):
     """Begins every episode with a key that it was not given, and keeps drawing."""
