@@ -42,8 +42,9 @@ def text(jobs: Iterable[Job], lines: list[Line], tables: Tables) -> str:
 
 def figures(line: Line) -> str:
     """What a run found, in short."""
-    if "out_of_memory" in line:
-        return "out of memory"
+    for why in ("out_of_memory", "hung"):
+        if why in line:
+            return why.replace("_", " ")
     known = {
         "steps/s": line.get("steps_per_second"),
         "s to compile": line.get("compile_seconds"),
@@ -229,6 +230,21 @@ def growth(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
                 cells.append(kink)
             yield f"| {job.name} | {' | '.join(cells)} |"
         yield ""
+
+
+def endurance(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
+    """How long training was watched, and how often it hung."""
+    lines = [line for job in jobs for line in of(job, lines)["ours"].values()]
+    yield from circumstances(lines)
+    yield ""
+    yield "| job | runs | minutes | hung |"
+    yield "|---|--:|--:|--:|"
+    titles = dict.fromkeys(line["job"] for line in lines)
+    for title in (*titles, "all"):
+        runs = [line for line in lines if title in (line["job"], "all")]
+        minutes = sum(line.get("seconds", 0.0) for line in runs) / 60
+        hung = sum("hung" in line for line in runs)
+        yield f"| {title} | {len(runs)} | {minutes:.1f} | {hung} |"
 
 
 def learning(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:

@@ -7,8 +7,8 @@
 Every contestant of a job runs as a process of its own, all of them round by round, in
 turns, and the other way about in odd rounds: whatever else the machine does hits all
 alike. A run that has ended is kept at once, as a line of JSON; one that is kept is not
-run again, so that a suite which was stopped goes on. One that has too little memory is
-kept as such. Libraries whose interpreter is not given are left out.
+run again, so that a suite which was stopped goes on. One that hangs, or has too
+little memory, is kept as such. Libraries whose interpreter is not given are left out.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import accelerators, document
+from benchmarks.document import Line
 from benchmarks.suites import SUITES, Contestant, Job
 from ppo_jax.host import files
 from ppo_jax.ppo import devices
@@ -113,8 +114,7 @@ def pattern(text: str) -> re.Pattern:
 def turns(arguments: argparse.Namespace) -> Iterator[Turn]:
     """All runs of a suite, in their order."""
     suite = SUITES[arguments.suite]
-    jobs = (*suite.jobs, *suite.accelerated)
-    chosen = [job for job in jobs if re.search(arguments.only, job.title)]
+    chosen = [job for job in suite.all if re.search(arguments.only, job.title)]
     for number in range(arguments.rounds or suite.rounds):
         for job in chosen:
             if job.rounds is not None and number >= job.rounds:
@@ -141,11 +141,12 @@ def run(arguments: argparse.Namespace) -> bool:
         try:
             measured = measure(turn, arguments)
         except subprocess.SubprocessError as error:
-            if not is_too_large(error):
-                failed += 1
+            why = lost(error)
+            failed += why != "out_of_memory"
+            if why is None:
                 print(f"failed: {error}\n{error.stderr or ''}", flush=True)
                 continue
-            measured = {"out_of_memory": True, "versions": {}}
+            measured = {why: True, "versions": {}}
         keep(arguments.results, turn.identity | circumstances(load) | measured)
         print(document.figures(measured), flush=True)
     return not failed
@@ -196,11 +197,16 @@ def of_all(said: dict[str, Any], seconds: float) -> dict[str, Any]:
     return said | whole
 
 
-def is_too_large(error: subprocess.SubprocessError) -> bool:
-    """Whether a run ended for want of memory: by its own words, or killed for it."""
-    if not isinstance(error, subprocess.CalledProcessError):
-        return False
-    return error.returncode == -signal.SIGKILL or bool(TOO_LARGE.search(error.stderr))
+def lost(error: subprocess.SubprocessError) -> str | None:
+    """Why a run has no figures, if that is one.
+
+    It hung, or had too little memory: by its own words, or killed for it.
+    """
+    if isinstance(error, subprocess.TimeoutExpired):
+        return "hung"
+    assert isinstance(error, subprocess.CalledProcessError)
+    killed = error.returncode == -signal.SIGKILL
+    return "out_of_memory" if killed or TOO_LARGE.search(error.stderr) else None
 
 
 def environment(turn: Turn, cache: str) -> dict[str, str]:
@@ -274,12 +280,22 @@ def documented(name: str, lines: list[dict[str, Any]]) -> str:
     """The document of a suite; tables that it has no jobs for are those of others."""
     suite = SUITES[name]
     jobs = suite.jobs or SUITES["cpu"].jobs
-    apart = suite.accelerated or SUITES["gpu"].accelerated
-    titles = {job.title for job in apart}
-    there = [line for line in lines if line["job"] in titles]
-    here = [line for line in lines if line["job"] not in titles]
-    tables = {"accelerators": accelerators.tables(apart, there)}
+    accelerated = suite.accelerated or SUITES["gpu"].accelerated
+    endured = suite.endured or SUITES["soak"].endured
+    there, here = parted(lines, accelerated)
+    long, here = parted(here, endured)
+    tables = {
+        "accelerators": accelerators.tables(accelerated, there),
+        "soak": document.endurance(endured, long),
+    }
     return document.text(jobs, here, tables)
+
+
+def parted(lines: list[Line], jobs: tuple[Job, ...]) -> tuple[list[Line], list[Line]]:
+    """Those of some jobs, and all others."""
+    titles = {job.title for job in jobs}
+    theirs = [line for line in lines if line["job"] in titles]
+    return theirs, [line for line in lines if line["job"] not in titles]
 
 
 if __name__ == "__main__":

@@ -88,11 +88,18 @@ class Suite:
         rounds: How often.
         jobs: Those that the tables of the document are of.
         accelerated: Those of a GPU or TPU, which have tables of their own.
+        endured: Those that may hang, if anything does; they have one too.
     """
 
     rounds: int
     jobs: tuple[Job, ...] = ()
     accelerated: tuple[Job, ...] = ()
+    endured: tuple[Job, ...] = ()
+
+    @property
+    def all(self) -> tuple[Job, ...]:
+        """All jobs."""
+        return (*self.jobs, *self.accelerated, *self.endured)
 
 
 SPEED = (
@@ -288,6 +295,21 @@ QUICK_GPU = accelerated(
     counted=(("2 members", "--members 2 --num-envs 4 --num-steps 16 --width 8"),),
 )
 
+SOAK = tuple(
+    Job("soak", f"{name}, {cores}", options, (contestant,), pinned=pinned)
+    for name, contestant, options in (
+        ("4 environments", OURS, "--num-envs 4 --updates 12000"),
+        ("64 environments", OURS, "--num-envs 64 --updates 1500"),
+        ("recurrent", OURS, "--recurrent --num-envs 16 --updates 400"),
+        ("8 members", OURS, "--members 8 --num-envs 16 --updates 600"),
+        (
+            *("8 members that evolve", GENERATIONS),
+            "--members 8 --num-envs 16 --updates 4 --generations 100",
+        ),
+    )
+    for cores, pinned in (("one core", True), ("all cores", False))
+)
+
 QUICK = (
     Job("feed-forward", "4 environments", "--num-envs 4 --updates 4", ALL, 1.5),
     Job("one core", "4 environments", "--num-envs 4 --updates 4", ALL, 1.3, True),
@@ -317,8 +339,11 @@ QUICK = (
     Job("products", "all cores", "--size 256", (LIMIT,)),
 )
 
+QUICK_SOAK = (Job("soak", "4 environments", "--num-envs 4 --updates 4"),)
+
 SUITES = {
     "cpu": Suite(5, (*SPEED, *START, *GROWTH, *LEARNING, *PARTS, *WORKS, *LIMITS)),
     "gpu": Suite(3, accelerated=GPU),
-    "quick": Suite(1, QUICK, QUICK_GPU),
+    "quick": Suite(1, QUICK, QUICK_GPU, QUICK_SOAK),
+    "soak": Suite(20, endured=SOAK),
 }

@@ -148,6 +148,16 @@ def test_what_does_not_fit_is_kept_as_such(ending, suite, capsys):
     assert "\n| speed, 4 | – | 2 | – | 0 |\n" in made.read_text()
 
 
+def test_what_hangs_is_kept_as_such(suite, capsys):
+    """And told by the status; the others go on, and it is not run again."""
+    (suite.folder / "peer_rejax.py").write_text("import time; time.sleep(60)")
+    status, lines = suite("--rounds", "1", "--timeout", "5")
+    assert status == 1 and order(lines) == EXPECTED[:3]
+    assert [line.get("hung") for line in lines] == [None, True, None]
+    assert "rejax hung" in capsys.readouterr().out
+    assert suite("--rounds", "1") == (0, lines) and not capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -262,6 +272,24 @@ def test_works_by_hand(modules):
         "| products | 550 |",
         "| an update, at the goal | 2,133 |",
         "| an update | 2,000 |",
+    ]
+
+
+def test_endurance_by_hand(modules):
+    """Time is that of runs which ended; a row for all of them comes last."""
+    suites, document = modules["suites"], modules["document"]
+    jobs = [suites.Job("soak", name, "", (suites.OURS,)) for name in ("a", "b", "c")]
+    lines = [
+        *(line("soak, a", "ours", i, seconds=90.0) for i in range(2)),
+        line("soak, b", "ours", 0, seconds=30.0),
+        line("soak, b", "ours", 1, hung=True),
+        line("soak, b", "ours", 2, " --num-envs 8", seconds=500.0),
+    ]
+    found = list(document.endurance(jobs, lines))
+    assert found[-3:] == [
+        "| soak, a | 2 | 3.0 | 0 |",
+        "| soak, b | 2 | 0.5 | 1 |",
+        "| all | 4 | 3.5 | 1 |",
     ]
 
 
