@@ -69,7 +69,7 @@ def gae(
         return adv_tm1, (adv_tm1, clipped)
 
     _, (adv_tm1, sum_clipped) = jax.lax.scan(
-        step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t), reverse=True, unroll=2
+        step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t), reverse=True, unroll=4
     )
     return adv_tm1, delta_clipped | sum_clipped
 

@@ -77,8 +77,8 @@ def objective(
     metrics = jax.lax.stop_gradient(metrics)
     sums = {name: _largest(metrics.pop(name), batch.weight) for name in largest}
     rows = jnp.stack(list(metrics.values()))  # Summed by one kernel.
-    means = jax.vmap(_weighted_sum, (0, None))(rows, batch.weight)
-    sums |= counts | dict(zip(metrics, means, strict=True))
+    summed = jax.vmap(_weighted_sum, (0, None))(rows, batch.weight)
+    sums |= counts | dict(zip(metrics, summed, strict=True))
     if out.attacked is not None:
         sums["sa_ppo/num_adversarial"] = jnp.sum(active & out.attacked.mask)
         sums["sa_ppo/num_clean"] = jnp.sum(active & ~out.attacked.mask)
