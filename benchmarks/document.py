@@ -242,7 +242,7 @@ def endurance(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
     titles = dict.fromkeys(line["job"] for line in lines)
     for title in (*titles, "all"):
         runs = [line for line in lines if title in (line["job"], "all")]
-        minutes = sum(line.get("seconds", 0.0) for line in runs) / 60
+        minutes = sum(line.get("process_seconds", 0.0) for line in runs) / 60
         hung = sum("hung" in line for line in runs)
         yield f"| {title} | {len(runs)} | {minutes:.1f} | {hung} |"
 

@@ -158,7 +158,7 @@ def identity(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What one script said of itself, in its last line.
+    """What one script said of itself, in its last line, and how long its process took.
 
     Raises:
         SubprocessError: If it failed or hung.
@@ -183,6 +183,7 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
             )
             seconds = time.perf_counter() - began
     said = json.loads(done.stdout.splitlines()[-1])
+    said["process_seconds"] = round(seconds, 1)
     return of_all(said, seconds) if turn.job.whole else said
 
 

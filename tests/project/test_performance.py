@@ -276,14 +276,14 @@ def test_works_by_hand(modules):
 
 
 def test_endurance_by_hand(modules):
-    """Time is that of runs which ended; a row for all of them comes last."""
+    """Time is that of processes which ended; a row for all of them comes last."""
     suites, document = modules["suites"], modules["document"]
     jobs = [suites.Job("soak", name, "", (suites.OURS,)) for name in ("a", "b", "c")]
     lines = [
-        *(line("soak, a", "ours", i, seconds=90.0) for i in range(2)),
-        line("soak, b", "ours", 0, seconds=30.0),
+        *(line("soak, a", "ours", i, process_seconds=90.0) for i in range(2)),
+        line("soak, b", "ours", 0, process_seconds=30.0, seconds=0.2),
         line("soak, b", "ours", 1, hung=True),
-        line("soak, b", "ours", 2, " --num-envs 8", seconds=500.0),
+        line("soak, b", "ours", 2, " --num-envs 8", process_seconds=500.0),
     ]
     found = list(document.endurance(jobs, lines))
     assert found[-3:] == [
