@@ -58,7 +58,7 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
 def _hash(key: Array, count: Array) -> tuple[Array, Array]:
     """Threefry-2x32 in 20 rounds: of counters uint32 `[n]`, by a key uint32 `[2]`.
 
-    Written with operators, it would take four times as long to trace.
+    Written with operators, it would take three times as long to trace.
     """
     parity = key[0] ^ key[1] ^ _PARITY
     parts = [lax.broadcast(part, count.shape) for part in (key[0], key[1], parity)]
