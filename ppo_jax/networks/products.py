@@ -12,7 +12,13 @@ def product(rows: Array, kernel: Array) -> Array:
 
 
 def kernel_gradient(rows: Array, gradients: Array) -> Array:
-    """Gradient by a kernel `[n, m]`, of rows `[R, n]` and gradients `[R, m]`."""
+    """Gradient by a kernel `[n, m]`, of rows `[R, n]` and gradients `[R, m]`.
+
+    Of one output it is a product with one row: one with a column takes a CPU 3 to 30
+    times as long.
+    """
+    if gradients.shape[-1] == 1:
+        return (gradients.T @ rows).T
     return across(rows) @ gradients
 
 

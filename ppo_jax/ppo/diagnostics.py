@@ -36,13 +36,17 @@ GROUPS = {
 
 def gradient_norms(grads: PyTree) -> Metrics:
     """Global norm of the gradients, and those of disjoint groups and of critics."""
-    squares, critics = {}, jnp.zeros(0)
+    groups: dict[tuple[str, bool], list[Array]] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
-        group, square = group_of(path), leaf**2
-        parts = {group: square.sum()}
-        if _is_each_critic_s_own(path):
-            each = jnp.atleast_1d(square)
-            each = each.reshape(each.shape[0], -1).sum(axis=1)
+        own = _is_each_critic_s_own(path)
+        rows = leaf.reshape(leaf.shape[0] if own and leaf.ndim else 1, -1)
+        groups.setdefault((group_of(path), own), []).append(rows)
+    squares, critics = {}, jnp.zeros(0)
+    for (group, own), rows in groups.items():
+        # Of leaves that are packed side by side it is a slice, and one sum.
+        each = (jnp.concatenate(rows, axis=1) ** 2).sum(axis=1)
+        parts = {group: each.sum()}
+        if own:
             critics = critics + each if critics.size else each
             if group == "head":
                 parts = {f"head{i}": x for i, x in enumerate(each, start=1)}

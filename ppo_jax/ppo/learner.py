@@ -14,7 +14,7 @@ from ppo_jax import networks, tree
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
-from ppo_jax.ppo import acting, counting, diagnostics, rollout, sharding
+from ppo_jax.ppo import acting, counting, diagnostics, rollout, sharding, valuation
 from ppo_jax.ppo.batch import assemble, held_out
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
@@ -137,8 +137,8 @@ def _explained(
     crew = sharding.crew(config.num_envs)
     carry = crew.own(jax.tree.map(lambda x: x[0], carries))
     rows = crew.own((steps.obs, steps.reset), axis=1)
-    out = config.build().apply(learner.params, carry, *rows)
-    value = crew.whole(pessimistic(out.value), axis=1)
+    value = pessimistic(valuation.said(learner, carry, *rows))
+    value = crew.whole(value, axis=1)
     before, after = scale.decode(steps.value), scale.decode(value)
     apart = held_out(config, steps, targets.weight)
     return config.appraisal(

@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import tree
-from ppo_jax.critics import pessimistic
+from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
-from ppo_jax.ppo import acting, counting, quarantine, sharding
+from ppo_jax.networks.distributions import Distribution
+from ppo_jax.ppo import acting, counting, quarantine, sharding, valuation
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.packing import SMALL, pack
@@ -71,7 +72,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     (packed, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
     actor = packed.unpack()
     steps, slot = tree.merge_leading(steps).unpack()
-    steps = bootstrap(agent, actor, slots, steps, slot, drawn.owed)
+    steps = completed(agent, actor, slots, steps, slot, drawn.owed)
     actor = quarantine.reset_broken(config.env, actor, drawn.resets)
     steps, carries = (crew.whole(shares, axis=1) for shares in (steps, carries))
     return plain(actor), steps, carries
@@ -121,6 +122,8 @@ def lived(
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
     """The actor after a step, and what is kept of it; see `_step`."""
     decision, step = deed.decision, _kept(config, actor, deed)
+    if not valuation.independent(config):
+        step = _judged(step, decision.policy, decision.value)
     final_obs, ok = deed.timestep.final_obs, decision.finite
     outcome = (step.reward, final_obs, step.log_prob, step.value, decision.carry)
     valid = ok & quarantine.finite(outcome, ok)
@@ -135,25 +138,25 @@ def lived(
         episode_return=jnp.where(step.last, 0.0, step.episode_return),
         episode_length=jnp.where(step.last, 0, step.episode_length),
     )
-    return (actor, slots), (quarantine.quarantined(step, valid), slot)
+    return (actor, slots), (step._replace(valid=valid), slot)
 
 
 def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
-    """What is kept of a step, whether or not it is finite; its value is still owed."""
+    """What is kept of a step, whether or not it is finite; see `_judged`."""
     decision = deed.decision
     timestep: Any = deed.timestep  # Of many environments: all fields are arrays.
-    value = pessimistic(decision.value)
+    later: Any = ()
     return Trajectory(
         obs=decision.obs,
         raw_obs=() if config.obs_clip is None else actor.obs,
         reset=actor.reset,
         action=decision.action,
-        log_prob=decision.policy.log_prob(decision.action),
+        log_prob=later,
         action_mask=() if decision.mask is None else decision.mask,
-        value=value,
-        old_value=decision.value.outputs if decision.value.clips else (),
-        old_policy=decision.policy if config.reads_old_policy else (),
-        next_value=jnp.zeros_like(value),
+        value=later,
+        old_value=later,
+        old_policy=decision.policy,
+        next_value=later,
         reward=timestep.reward,
         terminated=timestep.terminated,
         last=timestep.terminated | timestep.truncated,
@@ -196,7 +199,7 @@ def _record_truncation(
     return BootstrapSlots(final_obs, carry, used), jnp.where(owed, slots.used, 0)
 
 
-def bootstrap(
+def completed(
     agent: Agent,
     actor: Actor,
     slots: BootstrapSlots,
@@ -204,7 +207,44 @@ def bootstrap(
     slot: Array,
     key: Key,
 ) -> Trajectory:
-    """Fills in `next_value`: the next step's, or a slot's where truncated."""
+    """A rollout with all values, and with nothing in it that is not finite.
+
+    Args:
+        agent: Who acted.
+        actor: After the last step.
+        slots: What was truncated.
+        steps: What was kept, `[T, B, ...]`.
+        slot: That a truncated step wrote to, `[T, B]`.
+        key: Of an opponent.
+    """
+    config = agent.learner.config
+    if valuation.independent(config):
+        said = valuation.said(agent.learner, (), steps.obs, steps.reset)
+        steps = _judged(steps, steps.old_policy, said)
+    if not config.reads_old_policy:
+        steps = steps._replace(old_policy=())
+    valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
+    steps = quarantine.quarantined(steps, valid)
+    last, owed = _owed(agent, actor, slots, key)
+    following = jnp.concatenate([steps.value[1:], last[None]])
+    truncated = steps.last & ~steps.terminated
+    owed = jnp.take_along_axis(owed, slot, axis=0)
+    return steps._replace(next_value=jnp.where(truncated, owed, following))
+
+
+def _judged(steps: Trajectory, policy: Distribution, value: ValueDist) -> Trajectory:
+    """Steps with how likely their actions were, and what the critics said of them."""
+    return steps._replace(
+        log_prob=policy.log_prob(steps.action),
+        value=pessimistic(value),
+        old_value=value.outputs if value.clips else (),
+    )
+
+
+def _owed(
+    agent: Agent, actor: Actor, slots: BootstrapSlots, key: Key
+) -> tuple[Array, Array]:
+    """Values of what comes after the last step `[B]`, and of slots `[S, B]`."""
     num_envs, size = actor.reset.shape[0], _size(slots)
     now = (actor.obs, actor.carry, actor.reset)
     owed = (slots.final_obs, slots.carry, jnp.zeros((size, num_envs), bool))
@@ -219,7 +259,4 @@ def bootstrap(
         honest = answers(obs)
         obs = acting.shown(agent.opposition, answers, honest, obs, key)
     value = pessimistic(answers(obs).value).reshape(1 + size, num_envs)
-    owed = jnp.take_along_axis(value[1:], slot, axis=0)
-    following = jnp.concatenate([steps.value[1:], value[:1]])
-    truncated = steps.last & ~steps.terminated
-    return steps._replace(next_value=jnp.where(truncated, owed, following))
+    return value[0], value[1:]

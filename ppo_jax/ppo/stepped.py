@@ -125,7 +125,7 @@ def arrive(
     journey = _recorded(config, fused(journey), config.num_steps - 1, answer)
     key, _, key_owed, key_update = journey.keys
     actor, (steps, slot) = journey.actor, journey.steps.unpack()
-    steps = rollout.bootstrap(agent, actor, journey.slots, steps, slot, key_owed)
+    steps = rollout.completed(agent, actor, journey.slots, steps, slot, key_owed)
     run = dataclasses.replace(run, key=key)
     lived = (plain(actor), steps, journey.carries)
     run, metrics = learner.learned(run, progress, key_update, *lived)

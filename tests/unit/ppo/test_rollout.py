@@ -4,6 +4,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from tabular import first
 
 from ppo_jax import networks
@@ -179,6 +180,24 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     advantage, _ = advantages(run.learner.config, steps)
     chex.assert_trees_all_close(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["by themselves", "shared"])
+def test_a_value_that_overflows_is_quarantined(shared):
+    """R-A20: 1.4·10³⁸ o of observations 1, 2, 3; float32 ends at 3.4·10³⁸."""
+    torso = networks.Mlp(hidden=(1,), activation="relu")
+    network = networks.ActorCritic(torso=torso, shared=shared)
+    run = first(Config(**settings(Accumulator(limit=3), num_steps=3, network=network)))
+    params = jax.tree_util.tree_map_with_path(
+        lambda path, x: jnp.full_like(x, path[-1].key == "kernel"), run.learner.params
+    )
+    params = networks.map_value_heads(params, lambda k, b: (1.4e38 + 0 * k, b))
+    _, steps, _ = live(run.learner.replace(params=params), run.actor, run.key)
+    value = np.float32([1.4e38, 2.8e38, 0])
+    chex.assert_trees_all_close(steps.value[:, 0], value, rtol=1e-6)
+    chex.assert_trees_all_close(steps.next_value[:2, 0], value[1:], rtol=1e-6)
+    assert steps.valid[:, 0].tolist() == [True, True, False]
+    assert steps.weight[:, 0].tolist() == [1, 1, 0]
 
 
 def test_a_replay_knows_the_mask():

@@ -1,0 +1,55 @@
+"""What critics say of all steps of a rollout at once."""
+
+from typing import Any
+
+import jax
+
+from ppo_jax import tree
+from ppo_jax.critics import ValueDist
+from ppo_jax.state import Learner
+from ppo_jax.types import Array, Carry, PyTree
+
+ROWS = 4096
+"""Observations of a part: a CPU's caches hold what is made of some thousand."""
+
+
+def independent(config: Any) -> bool:
+    """Whether critics need an observation and nothing else.
+
+    Then they have no part in the steps of a rollout, which wait for each other.
+    """
+    return config.network.memory is None and not config.network.shared
+
+
+def said(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist:
+    """What critics say of steps `[T, B, ...]`.
+
+    Args:
+        learner: Whose critics they are.
+        carry: Before the first step, `[B, ...]`.
+        obs: As the network sees them.
+        reset: Where the carry is cleared before a step.
+    """
+    config = learner.config
+    network = config.build()
+
+    def together(obs, reset):
+        return network.apply(learner.params, carry, obs, reset).value.outputs
+
+    def in_parts(*rows):
+        cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), rows)
+        return tree.merge_leading(jax.lax.map(lambda rows: together(*rows), cut))
+
+    parts = _num_parts(*reset.shape) if independent(config) else 1
+    outputs = (
+        together(obs, reset)
+        if parts == 1
+        else jax.lax.platform_dependent(obs, reset, cpu=in_parts, default=together)
+    )
+    return ValueDist(outputs, config.critic)
+
+
+def _num_parts(length: int, num_envs: int) -> int:
+    """Equal parts of a rollout, of few steps but not of few rows."""
+    most = length * num_envs // ROWS
+    return max([n for n in range(1, most + 1) if length % n == 0], default=1)
