@@ -6,6 +6,9 @@ from typing import Any
 
 import jax
 
+FEWEST_STEPS = 4096
+"""Worked through at once on a CPU, whose caches hold what is made of some thousand."""
+
 
 def prepare() -> bool:
     """Gives a CPU a device for every core; where JAX has started, it is too late.

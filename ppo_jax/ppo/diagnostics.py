@@ -43,7 +43,7 @@ def gradient_norms(grads: PyTree) -> Metrics:
         groups.setdefault((group_of(path), own), []).append(rows)
     squares, critics = {}, jnp.zeros(0)
     for (group, own), rows in groups.items():
-        # Of leaves that are packed side by side it is a slice, and one sum.
+        # Leaves that are packed side by side are one slice, and one sum.
         each = (jnp.concatenate(rows, axis=1) ** 2).sum(axis=1)
         parts = {group: each.sum()}
         if own:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from ppo_jax import tree
 from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
-from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import acting, counting, quarantine, sharding, valuation
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
 from ppo_jax.ppo.keys import fused, plain
@@ -123,7 +122,7 @@ def lived(
     """The actor after a step, and what is kept of it; see `_step`."""
     decision, step = deed.decision, _kept(config, actor, deed)
     if not valuation.independent(config):
-        step = _judged(step, decision.policy, decision.value)
+        step = _judged(config, step, decision.value)
     final_obs, ok = deed.timestep.final_obs, decision.finite
     outcome = (step.reward, final_obs, step.log_prob, step.value, decision.carry)
     valid = ok & quarantine.finite(outcome, ok)
@@ -220,9 +219,7 @@ def completed(
     config = agent.learner.config
     if valuation.independent(config):
         said = valuation.said(agent.learner, (), steps.obs, steps.reset)
-        steps = _judged(steps, steps.old_policy, said)
-    if not config.reads_old_policy:
-        steps = steps._replace(old_policy=())
+        steps = _judged(config, steps, said)
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
     steps = quarantine.quarantined(steps, valid)
     last, owed = _owed(agent, actor, slots, key)
@@ -232,12 +229,14 @@ def completed(
     return steps._replace(next_value=jnp.where(truncated, owed, following))
 
 
-def _judged(steps: Trajectory, policy: Distribution, value: ValueDist) -> Trajectory:
+def _judged(config: Any, steps: Trajectory, value: ValueDist) -> Trajectory:
     """Steps with how likely their actions were, and what the critics said of them."""
+    policy: Any = steps.old_policy
     return steps._replace(
         log_prob=policy.log_prob(steps.action),
         value=pessimistic(value),
         old_value=value.outputs if value.clips else (),
+        old_policy=policy if config.reads_old_policy else (),
     )
 
 

@@ -15,6 +15,7 @@ from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, diagnostics, sharding
 from ppo_jax.ppo.calls import apart
+from ppo_jax.ppo.devices import FEWEST_STEPS
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
 from ppo_jax.ppo.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo.permutation import permutation
@@ -26,9 +27,6 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 
 ATTACK = 2**32 - 1
 """Sets the keys of attacks apart from those of the optimiser's noise."""
-
-FEWEST_STEPS = 4096
-"""In a part of a minibatch whose gradient is computed at once on a CPU."""
 
 STEPS = (0, 1)
 """Axes of epochs and minibatches."""

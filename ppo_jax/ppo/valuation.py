@@ -6,11 +6,9 @@ import jax
 
 from ppo_jax import tree
 from ppo_jax.critics import ValueDist
+from ppo_jax.ppo.devices import FEWEST_STEPS
 from ppo_jax.state import Learner
 from ppo_jax.types import Array, Carry, PyTree
-
-ROWS = 4096
-"""Observations of a part: a CPU's caches hold what is made of some thousand."""
 
 
 def independent(config: Any) -> bool:
@@ -50,6 +48,6 @@ def said(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist
 
 
 def _num_parts(length: int, num_envs: int) -> int:
-    """Equal parts of a rollout, of few steps but not of few rows."""
-    most = length * num_envs // ROWS
+    """Equal parts of a rollout, as short as a CPU likes them."""
+    most = length * num_envs // FEWEST_STEPS
     return max([n for n in range(1, most + 1) if length % n == 0], default=1)
