@@ -3,6 +3,7 @@
 `python -m ppo_jax.host.catalogue` prints the table as `docs/metrics.md`.
 """
 
+import functools
 from collections.abc import Iterable
 
 import numpy as np
@@ -38,6 +39,14 @@ def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
     return next((row for row in rows if match(row.name, name) is not None), None)
 
 
+@functools.lru_cache(maxsize=8)
+def _rows_of(
+    names: tuple[str, ...], own: tuple[Metric, ...]
+) -> dict[str, Metric | None]:
+    """The row of each of some metrics: phases of a run all say the same ones."""
+    return {name: row_of(name, METRICS + own) for name in names}
+
+
 def summarize(
     history: dict[str, np.ndarray], own: tuple[Metric, ...] = ()
 ) -> dict[str, float]:
@@ -53,8 +62,9 @@ def summarize(
     rows = METRICS + own
     used = {source for row in rows for source in row.sources}
     said = {}
+    row_by_name = _rows_of(tuple(history), own)
     for name, values in history.items():
-        row = row_of(name, rows)
+        row = row_by_name[name]
         if row is not None:
             said[name] = row.reduction.of(values)
         elif name not in used:

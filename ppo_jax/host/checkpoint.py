@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
@@ -84,7 +85,7 @@ class Checkpointer:
             "versions": versions(population),
         }
         args = ocp.args.Composite(
-            population=ocp.args.StandardSave(jax.tree.map(_once, population)),
+            population=ocp.args.StandardSave(jax.tree.map(_here, population)),
             meta=ocp.args.JsonSave(meta),
         )
         self._fitness[update] = score
@@ -217,17 +218,18 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
         return [info.step == best for info in checkpoints]
 
 
-def _once(leaf: Any) -> Any:
-    """What all devices of this process hold, as the first one holds it.
+def _here(leaf: Any) -> Any:
+    """A leaf that is whole in this process as an array of NumPy, unless it is of keys.
 
-    Orbax would save a piece from each of them, and compile a program for every shape.
+    Orbax saves these in half the time. Of what lies on several devices it would save a
+    piece from each of them, and compile a program for every shape.
     """
-    whole = (
-        isinstance(leaf, jax.Array)
-        and leaf.is_fully_addressable
-        and leaf.is_fully_replicated
-    )
-    return leaf.addressable_data(0) if whole else leaf
+    if not (isinstance(leaf, jax.Array) and leaf.is_fully_addressable):
+        return leaf
+    if leaf.is_fully_replicated:
+        leaf = leaf.addressable_data(0)
+    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return leaf if is_key else np.asarray(leaf)
 
 
 def _leaves(tree: PyTree) -> dict[str, str]:

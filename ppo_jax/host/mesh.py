@@ -193,7 +193,13 @@ class Layout:
 
     def place(self, population: Population) -> Population:
         """The same members; those leaves are moved that do not lie as they should."""
-        return jax.device_put(population, self._lies)
+
+        def placed(leaf, lies):
+            there = isinstance(leaf, jax.Array) and leaf.sharding == lies
+            return leaf if there else jax.device_put(leaf, lies)
+
+        lies = jax.tree.broadcast(self._lies, population)
+        return jax.tree.map(placed, population, lies)
 
     def fetch(self, values: PyTree) -> PyTree:
         """The whole of every leaf, on the host of every process."""

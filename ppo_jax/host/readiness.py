@@ -59,8 +59,10 @@ def ready(
     how = config.eval_episodes, not config.eval_sample
     lowered = layout.programs(members, progress, key, *how)
     with ThreadPoolExecutor() as pool:
-        programs = [
-            pool.submit(lambda lower: lower().compile(), each) for each in lowered
+        first, *others = lowered
+        programs = [pool.submit(first().compile)]
+        programs += [
+            pool.submit(lambda lower: lower().compile(), each) for each in others
         ]
         programs.append(pool.submit(streams.evaluation, config.seed, 0))
         population = layout.make(begin, config)

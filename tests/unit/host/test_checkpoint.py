@@ -1,6 +1,7 @@
 """What is restored has the structure that was saved, or nothing is."""
 
 import dataclasses
+import functools
 import gc
 
 import chex
@@ -124,4 +125,29 @@ def test_a_checkpoint_knows_nothing_of_later_phases(tmp_path):
         _, _, meta = checkpoints.restore(population, asked=update)
         assert meta["lineage"] == [1, 2][:update]
         assert meta["streaks"] == {"warn/x": [update]}
+    checkpoints.close()
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def poisoned(population):
+    """Other numbers in the same memory."""
+    return with_params(
+        population, jax.tree.map(lambda x: x - 7.0, params_of(population))
+    )
+
+
+def test_a_checkpoint_is_of_before_the_memory_is_given_away(tmp_path):
+    """PROP-18.1: what is trained on while it is saved writes over what is saved."""
+    population = training.start(experiment())
+    before = jax.device_get(jax.tree.map(jnp.copy, params_of(population)))
+    checkpoints = Checkpointer(tmp_path)
+    for update in range(2):
+        checkpoints.save(update, population, 0.0, {})
+        population = poisoned(population)
+    checkpoints.close()
+    checkpoints = Checkpointer(tmp_path)
+    for update in range(2):
+        _, restored, _ = checkpoints.restore(population, asked=update)
+        wanted = jax.tree.map(lambda x, n=update: x - 7.0 * n, before)
+        chex.assert_trees_all_close(params_of(restored), wanted, atol=1e-5, rtol=0)
     checkpoints.close()
