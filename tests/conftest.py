@@ -21,7 +21,19 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+UNNEEDED = (
+    "simplify-while-loops",
+    "while-loop-invariant-code-motion",
+    "while-loop-trip-count-annotator",
+    "tree_reduction_rewriter",
+    "cpu-parallel-task-assigner",
+)
+"""Passes of XLA that make loops quicker, and compilations longer."""
+
+QUICK = (
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
+    f"--xla_disable_hlo_passes={','.join(UNNEEDED)}"
+)
 """On a CPU, code in a third of the time, which runs a quarter slower.
 
 Each program is given to LLVM in one piece; pieces are for cores that nobody else uses.
