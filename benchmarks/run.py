@@ -213,11 +213,13 @@ def lost(error: subprocess.SubprocessError) -> str | None:
 def environment(turn: Turn, cache: str) -> dict[str, str]:
     """Ours is imported from this checkout; programs are compiled, unless a job is warm.
 
+    Its modules are kept compiled, as those of libraries are that were installed.
     All have the widest vectors, as ours has by itself. Batched factorisations block the
     threads of XLA's pool until others are done: with as many threads as cores, vmapped
     training of purejaxrl waits for ever. Ours has none; others are given a thread more.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_CACHES)}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     kept["PYTHONPATH"] = str(HERE.parent)
     if turn.job.warm:
         kept["JAX_COMPILATION_CACHE_DIR"] = cache

@@ -4,7 +4,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -16,20 +16,25 @@ def deferred(*names: str) -> Iterator[None]:
     """Defers imports: within it, each of the modules is a stand-in.
 
     Whoever imports one binds the stand-in, which imports the module as soon as
-    something of it is used. Modules that are imported already stay as they are.
+    something of it is used; to import what is deferred of a package is no such use.
+    Modules that are imported already stay as they are.
 
     >>> with deferred("colorsys"):
     ...     import colorsys
     >>> colorsys.rgb_to_hsv(1.0, 0.0, 0.0)
     (0.0, 1.0, 1.0)
     """
-    absent = [name for name in names if name not in sys.modules]
-    sys.modules |= {name: _Deferred(name) for name in absent}
+    absent = {name: _Deferred(name) for name in names if name not in sys.modules}
+    for name, module in absent.items():
+        package, _, part = name.rpartition(".")
+        if package in absent:
+            setattr(absent[package], part, module)
+    sys.modules |= absent
     try:
         yield
     finally:
-        for name in absent:
-            del sys.modules[name]
+        for module in absent.values():
+            _withdraw(module)
 
 
 def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -99,4 +104,15 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # Asked of every module by whoever inspects them.
             raise AttributeError(name)
-        return getattr(importlib.import_module(self.__name__), name)
+        _withdraw(self)
+        module = importlib.import_module(self.__name__)
+        if not hasattr(module, name):  # A part that was not imported yet, perhaps.
+            with suppress(ModuleNotFoundError):
+                importlib.import_module(f"{self.__name__}.{name}")
+        return getattr(module, name)
+
+
+def _withdraw(stand_in: _Deferred) -> None:
+    """Lets the module itself be imported."""
+    if sys.modules.get(stand_in.__name__) is stand_in:
+        del sys.modules[stand_in.__name__]

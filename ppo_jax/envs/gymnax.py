@@ -155,11 +155,11 @@ class _Loaded(NamedTuple):
 def _gymnax() -> Any:
     """Imports gymnax at first use, without what only its pictures need.
 
-    Seaborn, with pandas, and pyplot would take 100 MiB and most of the time. JAX starts
-    when gymnax is imported, so this is the last moment to choose its devices.
+    Seaborn, with pandas, and matplotlib would take 100 MiB and most of the time. JAX
+    starts when gymnax is imported, so this is the last moment to choose its devices.
     """
     devices.prepare()
-    with deferred("seaborn", "matplotlib.pyplot"):
+    with deferred("seaborn", "matplotlib", "matplotlib.pyplot", "matplotlib.colors"):
         import gymnax
 
     return gymnax

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
@@ -228,7 +229,7 @@ def _here(leaf: Any) -> Any:
         return leaf
     if leaf.is_fully_replicated:
         leaf = leaf.addressable_data(0)
-    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return leaf if is_key else np.asarray(leaf)
 
 

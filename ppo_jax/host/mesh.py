@@ -156,7 +156,7 @@ class Layout:
         num_episodes: int,
         deterministic: bool,
     ) -> list[Callable[[], Any]]:
-        """Lower the programs of phases and of evaluations, given their shapes."""
+        """Lower the programs of phases and of evaluations, the longest first."""
         player = self.player(num_episodes, deterministic)
         return [
             lambda: self.advance.lower(members, progress, np.int32(0)),
@@ -193,13 +193,7 @@ class Layout:
 
     def place(self, population: Population) -> Population:
         """The same members; those leaves are moved that do not lie as they should."""
-
-        def placed(leaf, lies):
-            there = isinstance(leaf, jax.Array) and leaf.sharding == lies
-            return leaf if there else jax.device_put(leaf, lies)
-
-        lies = jax.tree.broadcast(self._lies, population)
-        return jax.tree.map(placed, population, lies)
+        return jax.device_put(population, self._lies)
 
     def fetch(self, values: PyTree) -> PyTree:
         """The whole of every leaf, on the host of every process."""

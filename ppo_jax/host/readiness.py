@@ -57,10 +57,10 @@ def ready(
     progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample
-    lowered = layout.programs(members, progress, key, *how)
+    longest, *others = layout.programs(members, progress, key, *how)
     with ThreadPoolExecutor() as pool:
-        first, *others = lowered
-        programs = [pool.submit(first().compile)]
+        # Python makes one after the other ready for the compiler.
+        programs = [pool.submit(longest().compile)]
         programs += [
             pool.submit(lambda lower: lower().compile(), each) for each in others
         ]

@@ -87,10 +87,10 @@ class Simulation(Layout):
         answer = fleet.answer_of(runs.actor)
         following = acting(runs.learner), now, np.int32(0), journey, answer
         return [
+            lambda: arrive.lower(runs, now, journey, answer),
             lambda: _seeds.lower(runs.key, runs.actor.reset),
             lambda: depart.lower(*first),
             lambda: proceed.lower(*following),
-            lambda: arrive.lower(runs, now, journey, answer),
             *fleet.programs(runs, key, num_episodes, deterministic),
         ]
 

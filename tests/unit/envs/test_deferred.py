@@ -22,7 +22,7 @@ def test_a_gymnax_environment_needs_no_plotting_library():
         "import sys\n"
         "from ppo_jax.envs import make\n"
         "print(make('CartPole-v1').action_space.n)\n"
-        "print(*{'pandas', 'seaborn', 'matplotlib.pyplot'} & sys.modules.keys())\n"
+        "print(*{'pandas', 'seaborn', 'matplotlib'} & sys.modules.keys())\n"
     )
     assert said == ["2"]
 
@@ -38,15 +38,52 @@ def test_a_deferred_module_is_there_as_soon_as_it_is_used():
         _ = stand_in.anything
 
 
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of two parts; which of them are there, in the end."""
+    home = tmp_path / "a_package"
+    home.mkdir()
+    for name in ("__init__", "one", "two"):
+        (home / f"{name}.py").write_text(f"name = {name!r}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield lambda: {name for name in sys.modules if name.startswith("a_package")}
+    for name in [name for name in sys.modules if name.startswith("a_package")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("there", [(), ("a_package",), ("a_package", "a_package.one")])
+def test_a_part_of_a_deferred_package_is_deferred(package, there):
+    for name in there:
+        importlib.import_module(name)
+    with deferred("a_package", "a_package.one"):
+        import a_package.one as one
+        from a_package import one as the_same
+    assert package() == {*there}
+    assert (one.name, the_same.name) == ("one", "one")
+
+
+def test_what_is_not_deferred_of_a_package_is_imported(package):
+    with deferred("a_package", "a_package.one"):
+        import a_package.one as one
+        from a_package import two
+
+        assert two.name == "two"
+    assert package() == {"a_package", "a_package.two"}
+    assert one.name == "one"
+
+
 def test_gymnax_can_still_draw():
     said = in_fresh_python(
         "from ppo_jax.envs import make\n"
         "make('Pong-misc').action_space\n"
         "from gymnax.environments.misc import pong\n"
-        "import seaborn\n"
+        "import seaborn, matplotlib.colors, matplotlib.pyplot\n"
         "print(pong.sns.color_palette is seaborn.color_palette)\n"
+        "print(pong.plt.subplots is matplotlib.pyplot.subplots)\n"
+        "colors = matplotlib.colors\n"
+        "print(pong.colors.ListedColormap is colors.ListedColormap)\n"
     )
-    assert said == ["True"]
+    assert said == ["True", "True", "True"]
 
 
 @pytest.mark.parametrize("needed", ["", "import a_missing_part.of_it\n"])
