@@ -39,14 +39,15 @@ def norm(gradient):
 
 
 def factor_by_hand(gradients):
-    """From the leaf means of all gradients before a step."""
+    """From the leaf means of all gradients before a step; 0 of those that are 0."""
     if not gradients:
         return 1.0
     shares = BETA ** np.arange(len(gradients) - 1, -1, -1.0)
     shares /= shares.sum()
     means = [[leaf.mean() for leaf in jax.tree.leaves(g)] for g in gradients]
     mean, square = shares @ np.array(means), shares @ np.square(means)
-    ratios = (square - mean**2) / (mean**2 + EPS * square)
+    least = np.finfo(np.float64).tiny
+    ratios = (square - mean**2) / np.maximum(mean**2 + EPS * square, least)
     return 1 / (1 + ALPHA * min(np.quantile(ratios, QUANTILE), CAP))
 
 
