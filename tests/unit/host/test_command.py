@@ -1,5 +1,7 @@
 """What becomes of errors that come out of a command."""
 
+import subprocess
+import sys
 from unittest.mock import Mock
 
 import jax
@@ -33,3 +35,16 @@ def test_an_error_becomes_a_status_and_a_message(capsys, error, status, said):
 def test_a_fault_of_the_package_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         command.entrance(Mock(side_effect=ZeroDivisionError))()
+
+
+def test_nothing_is_looked_for_when_a_command_has_ended():
+    """Asked of a process that has all but ended."""
+    code = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
+        "from ppo_jax import alerts\n"
+        "sys.exit(alerts.main(['warn/explained_variance_low']))\n"
+    )
+    fresh = [sys.executable, "-c", code]
+    done = subprocess.run(fresh, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "True")

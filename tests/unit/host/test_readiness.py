@@ -3,9 +3,18 @@
 import json
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import brief
 import pytest
 from runs import ENVIRONMENT, python
+
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.host import training
+from ppo_jax.host.mesh import Layout
+from ppo_jax.host.readiness import ready
 
 COUNTED = """
 import json, tempfile, jax
@@ -66,6 +75,26 @@ def test_nothing_is_left_where_simulators_are_stepped(sample):
     before, after = json.loads(python(code, ENVIRONMENT))
     assert before >= 8  # Seeds, rollouts and episodes: first, next and last.
     assert after == 0
+
+
+def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
+    traced, others_traced = [], threading.Event()
+
+    def longest():
+        traced.append("longest")
+        return SimpleNamespace(compile=compiled)
+
+    def compiled():
+        assert others_traced.wait(timeout=60)
+
+    def other():
+        traced.append("other")
+        others_traced.set()
+        return SimpleNamespace(compile=Mock())
+
+    monkeypatch.setattr(Layout, "programs", lambda *_: [longest, other])
+    ready(brief.experiment(TimeLimitChain(limit=5)), training.start)
+    assert traced == ["longest", "other"]
 
 
 def test_what_saves_is_not_imported_to_begin():
