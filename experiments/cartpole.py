@@ -1,7 +1,7 @@
 """CartPole-v1, feed-forward.
 
 Expect an evaluation return of 500, the most there is, after 500 000 steps; 11 s on two
-CPU cores, most of them compilation.
+CPU cores, half of them compilation.
 """
 
 from ppo_jax import Config, optimizers

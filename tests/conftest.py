@@ -28,7 +28,7 @@ UNNEEDED = (
     "tree_reduction_rewriter",
     "cpu-parallel-task-assigner",
 )
-"""Passes of XLA that make loops quicker, and compilations longer."""
+"""Passes of XLA that only make programs quicker, and compilations longer."""
 
 QUICK = (
     "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "

@@ -44,7 +44,8 @@ def _rows_of(
     names: tuple[str, ...], own: tuple[Metric, ...]
 ) -> dict[str, Metric | None]:
     """The row of each of some metrics: phases of a run all say the same ones."""
-    return {name: row_of(name, METRICS + own) for name in names}
+    rows = METRICS + own
+    return {name: row_of(name, rows) for name in names}
 
 
 def summarize(
@@ -62,9 +63,9 @@ def summarize(
     rows = METRICS + own
     used = {source for row in rows for source in row.sources}
     said = {}
-    row_by_name = _rows_of(tuple(history), own)
+    known = _rows_of(tuple(history), own)
     for name, values in history.items():
-        row = row_by_name[name]
+        row = known[name]
         if row is not None:
             said[name] = row.reduction.of(values)
         elif name not in used:

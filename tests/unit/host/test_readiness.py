@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -81,6 +82,7 @@ def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
     traced, others_traced = [], threading.Event()
 
     def longest():
+        time.sleep(0.2)  # Others that were traced beside it would be done by then.
         traced.append("longest")
         return SimpleNamespace(compile=compiled)
 
