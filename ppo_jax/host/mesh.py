@@ -21,6 +21,7 @@ from ppo_jax import tree
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.host import distributed
+from ppo_jax.host.compiling import QUICK, TrainingProgram, training_options
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.sharding import ENVS
@@ -44,43 +45,8 @@ HISTORY: Any = Axes(None, "population")
 """Of metrics."""
 STEPS = 64
 """Of a minibatch that a core is to have for every core it meets."""
-COMPILER_OPTIONS = {
-    "cpu": {
-        "xla_cpu_prefer_vector_width": 512,
-        "xla_disable_hlo_passes": "tree_reduction_rewriter",
-        "xla_cpu_copy_insertion_use_region_analysis": True,
-    }
-}
-"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, a
-sum by a tree would be three kernels in place of one, and without a closer look XLA
-copies parameters and moments in every optimiser step."""
-SPLITTING = {"cpu": ("cpu-parallel-task-assigner", 1024)}
-"""By platform: what splits loops over arrays among idle cores, and from how many steps
-of a minibatch on that pays. With fewer, parameters go from cache to cache."""
 FEWEST_STEPS = {"cpu": 256}
 """By platform, of minibatches of members who learn at once: more leave the caches."""
-QUICK = {
-    "cpu": {
-        "xla_cpu_use_fusion_emitters": False,
-        "xla_backend_optimization_level": 0,
-    }
-}
-"""Of what runs once, by platform: compiled in a third of the time."""
-
-
-def training_options(platform: str, steps: float) -> dict[str, Any] | None:
-    """What a compiler is told of a program that trains.
-
-    Args:
-        platform: Whose compiler it is.
-        steps: Of a minibatch, on a device.
-    """
-    options = COMPILER_OPTIONS.get(platform)
-    splitter, least = SPLITTING.get(platform, ("", 0))
-    if options is None or steps >= least:
-        return options
-    passes = f"{options['xla_disable_hlo_passes']},{splitter}"
-    return options | {"xla_disable_hlo_passes": passes}
 
 
 class Layout:
@@ -141,11 +107,11 @@ class Layout:
         fewest = FEWEST_STEPS.get(self.devices[0].platform, 0)
         phase = functools.partial(populations.phase, fewest_steps=fewest)
         places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
-        return jax.jit(
+        return TrainingProgram(
             self._each(phase, *places),
+            training_options(self.devices[0].platform, self._steps),
             donate_argnums=0,
             out_shardings=(self._lies, self._on(HISTORY)),
-            compiler_options=training_options(self.devices[0].platform, self._steps),
         )
 
     def programs(

@@ -19,8 +19,9 @@ from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
 from ppo_jax.host import distributed, fleet, mesh
+from ppo_jax.host.compiling import COMPILER_OPTIONS, TrainingProgram
 from ppo_jax.host.fleet import Fleet, acting
-from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout
+from ppo_jax.host.mesh import Layout
 from ppo_jax.ppo import stepped
 from ppo_jax.ppo.packing import Packed
 from ppo_jax.schedules import Progress
@@ -109,12 +110,11 @@ class Simulation(Layout):
                 donate_argnums=3,
                 out_shardings=here,
             ),
-            mapped(
-                stepped.arrive,
-                *(0, None, 0, 0),
+            TrainingProgram(
+                tree.each(stepped.arrive, (0, None, 0, 0)),
+                COMPILER_OPTIONS.get(self.devices[0].platform),
                 donate_argnums=0,
                 out_shardings=(self._lies.runs, here),
-                compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform),
             ),
         )
 

@@ -103,7 +103,8 @@ def phase(
     def update(i, loop):
         runs, history = loop
         runs, metrics = members(runs, tree.take(progress, i))
-        return runs, jax.tree.map(lambda h, m: h.at[i].set(m), history, metrics)
+        put = functools.partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+        return runs, jax.tree.map(put, history, metrics)
 
     runs, history = jax.lax.fori_loop(0, count, update, (population.runs, empty))
     return dataclasses.replace(population, runs=runs), history

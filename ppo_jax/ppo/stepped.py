@@ -7,6 +7,7 @@ one member; the host maps them.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -195,16 +196,18 @@ def _recorded(config: Any, journey: Journey, time: Any, answer: Answer) -> Journ
     deed = _deed(journey.decision, answer)
     (after, slots), kept = rollout.lived(config, actor, journey.slots, deed)
 
+    put = functools.partial(jax.lax.dynamic_update_index_in_dim, axis=0)
+
     def noted(carries, carry):
         first = jnp.where(time % length == 0, carry, carries[time // length])
-        return carries.at[time // length].set(first)
+        return put(carries, first, time // length)
 
     return dataclasses.replace(
         journey,
         actor=after,
         slots=slots,
         steps=jax.tree.map(
-            lambda steps, step: steps.at[time].set(step),
+            lambda steps, step: put(steps, step, time),
             journey.steps,
             pack(kept, leading=1),
         ),

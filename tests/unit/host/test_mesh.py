@@ -1,14 +1,7 @@
 """How members are shared by devices."""
 
-from unittest.mock import Mock
-
-import jax
-import jax.numpy as jnp
 import pytest
 from runs import ENVIRONMENT, python
-
-from ppo_jax.host.mesh import COMPILER_OPTIONS, Layout, training_options
-from ppo_jax.ppo.devices import cores
 
 
 @pytest.mark.parametrize(
@@ -60,24 +53,3 @@ print(worthwhile(Config(env="CartPole-v1", {changes}), {members}))
 """
     environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "8"}
     assert python(code, environment) == str(shared)
-
-
-@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
-def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
-    """Another one would refuse them."""
-    given = []
-    monkeypatch.setattr(jax, "jit", lambda function, **options: given.append(options))
-    assert Layout([Mock(platform=platform, process_index=0)]).advance is None
-    (options,) = [x["compiler_options"] for x in given if "compiler_options" in x]
-    assert options == COMPILER_OPTIONS.get(platform)
-    assert bool(options) == (platform == "cpu")
-
-
-@pytest.mark.parametrize(("steps", "split"), [(128, False), (2048, True)])
-def test_loops_over_arrays_are_split_among_cores_where_minibatches_are_large(
-    steps, split
-):
-    """By what the compiler says of a loop over a million numbers."""
-    loop = jax.jit(jnp.tanh, compiler_options=training_options("cpu", steps))
-    text = loop.lower(jnp.ones(1 << 20)).compile().as_text()
-    assert ("outer_dimension_partitions" in text) == (split and cores() > 1)
