@@ -181,12 +181,13 @@ GROWTH = (
     ),
 )
 
-LEARNING = (
+LEARNING = tuple(
     Job(
-        *("learning", "64 environments"),
-        *("--learning --members 64 --num-envs 64 --updates 61", ALL),
+        *("learning", f"{n} environments"),
+        *(f"--learning --members 64 --num-envs {n} --updates {u}", ALL),
         rounds=1,
-    ),
+    )
+    for n, u in ((8, 488), (64, 61))
 )
 
 PARTS = tuple(
