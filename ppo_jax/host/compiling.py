@@ -47,14 +47,14 @@ def training_options(platform: str, steps: float) -> Options | None:
     return options if options is None or steps >= least else without(splitter, options)
 
 
-def without(done: str, options: Options) -> Options:
-    """Options by which a pass of the compiler is left out.
+def without(unwanted: str, options: Options) -> Options:
+    """Options by which one more pass of the compiler is left out.
 
     >>> without("b", {"xla_disable_hlo_passes": "a"})
     {'xla_disable_hlo_passes': 'a,b'}
     """
     name = "xla_disable_hlo_passes"
-    return options | {name: f"{options[name]},{done}"}
+    return options | {name: f"{options[name]},{unwanted}"}
 
 
 class TrainingProgram:
