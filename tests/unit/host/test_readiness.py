@@ -1,10 +1,13 @@
 """A run that is ready compiles nothing any more."""
 
+import ctypes
 import json
+import resource
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -97,6 +100,29 @@ def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
     monkeypatch.setattr(Layout, "programs", lambda *_: [longest, other])
     ready(brief.experiment(TimeLimitChain(limit=5)), training.start)
     assert traced == ["longest", "other"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is asked of glibc")
+def test_what_compiling_left_is_no_longer_held():
+    """As compilers do: many small pieces, of which the last one stays."""
+    libc, held = ctypes.CDLL(None), []
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def littered():
+        pieces = [libc.malloc(1000) for _ in range(200_000)]
+        for piece in pieces[:-1]:
+            libc.free(piece)
+        held.append(resident())
+
+    ready(brief.experiment(TimeLimitChain(limit=5)), training.start, littered)
+    assert resident() < held[0] - 150 * 2**20
+
+
+def resident():
+    """Bytes of this process in memory."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
 
 
 def test_what_saves_is_not_imported_to_begin():
