@@ -77,7 +77,7 @@ def adds(x, i):
 def turns(x, i):
     return jnp.sort(-x)
 
-program, told = None, []
+told = []
 for function in adds, turns:
     program = TrainingProgram(function, training_options("cpu", 1.0))
     x, i = jnp.arange(4.0), jnp.array([3, 1, 3])
