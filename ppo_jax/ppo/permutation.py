@@ -22,6 +22,8 @@ import numpy as np
 from ppo_jax.types import Array, Key
 
 _ROUNDS = 24
+_UNSENT = np.uint32(2**31)
+"""A bit of what has yet to be sent for the first time."""
 
 
 def permutation(key: Key, count: int) -> Array:
@@ -32,28 +34,35 @@ def permutation(key: Key, count: int) -> Array:
     """
     rows = max(2, math.isqrt(count))
     columns = max(2, -(-count // rows))
-    keys = jax.random.bits(key, (_ROUNDS,))
+    keys = jax.random.bits(key, (_ROUNDS,)).reshape(-1, 2)
 
-    @jax.jit  # Traced once.
-    def sent(x):
-        return _bijection(keys, rows, columns, x)
+    def send(x):
+        sent = _bijection(keys, rows, columns, x & ~_UNSENT)
+        return jnp.where(x >= count, sent, x)
 
-    order = jax.lax.while_loop(
-        lambda x: (x >= count).any(),
-        lambda x: jnp.where(x >= count, sent(x), x),
-        sent(jnp.arange(count, dtype=jnp.uint32)),
-    )
+    start = jnp.arange(count, dtype=jnp.uint32) | _UNSENT
+    order = jax.lax.while_loop(lambda x: (x >= count).any(), send, start)
     return order.astype(jnp.int32)
 
 
 def _bijection(keys: Array, rows: int, columns: int, x: Array) -> Array:
     """Row and column in turns move on by what a random function says of the other."""
-    places, sizes = [x // columns, x % columns], (rows, columns)
-    for i in range(_ROUNDS):
-        this, size = i % 2, np.uint32(sizes[i % 2])
-        moved = places[this] + (_hash(places[1 - this] ^ keys[i]) * size >> 16)
-        places[this] = jnp.minimum(moved, moved - size)  # Below 0 is large.
-    return places[0] * np.uint32(columns) + places[1]
+
+    def both(place, keys):
+        row, column = place
+        row = _moved(row, _hash(column ^ keys[0]), rows)
+        column = _moved(column, _hash(row ^ keys[1]), columns)
+        return (row, column), None
+
+    place = x // columns, x % columns
+    (row, column), _ = jax.lax.scan(both, place, keys)
+    return row * np.uint32(columns) + column
+
+
+def _moved(place: Array, share: Array, size: int) -> Array:
+    """On by a share of 2¹⁶ of the size, and round."""
+    moved = place + (share * np.uint32(size) >> 16)
+    return jnp.minimum(moved, moved - np.uint32(size))  # Below 0 is large.
 
 
 def _hash(x: Array) -> Array:

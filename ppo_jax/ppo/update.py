@@ -60,9 +60,7 @@ def update(
     num_chunks = batch.weight.shape[0]
 
     def epoch(trainee, inputs):
-        index, key = inputs
-        keys = jax.random.split(key, 1 + config.num_minibatches)
-        order = permutation(keys[0], num_chunks)
+        index, order, keys = inputs
         order = order.reshape(config.num_minibatches, -1)
 
         def step(trainee, inputs):
@@ -72,15 +70,18 @@ def update(
                 learner, batch, trainee, order, key, progress, allowed
             )
 
-        trainee, flags = jax.lax.scan(step, trainee, (order, keys[1:]))
+        trainee, flags = jax.lax.scan(step, trainee, (order, keys))
         stop = config.early_stop.end_epoch(trainee.stop)
         return trainee._replace(stop=stop), flags
 
     stop = config.early_stop.begin(learner.stop_memory, config.num_epochs)
     params, opt_state = _together(learner, (learner.params, learner.opt_state))
     trainee = _Trainee(params, opt_state, stop)
-    keys = jax.random.split(key, config.num_epochs)
-    inputs = (jnp.arange(config.num_epochs), keys)
+    keys = jax.vmap(lambda key: jax.random.split(key, 1 + config.num_minibatches))(
+        jax.random.split(key, config.num_epochs)
+    )
+    orders = jax.vmap(lambda key: permutation(key, num_chunks))(keys[:, 0])
+    inputs = (jnp.arange(config.num_epochs), orders, keys[:, 1:])
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
     result = _result(config, batch, flags, metrics)
     result.metrics.update(
