@@ -1,10 +1,10 @@
 """Random orders, made without sorting.
 
 A random bijection says of every place alone what stands there: some dozens of
-operations in a short loop, where a CPU sorts 8192 numbers eight times as long, and a GPU
-in many passes. Numbers are rows and columns of a grid that is hardly larger than what
-there is to put in order; what falls outside is sent on until it does not, which keeps
-orders equally likely.
+operations in a short loop, where a CPU sorts 8192 numbers eight times as long, and a
+GPU in many passes. Numbers are rows and columns of a grid that is hardly larger than
+what there is to put in order; what falls outside is sent on until it does not, which
+keeps orders equally likely.
 
 References:
     Black and Rogaway, `Ciphers with Arbitrary Finite Domains
