@@ -4,6 +4,7 @@ Every process has a limit of two minutes, so that nothing can hang.
 """
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -27,6 +28,8 @@ from runs import (
 from zygote import helper
 
 LIMIT = 120
+GLOO = re.compile(r"\[Gloo\]|peer ranks")
+"""What its threads say piece by piece, between one another's words."""
 POPULATION = (
     EXPERIMENT.format(memory="")
     + """
@@ -107,8 +110,7 @@ def outcome(process):
         process.kill()
         raise
     streams = [
-        [line for line in text.splitlines() if not line.startswith("[Gloo]")]
-        for text in said
+        [line for line in text.splitlines() if not GLOO.search(line)] for text in said
     ]
     return process.returncode, *("\n".join(lines) for lines in streams)
 
