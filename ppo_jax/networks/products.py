@@ -1,14 +1,24 @@
-"""Products of rows with a kernel, whose gradients suit CPUs."""
+"""Products of rows with a kernel, as they suit CPUs."""
 
 import jax
+import jax.numpy as jnp
 
 from ppo_jax.types import Array
+
+FEW = 2048
+"""Multiplications that are done sooner than a product is called."""
 
 
 @jax.custom_vjp
 def product(rows: Array, kernel: Array) -> Array:
-    """Rows `[R, n]` times a kernel `[n, m]`."""
-    return rows @ kernel
+    """Rows `[R, n]` times a kernel `[n, m]`.
+
+    Few of them, as in a step of some environments, are written out, to be fused with
+    what is done with them. Short numbers are not: a product adds up in longer ones.
+    """
+    if rows.size * kernel.shape[1] > FEW or kernel.dtype != jnp.float32:
+        return rows @ kernel
+    return (rows[:, :, None] * kernel[None]).sum(axis=1)
 
 
 def kernel_gradient(rows: Array, gradients: Array) -> Array:
@@ -34,7 +44,7 @@ def across(x: Array) -> Array:
 
 
 def _forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return rows @ kernel, (rows, kernel)
+    return product(rows, kernel), (rows, kernel)
 
 
 def _backward(saved: tuple[Array, Array], gradients: Array) -> tuple[Array, Array]:

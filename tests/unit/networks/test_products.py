@@ -2,6 +2,7 @@
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,7 +13,9 @@ def drawn(*shape):
     return np.random.default_rng(sum(shape)).normal(size=shape)
 
 
-@pytest.mark.parametrize(("rows", "features", "outputs"), [(5, 3, 4), (1, 2, 1)])
+@pytest.mark.parametrize(
+    ("rows", "features", "outputs"), [(5, 3, 4), (1, 2, 1), (64, 16, 4)]
+)
 def test_gradients_are_those_of_a_product(rows, features, outputs, variant):
     """∂L/∂X = G Kᵀ and ∂L/∂K = Xᵀ G, in float64 by hand."""
     x, kernel = drawn(rows, features), drawn(features, outputs)
@@ -24,7 +27,18 @@ def test_gradients_are_those_of_a_product(rows, features, outputs, variant):
 
     got = variant(pulled_back)(*map(np.float32, (x, kernel, upstream)))
     expected = (x @ kernel, upstream @ kernel.T, x.T @ upstream)
-    chex.assert_trees_all_close(got, tuple(map(np.float32, expected)), rtol=1e-5)
+    expected = tuple(map(np.float32, expected))
+    chex.assert_trees_all_close(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "calls"),
+    [(4, np.float32, 0), (64, np.float32, 1), (4, jnp.bfloat16, 1)],
+)
+def test_few_rows_are_multiplied_without_a_call(rows, dtype, calls):
+    """But short numbers, which would be rounded before they are added."""
+    x, kernel = (drawn(*shape).astype(dtype) for shape in ((rows, 4), (4, 64)))
+    assert jax.jit(product).lower(x, kernel).as_text().count("dot_general") == calls
 
 
 def test_members_have_gradients_of_their_own():
