@@ -139,26 +139,25 @@ START = tuple(
 
 GROWTH = (
     *(
-        Job("environments", f"{n}", f"--num-envs {n} --updates {u}", rounds=2)
+        Job("environments", f"{n}", f"--num-envs {n} --updates {u}")
         for n, u in (
             *((4, 400), (16, 200), (64, 60), (256, 20), (1024, 8)),
             *((4096, 3), (16384, 2)),
         )
     ),
     *(
-        Job("members", f"{n}", f"--members {n} --num-envs 16 --updates {u}", rounds=2)
+        Job("members", f"{n}", f"--members {n} --num-envs 16 --updates {u}")
         for n, u in ((1, 160), (2, 80), (4, 40), (8, 20), (16, 10), (32, 6), (64, 4))
     ),
     *(
         Job(
             *("parts of a minibatch, 32 members", f"{n}"),
             f"--microbatches {n} --members 32 --num-envs 16 --updates 6",
-            rounds=2,
         )
         for n in (1, 2, 4)
     ),
     *(
-        Job("width", f"{n}", f"--width {n} --num-envs 64 --updates {u}", rounds=2)
+        Job("width", f"{n}", f"--width {n} --num-envs 64 --updates {u}")
         for n, u in (
             *((16, 60), (32, 60), (64, 60), (128, 30), (256, 10)),
             *((512, 4), (1024, 2)),
@@ -168,7 +167,6 @@ GROWTH = (
         Job(
             *("rollout length, recurrent", f"{n}"),
             f"--recurrent --num-steps {n} --num-envs 16 --updates {u}",
-            rounds=4,
         )
         for n, u in (
             *((16, 64), (32, 32), (64, 16), (128, 16), (256, 8)),
@@ -176,7 +174,7 @@ GROWTH = (
         )
     ),
     *(
-        Job("quantiles", f"{n}", f"--quantiles {n} --updates 30", rounds=2)
+        Job("quantiles", f"{n}", f"--quantiles {n} --updates 30")
         for n in (1, 2, 4, 8, 16, 32, 64)
     ),
 )
