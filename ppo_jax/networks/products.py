@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from ppo_jax.types import Array
 
-FEW = 2048
+FEW = 1024
 """Multiplications that are done sooner than a product is called."""
 
 
