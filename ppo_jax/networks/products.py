@@ -16,9 +16,10 @@ def product(rows: Array, kernel: Array) -> Array:
     Few of them, as in a step of some environments, are written out, to be fused with
     what is done with them. Short numbers are not: a product adds up in longer ones.
     """
-    if rows.size * kernel.shape[1] > FEW or kernel.dtype != jnp.float32:
-        return rows @ kernel
-    return (rows[:, :, None] * kernel[None]).sum(axis=1)
+    count = rows.size * kernel.shape[1]  # A symbol, of exports for any batch.
+    if isinstance(count, int) and count <= FEW and kernel.dtype == jnp.float32:
+        return (rows[:, :, None] * kernel[None]).sum(axis=1)
+    return rows @ kernel
 
 
 def kernel_gradient(rows: Array, gradients: Array) -> Array:

@@ -116,7 +116,7 @@ def test_what_compiling_left_is_no_longer_held():
         held.append(resident())
 
     ready(brief.experiment(TimeLimitChain(limit=5)), training.start, littered)
-    assert resident() < held[0] - 150 * 2**20
+    assert resident() < held[0] - 100 * 2**20
 
 
 def resident():
