@@ -194,7 +194,7 @@ def test_the_fittest_member_is_evaluated_unless_another_is_asked_for(
         assert done.returncode == 0, done.stderr
     for member, file in zip((0, best), figures, strict=True):
         mean, parent = json.loads(file.read_text())["mean"], last["parent"][member]
-        assert distance(mean) == pytest.approx(distance(fitness[parent]), abs=1e-6)
+        assert distance(mean) == pytest.approx(distance(fitness[parent]), abs=1e-7)
     wrong = called("evaluate", finished, "--member", 4)
     assert wrong.returncode == 2 and "expected 0 to 3, got 4" in wrong.stderr
 
