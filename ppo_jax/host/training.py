@@ -115,7 +115,7 @@ def train(
             ending = ending or stop.before(record.rows.last)
             while not ending:
                 watchdog.heard()
-                population = layout.place(steer(population, done))
+                population = _steered(steer, layout, population, done)
                 population, done, members, speed = _phase(
                     config, layout, population, done
                 )
@@ -163,6 +163,14 @@ def _save(
     lines, streaks = record.family.lines, alarms.streaks
     meta = {"config": describe(config), "lineage": lines, "streaks": streaks}
     record.save(done, population, best(population) if due else -math.inf, meta)
+
+
+def _steered(
+    steer: Steer, layout: Layout, population: Population, done: int
+) -> Population:
+    """The members before a phase; those are placed that were not there before."""
+    steered = steer(population, done)
+    return population if steered is population else layout.place(steered)
 
 
 def _phase(

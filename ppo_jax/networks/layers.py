@@ -9,6 +9,7 @@ from typing import Any, Literal
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.errors import ScopeParamShapeError
 
 from ppo_jax import tree
 from ppo_jax.component import require
@@ -35,6 +36,19 @@ class Dense(nn.Dense):
     def __call__(self, inputs: Array) -> Array:
         rows = inputs.reshape(-1, inputs.shape[-1])
         return super().__call__(rows).reshape(*inputs.shape[:-1], -1)
+
+    def param(self, name: str, init: Any, *given: Any, **how: Any) -> Any:
+        """As in flax, but of a weight that is there no other is made to compare with.
+
+        That would be an eighth of what it takes to trace an update.
+        """
+        if not self.has_variable("params", name):
+            return super().param(name, init, *given, **how)
+        weight, (shape, *_) = self.get_variable("params", name), given
+        scope: Any = self.scope
+        if weight.shape != shape:
+            raise ScopeParamShapeError(name, scope.path_text, weight.shape, shape)
+        return weight
 
 
 dense = functools.partial(Dense, bias_init=nn.initializers.zeros)

@@ -10,6 +10,7 @@ from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, counting, quarantine, sharding, valuation
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
+from ppo_jax.ppo.calls import apart
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.packing import SMALL, pack
 from ppo_jax.state import Actor, Learner, Trajectory
@@ -221,7 +222,7 @@ def completed(
         said = valuation.said(agent.learner, (), steps.obs, steps.reset)
         steps = _judged(config, steps, said)
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
-    steps = quarantine.quarantined(steps, valid)
+    steps = apart(quarantine.quarantined)(steps, valid)
     last, owed = _owed(agent, actor, slots, key)
     following = jnp.concatenate([steps.value[1:], last[None]])
     truncated = steps.last & ~steps.terminated

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from built import build
+from flax.errors import ScopeParamShapeError
 from tabular import as_float64
 
 from ppo_jax import networks
@@ -57,6 +58,14 @@ def test_dense_layers_by_hand(variant):
     got = variant(lambda params, x: layers.apply({"params": params}, x))(params, x)
     chex.assert_type(got, jnp.float32)
     chex.assert_trees_all_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_another_shape_are_told():
+    """As flax tells it of its own layers."""
+    layers, x = Layers((4,), "tanh"), jnp.ones((5, 3))
+    params = layers.init(jax.random.key(1), x)
+    with pytest.raises(ScopeParamShapeError, match=r'"kernel" in "/Dense_0".*\(2, 4\)'):
+        layers.apply(params, jnp.ones((5, 2)))
 
 
 class Convolved(nn.Module):
