@@ -222,7 +222,10 @@ def completed(
         said = valuation.said(agent.learner, (), steps.obs, steps.reset)
         steps = _judged(config, steps, said)
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
-    steps = apart(quarantine.quarantined)(steps, valid)
+    quarantined = quarantine.quarantined
+    if sharding.crew(config.num_envs).size == 1:  # Others hand it over as it is.
+        quarantined = apart(quarantined)
+    steps = quarantined(steps, valid)
     last, owed = _owed(agent, actor, slots, key)
     following = jnp.concatenate([steps.value[1:], last[None]])
     truncated = steps.last & ~steps.terminated

@@ -22,8 +22,10 @@ from ppo_jax.envs.wrappers import TimeLimit
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import rollout
 from ppo_jax.ppo.batch import advantages, chunks
+from ppo_jax.ppo.learner import iteration
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
+from ppo_jax.schedules import Progress
 
 SMALL = networks.Mlp(hidden=(8,))
 NAN = float("nan")
@@ -87,6 +89,16 @@ def test_observations_are_consumed_once():
     late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
     out = forward(run.learner.config.build(), run.learner.params, late)
     assert out.value.mean()[..., 0].tolist() == [[3, 3], [6, 6]]
+
+
+def test_what_is_not_finite_is_looked_for_once():
+    """Compiled for a CPU: not in every kernel that reads what is left."""
+    run = first(Config(**settings(TimeLimit(env=RecallCue(delay=4), limit=4))))
+    shape = f"pred[{run.learner.config.num_steps},{run.learner.config.num_envs}]"
+    program = jax.jit(iteration).lower(run, Progress.at(0.0)).compile().as_text()
+    looks = [line for line in program.splitlines() if " is-finite(" in line]
+    # Twice for each of the leaves that are left; for each statistic it would be 100.
+    assert 1 <= sum(shape in line for line in looks) <= 20
 
 
 def test_episodes_of_one_step():
