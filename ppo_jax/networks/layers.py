@@ -40,7 +40,7 @@ class Dense(nn.Dense):
     def param(self, name: str, init: Any, *given: Any, **how: Any) -> Any:
         """As in flax, but of a weight that is there no other is made to compare with.
 
-        That would be an eighth of what it takes to trace an update.
+        That would be a seventh of what it takes to trace an update.
         """
         if not self.has_variable("params", name):
             return super().param(name, init, *given, **how)

@@ -223,7 +223,8 @@ def completed(
         steps = _judged(config, steps, said)
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
     quarantined = quarantine.quarantined
-    if sharding.crew(config.num_envs).size == 1:  # Others hand it over as it is.
+    # Devices that share the agent pack it, so all that reads it reads that.
+    if sharding.crew(config.num_envs).size == 1:
         quarantined = apart(quarantined)
     steps = quarantined(steps, valid)
     last, owed = _owed(agent, actor, slots, key)

@@ -61,6 +61,13 @@ def test_types_that_do_not_fit_are_found(env, finding):
     assert finding in findings(env)
 
 
+def test_types_that_do_not_fit_are_found_within_a_wrapper():
+    """By the name of the leaf, not where its two types meet."""
+    env = moved(lambda s: s._replace(time=1.0 * s.time))
+    found = findings(envs.TimeLimit(env=env, limit=3))
+    assert "state.env.time: got float32[], expected int32[]" in found
+
+
 def test_weak_types_are_found():
     def reset(self, key):
         return jnp.zeros(1), Place(0.0, 0)
