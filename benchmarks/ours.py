@@ -89,7 +89,7 @@ def trained(config, members=1):
     """
     keys = streams.members(config.seed, members)
 
-    def begin(config):
+    def begin(config, seed):
         return population.init(config, keys)
 
     start = time.perf_counter()

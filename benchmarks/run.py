@@ -221,7 +221,9 @@ def environment(turn: Turn, cache: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_CACHES)}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     kept["PYTHONPATH"] = str(HERE.parent)
-    if turn.job.warm:
+    if turn.job.whole and turn.contestant.owner == "ours":
+        kept["XDG_CACHE_HOME"] = cache  # It has a cache by itself, empty at first.
+    elif turn.job.warm:
         kept["JAX_COMPILATION_CACHE_DIR"] = cache
         kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     else:

@@ -3,7 +3,9 @@
 A file is the user's own if it is not installed, nor a part of this package.
 """
 
+import functools
 import linecache
+import os
 import re
 import sysconfig
 import traceback
@@ -100,9 +102,20 @@ def is_own(file: str | None) -> bool:
     """
     if file is None or file.startswith("<"):  # No file, but a string for example.
         return False
-    path = Path(file).resolve()
+    return _is_own_folder(os.path.dirname(_followed(file)))
+
+
+@functools.cache
+def _is_own_folder(name: str) -> bool:
+    """Whether the files of a folder are the user's own."""
+    path = Path(name).resolve()
     installed = path.is_relative_to(STANDARD) or INSTALLED & set(path.parts)
-    return not (installed or is_ours(file))
+    return not (installed or path.is_relative_to(HERE))
+
+
+def _followed(file: str) -> str:
+    """The file that a link leads to."""
+    return os.path.realpath(file) if os.path.islink(file) else file
 
 
 def is_ours(file: str | None) -> bool:

@@ -7,6 +7,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from jax._src import compilation_cache
+
+from ppo_jax.host import programs
 
 # `[B] - [B, 1]` is an error, not a `[B, B]` array.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -89,6 +92,25 @@ def _as_first_member(f):
         return jax.tree.map(lambda x: x[0], jax.device_get(mapped(*pairs)))
 
     return call
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The caches of a user without any, whose command was just started."""
+    settings = {
+        "jax_compilation_cache_dir": None,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(programs.SECONDS_GIVEN, "0")
+    compilation_cache.reset_cache()
+    yield tmp_path
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 @pytest.fixture(autouse=True, scope="module")

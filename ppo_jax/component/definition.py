@@ -178,10 +178,11 @@ def as_arrays(tree: T) -> T:
     return jax.tree.map(lambda x: convert_element_type(jnp.asarray(x), strong), tree)
 
 
-def program(tree: T) -> T:
+def program(tree: T, *kept: str) -> T:
     """The same component without what only the host reads, at any depth.
 
-    Ranges are not checked again: the defaults need not fit the other fields.
+    Ranges are not checked again: the defaults need not fit the other fields. Fields
+    whose names are to be `kept` stay as they are.
 
     >>> @component
     ... class Search:
@@ -189,6 +190,8 @@ def program(tree: T) -> T:
     ...     size: int = 4
     >>> program(Search(interval=3, size=8))
     Search(interval=10, size=8)
+    >>> program(Search(interval=3, size=8), "interval")
+    Search(interval=3, size=8)
     """
 
     def blank(node):
@@ -196,6 +199,8 @@ def program(tree: T) -> T:
             return node
         blanked = copy.copy(node)
         for field in dataclasses.fields(node):
+            if field.name in kept:
+                continue
             if _is_host(field):
                 object.__setattr__(blanked, field.name, field.default)
             elif _is_data(node.__component_hints__[field.name]):

@@ -4,6 +4,7 @@ Which ones there are is known when an environment is made, so each has a class o
 own. Floats are numbers: traced, and different from member to member.
 """
 
+import copyreg
 import dataclasses
 import functools
 from collections.abc import Mapping
@@ -15,8 +16,12 @@ USABLE = (bool, int, float, str)
 """Types of what can be set."""
 
 
+class _Class(type):
+    """Of classes of parameters, which can be pickled too."""
+
+
 @component
-class Parameters:
+class Parameters(metaclass=_Class):
     """Parameters of an environment that are set; None: as it has them.
 
     They are equal to those made of the same names, and can be pickled.
@@ -117,3 +122,13 @@ def _again(
     name: str, types: Mapping[str, Any], values: Mapping[str, Any]
 ) -> Parameters:
     return kind(name, types)(**values)
+
+
+def _pickled(of: Any) -> Any:
+    """How a class of parameters is pickled: by what it was made of."""
+    if of is Parameters:
+        return of.__name__
+    return kind, (of.__name__, _types(of))
+
+
+copyreg.pickle(_Class, _pickled)

@@ -1,8 +1,9 @@
 """What a compiler is told of a program, by its platform and by what is in it."""
 
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr
@@ -55,6 +56,32 @@ def without(unwanted: str, options: Options) -> Options:
     """
     name = "xla_disable_hlo_passes"
     return options | {name: f"{options[name]},{unwanted}"}
+
+
+class Compilation(NamedTuple):
+    """A program that is to be compiled, and what for."""
+
+    name: str
+    """Which of the programs of an experiment it is; empty where no words say that."""
+    program: Any
+    """As `jax.jit` makes it."""
+    args: tuple
+    """Arguments as it will be given, or their shapes."""
+
+    def lower(self) -> jax.stages.Lowered:
+        """The program for these arguments, ready for the compiler."""
+        return self.program.lower(*self.args)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name by which every process finds a function; empty if there is none.
+
+    >>> name_of(name_of), name_of(lambda: None)
+    ('ppo_jax.host.compiling.name_of', '')
+    """
+    module, name = function.__module__, getattr(function, "__qualname__", "")
+    found = getattr(sys.modules.get(module), name, None)
+    return f"{module}.{name}" if found is function else ""
 
 
 class TrainingProgram:

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError, kind
@@ -51,9 +52,9 @@ class Continuation:
             one = {path: _one(leaf) for path, leaf in _leaves(new).items()}
             self._take(part, _leaves(old), one)
 
-    def __call__(self, config: Config) -> Population:
-        """The members before their first update."""
-        members = training.start(config)
+    def __call__(self, config: Config, seed: ArrayLike | None = None) -> Population:
+        """The members before their first update; see `training.start`."""
+        members = training.start(config, seed)
 
         def taken(keys: Any, leaf: Any) -> Any:
             old = self._taken.get(_path(keys))

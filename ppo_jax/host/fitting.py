@@ -90,7 +90,7 @@ def fit(
             record,
             console,
             hint,
-            begin=training.start if first is None else lambda config: first.population,
+            begin=training.start if first is None else lambda *_: first.population,
             callback=heard,
         )
     if ended.ending == "failed":

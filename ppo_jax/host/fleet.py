@@ -5,7 +5,7 @@ What acts is one program for all members, between two steps of the simulators.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.envs.opengl import NEEDED
 from ppo_jax.envs.simulators import Answer, SimulatorError, Simulators
 from ppo_jax.errors import UserError
+from ppo_jax.host.compiling import Compilation
 from ppo_jax.ppo import devices, episodes, stepped
 from ppo_jax.ppo.episodes import Game
 from ppo_jax.state import Actor, Learner, Run
@@ -141,8 +142,8 @@ def _drawable() -> Iterator[None]:
 
 def programs(
     runs: Run, key: Key, num_episodes: int, deterministic: bool
-) -> list[Callable[[], Any]]:
-    """Lower the programs of evaluations, given shapes of all members."""
+) -> list[Compilation]:
+    """The programs of evaluations, given shapes of all members."""
     place = runs.key.sharding
     begin, go_on = _games(num_episodes, deterministic, place)
     learners, size = acting(runs.learner), len(runs.actor.reset)
@@ -154,9 +155,9 @@ def programs(
     game, _ = described(jax.eval_shape(begin, *first), place)
     following = learners, key, np.int32(0), game, answer_of(actor), None
     return [
-        lambda: _starts.lower(key, num_episodes),
-        lambda: begin.lower(*first),
-        lambda: go_on.lower(*following),
+        Compilation("seeds of episodes", _starts, (key, num_episodes)),
+        Compilation("first steps", begin, first),
+        Compilation("steps", go_on, following),
     ]
 
 

@@ -7,27 +7,32 @@ Devices that share a member do meet: after its rollouts and evaluations, and at 
 optimiser step (`ppo.sharding`).
 """
 
+import copy
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
 
-from ppo_jax import tree
+from ppo_jax import component, tree
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
-from ppo_jax.host import distributed
-from ppo_jax.host.compiling import QUICK, TrainingProgram, training_options
+from ppo_jax.host import compiling, distributed
+from ppo_jax.host.compiling import Compilation
 from ppo_jax.ppo import episodes
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.sharding import ENVS
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Learner, Population, Run
 from ppo_jax.types import Array, Key, PyTree
+
+Begin = Callable[[Config, Array], Population]
+"""What members begin with: of an experiment, that knows of the host's fields only its
+population, and its seed."""
 
 MEMBERS: Any = Axes("population")
 """On the devices of their member, whole."""
@@ -47,6 +52,8 @@ STEPS = 64
 """Of a minibatch that a core is to have for every core it meets."""
 FEWEST_STEPS = {"cpu": 256}
 """By platform, of minibatches of members who learn at once: more leave the caches."""
+PHASE, EPISODES = "phase", "{} episodes, the likeliest actions: {}"
+"""What programs of a run are called."""
 
 
 class Layout:
@@ -71,6 +78,7 @@ class Layout:
         self, devices: Sequence[Any], per_member: int = 1, steps: float = math.inf
     ):
         self.devices, self._steps = tuple(devices), steps
+        self._compiled: Mapping[str, Any] = {}
         grid = np.array(self.devices).reshape(-1, per_member)
         self._mesh = Mesh(grid, ("population", ENVS))
         whole, lies = self._on(TOGETHER), self._on(PLACES)
@@ -86,11 +94,23 @@ class Layout:
         text += f", {len(self.devices)} devices" if len(self.devices) > 1 else ""
         return text + (f" of {processes} processes" if processes > 1 else "")
 
-    def make(self, begin: Callable[[Config], Population], config: Config) -> Population:
-        """What a function makes of an experiment, made where it lies."""
-        options = QUICK.get(self.devices[0].platform)
+    @property
+    def whereabouts(self) -> str:
+        """Where members lie, with all that their programs depend on."""
+        numbers, grid = [device.id for device in self.devices], dict(self._mesh.shape)
+        return f"{numbers} as {grid}, {self._steps} steps each"
+
+    def making(self, begin: Begin, config: Config) -> Compilation:
+        """What makes the members of an experiment where they lie."""
+        options = compiling.QUICK.get(self.devices[0].platform)
         make = jax.jit(begin, out_shardings=self._lies, compiler_options=options)
-        return make(config)
+        given = component.program(config, "pbt"), np.uint32(config.seed)
+        return Compilation(compiling.name_of(begin), make, given)
+
+    def make(self, begin: Begin, config: Config) -> Population:
+        """The members of an experiment, made where they lie."""
+        making = self.making(begin, config)
+        return making.program(*making.args)
 
     def described(self, shapes: Population) -> Population:
         """Shapes of a population, and how it lies."""
@@ -101,15 +121,19 @@ class Layout:
             lies,
         )
 
-    @functools.cached_property
+    @property
     def advance(self) -> Any:
         """As `population.phase`; the population is donated."""
+        return self._compiled.get(PHASE, self._advance)
+
+    @functools.cached_property
+    def _advance(self) -> Any:
         fewest = FEWEST_STEPS.get(self.devices[0].platform, 0)
         phase = functools.partial(populations.phase, fewest_steps=fewest)
         places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
-        return TrainingProgram(
+        return compiling.TrainingProgram(
             self._each(phase, *places),
-            training_options(self.devices[0].platform, self._steps),
+            compiling.training_options(self.devices[0].platform, self._steps),
             donate_argnums=0,
             out_shardings=(self._lies, self._on(HISTORY)),
         )
@@ -121,13 +145,20 @@ class Layout:
         key: Key,
         num_episodes: int,
         deterministic: bool,
-    ) -> list[Callable[[], Any]]:
-        """Lower the programs of phases and of evaluations, the longest first."""
-        player = self.player(num_episodes, deterministic)
+    ) -> list[Compilation]:
+        """The programs of phases and of evaluations, the longest first."""
+        how = num_episodes, deterministic
+        phase, game = (members, progress, np.int32(0)), (members.runs.learner, key)
         return [
-            lambda: self.advance.lower(members, progress, np.int32(0)),
-            lambda: player.lower(members.runs.learner, key),
+            Compilation(PHASE, self.advance, phase),
+            Compilation(EPISODES.format(*how), self.player(*how), game),
         ]
+
+    def having(self, compiled: Mapping[str, Any]) -> Self:
+        """The same layout, with programs of one run that are compiled, by name."""
+        ready = copy.copy(self)
+        ready._compiled = compiled
+        return ready
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
@@ -135,10 +166,13 @@ class Layout:
         """As `episodes.run_episodes` for every member, the same episodes for all."""
         return self.player(num_episodes, deterministic)(learners, key)
 
-    @functools.cache  # noqa: B019  A layout lives as long as its process.
     def player(self, num_episodes: int, deterministic: bool) -> Any:
         """The program of `run_episodes`, given learners and a key."""
+        how = num_episodes, deterministic
+        return self._compiled.get(EPISODES.format(*how)) or self._player(*how)
 
+    @functools.cache  # noqa: B019  A layout lives as long as its process.
+    def _player(self, num_episodes: int, deterministic: bool) -> Any:
         def play(learners, key):
             def one(learner):
                 return episodes.run_episodes(learner, key, num_episodes, deterministic)

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ def keep() -> None:
     hook._cache = store
 
 
+def kept() -> "Store | None":
+    """Where this process keeps programs, if it is for this package to say."""
+    hook: Any = compilation_cache
+    return hook._cache if isinstance(hook._cache, Store) else None
+
+
 def machine() -> str:
     """What a program is compiled for and by, as far as JAX's key does not say it."""
     lines = CPUINFO.read_text().splitlines()
@@ -89,6 +96,7 @@ class Store:
         self._path = folder
         self._machine = machine.encode()
         self._limit = limit
+        self._asked = threading.local()
         if _made(folder):
             print(
                 f"compiled programs are kept in {folder} for quick starts; "
@@ -98,6 +106,7 @@ class Store:
 
     def get(self, key: str) -> bytes | None:
         """A program as it was put, or nothing."""
+        self._asked.last = key
         file = self._file(key)
         try:
             sealed = file.read_bytes()
@@ -109,6 +118,11 @@ class Store:
         with contextlib.suppress(OSError):
             os.utime(file)
         return program
+
+    @property
+    def asked(self) -> str:
+        """The key of the program that this thread has asked for last."""
+        return self._asked.last
 
     def put(self, key: str, program: bytes) -> None:
         """Keeps a program, if the disk takes it."""

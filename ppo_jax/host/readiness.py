@@ -9,14 +9,17 @@ import ctypes
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import jax
 import numpy as np
 
+from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import phases, streams
-from ppo_jax.host.mesh import Layout
+from ppo_jax.host import phases, programs, streams
+from ppo_jax.host.compiling import Compilation
+from ppo_jax.host.mesh import Begin, Layout
+from ppo_jax.host.recall import Shelf
 from ppo_jax.host.simulation import layout_of
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
@@ -43,7 +46,7 @@ def _give_back() -> None:
 @_no_collections()
 def ready(
     config: Config,
-    begin: Callable[[Config], Population],
+    begin: Begin,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Layout, Population]:
     """The members of an experiment, where nothing is left to be compiled.
@@ -56,26 +59,36 @@ def ready(
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
     """
-    shapes = jax.eval_shape(begin, config)
-    size = shapes.fitness.size
-    layout = layout_of(config, size)
-    members = layout.described(shapes)
+    known = component.program(config, "pbt")
+    shapes = jax.eval_shape(begin, known, np.uint32(config.seed))
+    layout = layout_of(config, shapes.fitness.size)
+    wanted, making = _programs(config, layout, shapes), layout.making(begin, config)
+    store = None if config.env.simulated else programs.kept()
+    shelf = Shelf(store, known, layout.whereabouts, layout.devices)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(streams.evaluation, config.seed, 0)
+        made = {each.name: _made(pool, shelf, each) for each in wanted}
+        start = _made(pool, shelf, making)
+        meanwhile()
+        population = start.result()(*making.args)
+        layout = layout.having({name: each.result() for name, each in made.items()})
+    _give_back()
+    return layout, population
 
-    updates = np.arange(phases.at_once(config, size))
+
+def _programs(config: Config, layout: Layout, shapes: Population) -> list[Compilation]:
+    """What a run needs once it has its members, the longest first."""
+    updates = np.arange(phases.at_once(config, shapes.fitness.size))
     progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample
-    longest, *others = layout.programs(members, progress, key, *how)
-    with ThreadPoolExecutor() as pool:
-        # Python makes one after the other ready for the compiler.
-        programs = [pool.submit(longest().compile)]
-        programs += [
-            pool.submit(lambda lower: lower().compile(), each) for each in others
-        ]
-        programs.append(pool.submit(streams.evaluation, config.seed, 0))
-        population = layout.make(begin, config)
-        meanwhile()
-        for program in programs:
-            program.result()
-    _give_back()
-    return layout, population
+    return layout.programs(layout.described(shapes), progress, key, *how)
+
+
+def _made(pool: ThreadPoolExecutor, shelf: Shelf, wanted: Compilation) -> Future:
+    """A program that is loaded, or else compiled, by and by."""
+    load = shelf.find(wanted)
+    if load is not None:
+        return pool.submit(load)
+    # Python makes one after the other ready for the compiler.
+    return pool.submit(shelf.compile, wanted.lower(), wanted)

@@ -14,6 +14,8 @@ from typing import Any
 
 from ppo_jax.errors import UserError, brief, is_ours, is_own, own_lines
 
+RUN = "<run_path>"
+"""What a file that was run is called among modules."""
 KEPT = "experiment.py"
 IMPORTED = "imported"
 MADE = "made_in_python.txt"
@@ -37,11 +39,11 @@ def run(path: Path) -> dict[str, Any]:
         raise ExperimentError(f"{path}: no such experiment file{_instead(path.parent)}")
     _prefer(_places(path))
     try:
-        names = runpy.run_path(str(path))
+        names = runpy.run_path(str(path), run_name=RUN)
     except (Exception, SystemExit) as error:
         said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
         raise ExperimentError(said) from error
-    module = sys.modules[names["__name__"]] = ModuleType(names["__name__"])
+    module = sys.modules[RUN] = ModuleType(RUN)
     vars(module).update(names)
     return names
 

@@ -7,8 +7,8 @@ Simulators are no part of a checkpoint: they begin new episodes when a run is re
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
 from ppo_jax.envs.simulators import Simulators
 from ppo_jax.host import distributed, fleet, mesh
-from ppo_jax.host.compiling import COMPILER_OPTIONS, TrainingProgram
+from ppo_jax.host.compiling import COMPILER_OPTIONS, Compilation, TrainingProgram
 from ppo_jax.host.fleet import Fleet, acting
 from ppo_jax.host.mesh import Layout
 from ppo_jax.ppo import stepped
@@ -79,7 +79,7 @@ class Simulation(Layout):
         key: Key,
         num_episodes: int,
         deterministic: bool,
-    ) -> list[Callable[[], Any]]:
+    ) -> list[Compilation]:
         runs, now = members.runs, jax.tree.map(lambda x: x[0], progress)
         depart, proceed, arrive = self._rollouts
         anew = jax.ShapeDtypeStruct(runs.actor.reset.shape, bool)
@@ -88,12 +88,15 @@ class Simulation(Layout):
         answer = fleet.answer_of(runs.actor)
         following = acting(runs.learner), now, np.int32(0), journey, answer
         return [
-            lambda: arrive.lower(runs, now, journey, answer),
-            lambda: _seeds.lower(runs.key, runs.actor.reset),
-            lambda: depart.lower(*first),
-            lambda: proceed.lower(*following),
+            Compilation("arrive", arrive, (runs, now, journey, answer)),
+            Compilation("seeds", _seeds, (runs.key, runs.actor.reset)),
+            Compilation("depart", depart, first),
+            Compilation("proceed", proceed, following),
             *fleet.programs(runs, key, num_episodes, deterministic),
         ]
+
+    def having(self, compiled: Mapping[str, Any]) -> Self:
+        return self
 
     @functools.cached_property
     def _rollouts(self) -> "_Rollouts":

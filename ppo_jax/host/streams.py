@@ -5,6 +5,7 @@ that they come after, from 1 on; all others have one of their own.
 """
 
 import jax
+from jax.typing import ArrayLike
 
 from ppo_jax.types import Key
 
@@ -13,7 +14,7 @@ SETTINGS = 2**32 - 2
 GENERATIONS = 2**32 - 1
 
 
-def members(seed: int, count: int = 1) -> Key:
+def members(seed: ArrayLike, count: int = 1) -> Key:
     """Of the members of an experiment before their first update, `[P]`."""
     return jax.random.split(_stream(seed, MEMBERS), count)
 
@@ -23,7 +24,7 @@ def evaluation(seed: int, update: int) -> Key:
     return _stream(seed, 1 + update)
 
 
-def generation(seed: int, update: int, count: int) -> Key:
+def generation(seed: ArrayLike, update: int, count: int) -> Key:
     """Of the members of a generation after so many updates, `[P]`."""
     key = jax.random.fold_in(_stream(seed, GENERATIONS), update)
     return jax.random.split(key, count)
@@ -34,5 +35,5 @@ def settings(seed: int) -> Key:
     return _stream(seed, SETTINGS)
 
 
-def _stream(seed: int, number: int) -> Key:
+def _stream(seed: ArrayLike, number: int) -> Key:
     return jax.random.fold_in(jax.random.key(seed), number)

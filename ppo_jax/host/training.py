@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 import jax
+from jax.typing import ArrayLike
 
 from ppo_jax.config import Config
 from ppo_jax.host import beginning, distributed, lineage, phases, streams
@@ -17,7 +18,7 @@ from ppo_jax.host.evaluation import best, fitness_of, rate
 from ppo_jax.host.interrupt import Interrupt
 from ppo_jax.host.lineage import Family
 from ppo_jax.host.members import generation_metrics, over_members
-from ppo_jax.host.mesh import Layout
+from ppo_jax.host.mesh import Begin, Layout
 from ppo_jax.host.readiness import ready
 from ppo_jax.host.recording import Memory, Past
 from ppo_jax.host.sinks import Sinks
@@ -45,12 +46,18 @@ class Ended(NamedTuple):
     streaks: dict[str, list[int]]
 
 
-def start(config: Config) -> Population:
-    """The population of an experiment before its first update."""
-    keys = streams.members(config.seed, config.num_members)
+def start(config: Config, seed: ArrayLike | None = None) -> Population:
+    """The population of an experiment before its first update.
+
+    Args:
+        config: The experiment.
+        seed: Of all that is random, if it is another than that of the experiment.
+    """
+    seed = config.seed if seed is None else seed
+    keys = streams.members(seed, config.num_members)
     if config.pbt is not None:
         space = config.pbt.space
-        first = streams.generation(config.seed, 0, config.num_members)
+        first = streams.generation(seed, 0, config.num_members)
         config = space.write(config, jax.vmap(space.sample)(first))
     return populations.init(config, keys)
 
@@ -65,7 +72,7 @@ def train(
     record: Memory,
     console: Console,
     hint: str = "",
-    begin: Callable[[Config], Population] = start,
+    begin: Begin = start,
     steer: Steer = unsteered,
     callback: Callback = deaf,
 ) -> Ended:

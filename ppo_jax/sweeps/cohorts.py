@@ -146,7 +146,7 @@ def train(
             record,
             console,
             hint,
-            begin=lambda config: begin(members),
+            begin=lambda *_: begin(members),
             steer=steer,
         )
 

@@ -132,7 +132,7 @@ def _together(group: list[Member], console: Console) -> dict[Run, Trained]:
     """What becomes of members of one program, by setting and seed."""
     record = Memory()
     ended = training.train(
-        group[0].config, record, console, begin=lambda config: cohorts.begin(group)
+        group[0].config, record, console, begin=lambda *_: cohorts.begin(group)
     )
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
     return running.by_run(group, population, ended.update, ended.ending, rows)

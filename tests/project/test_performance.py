@@ -13,7 +13,8 @@ SCRIPT = """
 import json, os, sys
 print("Hello")
 if "broken" in sys.argv: sys.exit("It broke.")
-kept = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+given = map(os.environ.get, ("JAX_COMPILATION_CACHE_DIR", "XDG_CACHE_HOME"))
+kept = next(filter(None, given), None)
 found = os.listdir(kept) if kept else None
 if kept: open(os.path.join(kept, "program"), "w").close()
 print(json.dumps({
@@ -49,6 +50,7 @@ def suite(modules, monkeypatch, tmp_path):
     monkeypatch.setattr(run, "HERE", tmp_path)
     monkeypatch.setitem(run.SUITES, "quick", suites.Suite(2, jobs))
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     kept = tmp_path / "new" / "kept.jsonl"
 
     def call(*options):
@@ -89,18 +91,26 @@ def test_libraries_take_turns(suite):
 
 
 def test_a_whole_process_may_find_what_one_before_compiled(suite, modules, monkeypatch):
-    """Its time is that of the process, of the second one where it is warm."""
+    """Its time is that of the process, of the second one where it is warm.
+
+    Ours has its own cache, that of a user who has none yet.
+    """
     run, suites = modules["run"], modules["suites"]
-    ours = (suites.Contestant("ours", "one.py"),)
+    both = tuple(
+        suites.Contestant(name, script)
+        for name, script in (("ours", "one.py"), ("rejax", "peer_rejax.py"))
+    )
     jobs = [
-        suites.Job("start", name, "", ours, whole=True, warm=name == "warm")
+        suites.Job("start", name, "", both, whole=True, warm=name == "warm")
         for name in ("cold", "warm")
     ]
     monkeypatch.setitem(run.SUITES, "quick", suites.Suite(1, tuple(jobs)))
-    _, (cold, warm) = suite()
-    assert cold["found"] is None
-    assert warm["found"] == ["program"]
-    for line in (cold, warm):
+    _, lines = suite()
+    found = [line["found"] for line in lines]
+    assert found == [[], None, ["program"], ["program"]]
+    own = [not line["caches"] for line in lines]
+    assert own == [True, False, True, False]
+    for line in lines:
         assert 0 < line["seconds"] < 60
         assert line["steps_per_second"] == pytest.approx(1e5 / line["seconds"], rel=0.1)
 

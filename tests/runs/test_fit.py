@@ -343,7 +343,7 @@ def test_a_run_in_another_thread(alone):
 
 
 def test_the_same_again_compiles_nothing(alone):
-    """Nor do other numbers; another seed only how it begins."""
+    """Nor do other numbers, or another seed."""
     names = []
 
     def hear(name, *_, **__):
@@ -352,10 +352,8 @@ def test_the_same_again_compiles_nothing(alone):
     jax.monitoring.register_event_duration_secs_listener(hear)
     try:
         assert_same(fit(CONFIG, quiet=True), alone)
-        fit(dataclasses.replace(CONFIG, gamma=0.5), quiet=True)
+        fit(dataclasses.replace(CONFIG, gamma=0.5, seed=1), quiet=True)
         assert names.count(COMPILED) == 0
-        fit(dataclasses.replace(CONFIG, seed=1), quiet=True)
-        assert names.count(COMPILED) == 1
     finally:
         jax.monitoring.unregister_event_duration_listener(hear)
 

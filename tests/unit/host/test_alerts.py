@@ -255,8 +255,8 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
         eval_episodes=2,
     )
 
-    def begin(config):
-        members = training.start(config)
+    def begin(config, seed):
+        members = training.start(config, seed)
         learner = members.runs.learner
         params = tree.where(ill, certain(learner.params), learner.params)
         coef = jnp.where(ill, 0.0, 1.0)

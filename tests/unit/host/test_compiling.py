@@ -16,7 +16,9 @@ from ppo_jax.ppo.devices import cores
 @pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
 def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
     """Another one would refuse them."""
-    monkeypatch.setattr(mesh, "TrainingProgram", lambda _, options, **how: options)
+    monkeypatch.setattr(
+        mesh.compiling, "TrainingProgram", lambda _, options, **how: options
+    )
     options = mesh.Layout([Mock(platform=platform, process_index=0)]).advance
     assert options == COMPILER_OPTIONS.get(platform)
     assert bool(options) == (platform == "cpu")

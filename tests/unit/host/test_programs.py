@@ -70,25 +70,6 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """JAX as it is in a command that was just started, of a user without a cache."""
-    settings = {
-        "jax_compilation_cache_dir": None,
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(programs.SECONDS_GIVEN, "0")
-    compilation_cache.reset_cache()
-    yield tmp_path
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-
-
 def start():
     """A new process with two programs; how many of them it did not compile."""
     hits = []

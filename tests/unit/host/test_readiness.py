@@ -17,6 +17,7 @@ from runs import ENVIRONMENT, python
 
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host import training
+from ppo_jax.host.compiling import Compilation
 from ppo_jax.host.mesh import Layout
 from ppo_jax.host.readiness import ready
 
@@ -97,7 +98,11 @@ def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
         others_traced.set()
         return SimpleNamespace(compile=Mock())
 
-    monkeypatch.setattr(Layout, "programs", lambda *_: [longest, other])
+    wanted = [
+        Compilation(lower.__name__, SimpleNamespace(lower=lower), ())
+        for lower in (longest, other)
+    ]
+    monkeypatch.setattr(Layout, "programs", lambda *_: wanted)
     ready(brief.experiment(TimeLimitChain(limit=5)), training.start)
     assert traced == ["longest", "other"]
 

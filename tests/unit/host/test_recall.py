@@ -1,0 +1,366 @@
+"""Programs of runs before, and all that they must not be taken for."""
+
+import dataclasses
+import math
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from unittest.mock import Mock
+
+import brief
+import chex
+import jax
+import numpy as np
+import pytest
+from jax import monitoring
+from jax._src import compilation_cache
+
+from ppo_jax import component
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.envs.trading.sources import PriceFile
+from ppo_jax.envs.trading.trading import Trading
+from ppo_jax.host import (
+    evaluation,
+    experiment,
+    mesh,
+    phases,
+    programs,
+    recall,
+    script,
+    streams,
+    training,
+)
+from ppo_jax.host.compiling import Compilation
+from ppo_jax.host.readiness import ready
+from ppo_jax.pbt import PBT
+from ppo_jax.pbt.ranges import Uniform
+from ppo_jax.ppo import devices
+
+LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+ALL = {"start", "phase", "play"}
+"""Functions of which programs are made."""
+CONFIG = brief.experiment(
+    TimeLimitChain(limit=5), num_envs=4, num_steps=4, total_timesteps=16 * 6
+)
+NUMBERS = np.arange(4, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def process(home, monkeypatch):
+    """One that has none of the tests, and whose code is years old."""
+    devices.prepare()
+    sys.modules.pop(script.RUN, None)
+    loaded, before = recall._loaded, sys.modules.copy()
+
+    def others():
+        for name, module, file in loaded():
+            if name not in before or not recall._is_own(name, file):
+                yield name, module, file
+
+    monkeypatch.setattr(recall, "_loaded", others)
+    monkeypatch.setattr(recall, "BEGAN", math.inf)
+    yield
+    for name in sys.modules.keys() - before:
+        if recall.is_own(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
+
+
+def forget():
+    """As in a new process."""
+    jax.clear_caches()
+    mesh.over_all_devices.cache_clear()
+    compilation_cache.reset_cache()
+    programs.keep()
+
+
+def run(config, begin=training.start):
+    """What a new process makes ready for the compiler, and what it comes to.
+
+    That is its members at first, and after a phase, with metrics and returns.
+    """
+    forget()
+    lowered = set()
+
+    def listen(event, seconds, fun_name="", **_):
+        if event == LOWERED:
+            lowered.add(fun_name.removeprefix("jit(").removesuffix(")"))
+
+    monitoring.register_event_duration_secs_listener(listen)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layout, members = ready(config, begin)
+        begun = jax.device_get(members)
+        members, history = phases.advance(config, layout, members, 0, 2)
+        how = config.eval_episodes, not config.eval_sample
+        returns, _ = evaluation.evaluate(members, config.seed, 2, *how, layout)
+    monitoring.unregister_event_duration_listener(listen)
+    return lowered & ALL, (begun, jax.device_get(members), history, returns)
+
+
+def untouched(config):
+    """What it comes to where nothing is kept."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    lowered, result = run(config)
+    jax.config.update("jax_enable_compilation_cache", True)
+    assert lowered == ALL
+    return result
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A folder, empty at first, for programs that were compiled once."""
+    return tmp_path_factory.mktemp("shelf") / "ppo_jax"
+
+
+@pytest.fixture
+def warm(home, shelf):
+    """The caches of somebody who has trained `CONFIG`."""
+    if shelf.exists():
+        shutil.copytree(shelf, home / "ppo_jax")
+    else:
+        assert run(CONFIG)[0] == ALL
+        shutil.copytree(home / "ppo_jax", shelf)
+
+
+def test_nothing_is_traced_twice(warm):
+    lowered, result = run(CONFIG)
+    assert lowered == set()
+    chex.assert_trees_all_equal(result, untouched(CONFIG))
+
+
+def test_other_numbers_and_another_seed_are_no_reason_to_trace(warm):
+    """They are arguments; the programs do with them what ones of their own do."""
+    learned = dataclasses.replace(CONFIG.optimizer, learning_rate=0.01)
+    other = dataclasses.replace(CONFIG, optimizer=learned, gamma=0.5, seed=2**32 - 1)
+    lowered, result = run(other)
+    assert lowered == set()
+    chex.assert_trees_all_equal(result, untouched(other))
+
+
+def test_a_population_begins_with_numbers_of_its_own(home):
+    """They are drawn with its seed, from its space."""
+
+    def searching(most, seed=0):
+        space = {"optimizer.learning_rate": Uniform(1e-4, most)}
+        rules = PBT(space, size=4, interval=2)
+        return dataclasses.replace(CONFIG, pbt=rules, seed=seed)
+
+    run(searching(1e-2))
+    lowered, result = run(searching(1e-2, seed=1))
+    assert lowered == set()
+    chex.assert_trees_all_equal(result, untouched(searching(1e-2, seed=1)))
+    lowered, (begun, *_) = run(searching(1e6))
+    assert "start" in lowered
+    assert begun.runs.learner.config.optimizer.learning_rate.max() > 1e-2
+
+
+def test_another_structure_is_traced(warm):
+    other = dataclasses.replace(CONFIG, obs_clip=5.0)
+    lowered, result = run(other)
+    assert lowered == ALL
+    chex.assert_trees_all_equal(result, untouched(other))
+
+
+def test_other_evaluations_are_traced_alone(warm):
+    lowered, (*_, returns) = run(dataclasses.replace(CONFIG, eval_episodes=6))
+    assert lowered == {"play"}
+    assert returns.shape == (1, 6)
+
+
+def test_members_who_begin_otherwise_are_not_taken_for_others(warm):
+    """As with `--warm-start`: what makes them has no name by which it is found."""
+    _, (begun, *_) = run(CONFIG)
+    params = jax.tree.map(lambda x: x + 1, begun.runs.learner.params)
+    learner = dataclasses.replace(begun.runs.learner, params=params)
+    runs = dataclasses.replace(begun.runs, learner=learner)
+    learned = dataclasses.replace(begun, runs=runs)
+    for _ in range(2):
+        lowered, (found, *_) = run(CONFIG, lambda *_: learned)
+        assert "phase" not in lowered
+        chex.assert_trees_all_equal(found.runs.learner.params, params)
+    assert run(CONFIG)[0] == set()
+
+
+def test_prices_are_known_by_what_they_are(home, tmp_path):
+    """Not by the name of their file."""
+    path, said = tmp_path / "prices.csv", []
+    for growth in (1.0, 1.01):
+        bars = np.arange(np.datetime64("2020-01-01"), np.datetime64("2020-04-01"))
+        rows = [f"{bar},{100 * growth**i}" for i, bar in enumerate(bars)]
+        path.write_text("\n".join(["date,close", *rows]))
+        config = brief.experiment(Trading(PriceFile(str(path)), window=5))
+        lowered, (*_, returns) = run(config)
+        assert lowered == ALL
+        said.append(returns)
+    assert not (said[0] == said[1]).any()
+    lowered, (*_, returns) = run(config)
+    assert lowered == set()
+    assert (returns == said[1]).all()
+
+
+class Squares:
+    """A program of an experiment, and how often it was made ready for the compiler."""
+
+    def __init__(self):
+        self.lowered = 0
+
+    def lower(self, x):
+        self.lowered += 1
+        return jax.jit(lambda x: x * x).lower(x)
+
+
+def traced(config=CONFIG):
+    """Whether a new process traces a program of an experiment."""
+    forget()
+    kept = component.program(config, "pbt"), "here", jax.devices()[:1]
+    shelf, squares = recall.Shelf(programs.kept(), *kept), Squares()
+    wanted = Compilation("squares", squares, (NUMBERS,))
+    load = shelf.find(wanted)
+    program = load() if load else shelf.compile(wanted.lower(), wanted)
+    assert program(NUMBERS).tolist() == [0, 1, 4, 9]
+    return bool(squares.lowered)
+
+
+FILE = """
+from ppo_jax import Config
+from ppo_jax.envs.probes import TimeLimitChain
+{code}
+config = Config(env={env}, num_envs=4, num_steps=4)
+"""
+CHAIN = "TimeLimitChain(limit=5)"
+OWN = """
+from ppo_jax.component import component
+
+@component
+class Own(TimeLimitChain):
+    pass
+"""
+REGISTERED = """
+import gymnax
+from gymnax.environments.classic_control.cartpole import CartPole
+
+class Own(CartPole):
+    pass
+
+if "Own-v0" not in gymnax.registered_envs:
+    gymnax.register("Own-v0", Own)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "env"),
+    [
+        (OWN, "Own(limit=5)"),
+        (REGISTERED, "'Own-v0'"),
+        ("def unused():\n    pass", CHAIN),
+        ("import beside", CHAIN),
+    ],
+    ids=["environment", "registered", "function", "module"],
+)
+def test_code_of_ones_own_is_traced(tmp_path, code, env):
+    """Nobody can tell what it reads."""
+    (tmp_path / "beside.py").write_text("def unused():\n    pass\n")
+    path = tmp_path / "own.py"
+    path.write_text(FILE.format(code=code, env=env))
+    for _ in range(2):
+        assert traced(experiment.load(path, []))
+    plain = tmp_path / "plain.py"
+    plain.write_text(FILE.format(code="", env=CHAIN))
+    sys.modules.pop("beside", None)
+    assert [traced(experiment.load(plain, [])) for _ in range(2)] == [True, False]
+    assert traced(experiment.load(path, []))
+
+
+def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
+    """Nor are its modules that have but numbers, and wherever it is kept."""
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "sizes.py").write_text("LIMIT = 5\n")
+        path = folder / "experiment.py"
+        code, env = "from sizes import LIMIT", "TimeLimitChain(LIMIT)"
+        path.write_text(FILE.format(code=code, env=env))
+        assert traced(experiment.load(path, [])) == (name == "here")
+
+
+@pytest.mark.parametrize("change", [(1, 0), (0, 1)], ids=["time", "size"])
+def test_changed_code_is_traced(monkeypatch, change):
+    """As Python knows that its bytecode is out of date."""
+    assert [traced(), traced()] == [True, False]
+    stamp = recall._stamp
+
+    def changed(name):
+        file, time, size = stamp(name)
+        ours = name == recall.__file__
+        return file, time + ours * change[0], size + ours * change[1]
+
+    with monkeypatch.context() as edited:
+        edited.setattr(recall, "_stamp", changed)
+        assert [traced(), traced()] == [True, False]
+    assert [traced(), traced()] == [True, False]
+
+
+def test_code_from_elsewhere_is_traced(monkeypatch, tmp_path):
+    """As of another checkout; of both, no file has changed since it was loaded."""
+    assert traced()
+    copy = shutil.copy2(streams.__file__, tmp_path)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(streams, "__file__", str(copy))
+        assert traced()
+    assert traced()  # What was found by the same name is of the other one now.
+    assert not traced()
+
+
+def test_code_that_may_have_changed_meanwhile_is_traced(monkeypatch):
+    """A process that began before has read what was there before."""
+    newest = max(changed for _, changed, _ in recall._code().values()) / 1e9
+    for after, expected in ((-1, [True, True]), (1, [True, False]), (-1, [True, True])):
+        monkeypatch.setattr(recall, "BEGAN", newest + recall.SETTLED + after)
+        assert [traced(), traced()] == expected
+
+
+def test_other_settings_of_jax_are_traced():
+    assert traced()
+    before = jax.config.jax_default_matmul_precision
+    jax.config.update("jax_default_matmul_precision", "float32")
+    assert traced()
+    jax.config.update("jax_default_matmul_precision", before)
+    assert not traced()
+
+
+def test_a_program_of_another_kind_is_not_found():
+    forget()
+    wanted = Compilation("squares", Squares(), (NUMBERS,))
+    longer = dataclasses.replace(CONFIG, env=TimeLimitChain(limit=6))
+    here, there, other = (
+        recall.Shelf(programs.kept(), known, place, jax.devices()[:1])
+        for known, place in ((CONFIG, "here"), (CONFIG, "there"), (longer, "here"))
+    )
+    here.compile(wanted.lower(), wanted)
+    assert here.find(wanted) and not there.find(wanted) and not other.find(wanted)
+    assert not here.find(wanted._replace(name="cubes"))
+    assert not here.find(wanted._replace(name=""))
+    assert not here.find(wanted._replace(args=(NUMBERS[:2],)))
+    assert not here.find(wanted._replace(args=({"x": NUMBERS},)))
+
+
+@pytest.mark.parametrize("damaged", [Path.unlink, lambda file: file.write_bytes(b"no")])
+def test_what_is_damaged_or_gone_is_made_anew(home, damaged):
+    """Each file by itself, that of a program or that of how it is found."""
+    assert traced()
+    files = [*(home / "ppo_jax" / "programs").iterdir()]
+    assert len(files) >= 2
+    for file in files:
+        damaged(file)
+        traced()  # Whether or not, it says what it should.
+        assert not traced()
+
+
+def test_what_xla_cannot_load_is_made_anew(monkeypatch):
+    assert traced()
+    with monkeypatch.context() as broken:
+        fault = Mock(side_effect=jax.errors.JaxRuntimeError)
+        broken.setattr(compilation_cache, "get_executable_and_time", fault)
+        assert traced()
+    assert not traced()
