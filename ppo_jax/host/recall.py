@@ -5,7 +5,8 @@ What that would come to is known beforehand where all is the same that it depend
 its arguments and their structure, by which `jax.jit` knows its programs too, settings
 of JAX, and code. A file of code is the same while its time and its size are, as for
 Python's own bytecode. What code of the user's own depends on nobody can tell: it may
-read a file while it is traced. Where there is any, nothing is recalled.
+read a file while it is traced. Where there is any, nothing is recalled; and a file that
+defines nothing may still change what is in others, so it has to be the same.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -67,16 +69,17 @@ class Shelf:
     def __init__(
         self, store: Store | None, config: Config, place: str, devices: Sequence[Any]
     ):
-        self._store, self._devices = store, devices
-        self._is_known = store is not None and _is_known_code()
+        self._store, self._devices = None, devices
         traced = numbers(config)
         fields = {k: x["value"] for k, x in describe(config).items() if k not in traced}
-        self._subject = [fields, place, *_surroundings()]
+        with contextlib.suppress(UnknownCode):
+            self._subject = [fields, place, *_surroundings(), *_own_texts()]
+            self._store = store
 
     def find(self, wanted: Compilation) -> Callable[[], Any] | None:
         """What loads a program, or compiles it if that fails; None: there is none."""
         kept = self._store and wanted.name and self._store.get(self._key(wanted))
-        if not kept or not self._is_known:
+        if not kept:
             return None
         try:
             return self._loading(io.BytesIO(kept), wanted)
@@ -152,11 +155,8 @@ class _Reader(serialize_executable._JaxPjrtUnpickler):
         key = pid[1]
         if LAPACK in compilation_cache.decompress_executable(self._store.get(key)):
             initialize_lapack()  # As JAX does where it makes such a call.
-        load, devices = (
-            compilation_cache.get_executable_and_time,
-            self.execution_devices,
-        )
-        return load(key, None, self.backend, devices)[0]
+        load = compilation_cache.get_executable_and_time
+        return load(key, None, self.backend, self.execution_devices)[0]
 
 
 def _written(compiled: Any, key: str) -> bytes:
@@ -165,7 +165,8 @@ def _written(compiled: Any, key: str) -> bytes:
     Raises:
         UnknownCode: If another process cannot be sure to need the same one.
     """
-    if compiled._params.const_args or not _is_known_code():
+    _own_texts()  # Of what was imported meanwhile, too.
+    if compiled._params.const_args:
         raise UnknownCode
     kept = io.BytesIO()
     pickle.dump(_code(), kept)
@@ -178,17 +179,11 @@ def _written(compiled: Any, key: str) -> bytes:
 def _surroundings() -> list[str]:
     """What programs depend on beside their experiment and their code."""
     settings: Any = jax.config
+    places = sys.prefix, os.environ.get("PYTHONPATH", "")
     kinds = [device.device_kind for device in jax.devices()]
-    return [
-        *(
-            sys.version,
-            sys.prefix,
-            os.environ.get("PYTHONPATH", ""),
-            jax.devices()[0].client.platform_version,
-            *kinds,
-        ),
-        *(f"{name}={value}" for name, value in sorted(settings.values.items())),
-    ]
+    platform = jax.devices()[0].client.platform_version
+    given = [f"{name}={value}" for name, value in sorted(settings.values.items())]
+    return [sys.version, *places, platform, *kinds, *given]
 
 
 def _code() -> Code:
@@ -226,15 +221,19 @@ def _stamp(file: str) -> tuple[str, int, int]:
     return file, facts.st_mtime_ns, facts.st_size
 
 
-def _is_known_code() -> bool:
-    """Whether the user's own files define nothing."""
-    own = [module for name, module, file in _loaded() if _is_own(name, file)]
+def _own_texts() -> list[str]:
+    """The user's own files.
+
+    Raises:
+        UnknownCode: If one of them defines anything, or cannot be read.
+    """
+    own = [(module, file) for name, module, file in _loaded() if _is_own(name, file)]
+    for value in [value for module, _ in own for value in vars(module).values()]:
+        _require_known(value)
     try:
-        for value in [value for module in own for value in vars(module).values()]:
-            _require_known(value)
-    except UnknownCode:
-        return False
-    return True
+        return sorted(Path(file).read_text() for _, file in own)
+    except OSError as error:
+        raise UnknownCode from error
 
 
 def _is_own(name: str, file: str) -> bool:

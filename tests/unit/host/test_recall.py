@@ -284,6 +284,16 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
         assert traced(experiment.load(path, [])) == (name == "here")
 
 
+def test_a_file_may_change_what_is_in_others(tmp_path, monkeypatch):
+    """So it is not enough that it defines nothing."""
+    monkeypatch.setattr(streams, "MEMBERS", streams.MEMBERS)
+    path = tmp_path / "patches.py"
+    for number, expected in ((0, True), (7, True), (7, False), (0, False)):
+        code = f"from ppo_jax.host import streams\nstreams.MEMBERS = {number}"
+        path.write_text(FILE.format(code=code, env=CHAIN))
+        assert traced(experiment.load(path, [])) == expected
+
+
 @pytest.mark.parametrize("change", [(1, 0), (0, 1)], ids=["time", "size"])
 def test_changed_code_is_traced(monkeypatch, change):
     """As Python knows that its bytecode is out of date."""
