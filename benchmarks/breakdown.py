@@ -149,7 +149,7 @@ def warmed(config):
     updates = config.num_updates
     progress = Progress.of(np.arange(updates), updates)
     layout = mesh.layout_of(config, config.num_members)
-    members = layout.make(training.start, config)
+    members = layout.making(training.start, config)()
     program = layout.advance.lower(members, progress, np.int32(1)).compile()
 
     def advance(members):

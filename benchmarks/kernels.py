@@ -63,7 +63,7 @@ def compiled(config, members):
     """The text of the program that trains so many members."""
     keys = streams.members(config.seed, members)
     layout = mesh.layout_of(config, members)
-    begun = layout.make(lambda config, _: population.init(config, keys), config)
+    begun = layout.making(lambda config, _: population.init(config, keys), config)()
     progress = Progress.of(np.arange(1), config.num_updates)
     return layout.advance.lower(begun, progress, np.int32(1)).compile().as_text()
 

@@ -57,7 +57,7 @@ def memory(config, updates):
 def generations(config, options):
     """Returns `[P]` after the last, and seconds of all and of evolving, `[G, 2]`."""
     layout = mesh.layout_of(config, config.num_members)
-    members = layout.make(training.start, config)
+    members = layout.making(training.start, config)()
     progress = Progress.at(np.linspace(0.0, 0.5, options.updates))
     seconds = []
     for number in range(1 + options.generations):

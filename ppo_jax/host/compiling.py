@@ -73,6 +73,10 @@ class Compilation(NamedTuple):
         """The program for these arguments, ready for the compiler."""
         return self.program.lower(*self.args)
 
+    def __call__(self) -> Any:
+        """What the program makes of these arguments."""
+        return self.program(*self.args)
+
 
 def name_of(function: Callable[..., Any]) -> str:
     """The name by which every process finds a function; empty if there is none.

@@ -107,11 +107,6 @@ class Layout:
         given = component.program(config, "pbt"), np.uint32(config.seed)
         return Compilation(compiling.name_of(begin), make, given)
 
-    def make(self, begin: Begin, config: Config) -> Population:
-        """The members of an experiment, made where they lie."""
-        making = self.making(begin, config)
-        return making.program(*making.args)
-
     def described(self, shapes: Population) -> Population:
         """Shapes of a population, and how it lies."""
         lies = jax.tree.broadcast(self._lies, shapes)
@@ -124,7 +119,7 @@ class Layout:
     @property
     def advance(self) -> Any:
         """As `population.phase`; the population is donated."""
-        return self._compiled.get(PHASE, self._advance)
+        return self._compiled.get(PHASE) or self._advance
 
     @functools.cached_property
     def _advance(self) -> Any:

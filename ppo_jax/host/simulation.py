@@ -7,8 +7,7 @@ Simulators are no part of a checkpoint: they begin new episodes when a run is re
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,9 +93,6 @@ class Simulation(Layout):
             Compilation("proceed", proceed, following),
             *fleet.programs(runs, key, num_episodes, deterministic),
         ]
-
-    def having(self, compiled: Mapping[str, Any]) -> Self:
-        return self
 
     @functools.cached_property
     def _rollouts(self) -> "_Rollouts":

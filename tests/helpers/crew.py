@@ -64,7 +64,7 @@ def live(config, episodes):
     """Two members after three updates, the metrics of them, and returns of episodes."""
     keys = streams.members(config.seed, MEMBERS)
     layout = mesh.layout_of(config, len(keys))
-    members = layout.make(lambda config, _: population.init(config, keys), config)
+    members = layout.making(lambda config, _: population.init(config, keys), config)()
     progress = Progress.at(np.linspace(0.0, 0.5, 3))
     members, metrics = layout.advance(members, progress, np.int32(3))
     returns = [

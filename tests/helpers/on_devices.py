@@ -83,7 +83,7 @@ def main(devices, per_member, path):
 
     config = dataclasses.replace(CONFIG, devices_per_member=int(per_member))
     layout = mesh.layout_of(config, config.num_members)
-    members = layout.make(training.start, config)
+    members = layout.making(training.start, config)()
     assert len(layout.devices) == int(devices)
     progress = Progress.at(np.zeros(3))
     keys = streams.generation(CONFIG.seed, 0, CONFIG.num_members)

@@ -148,3 +148,13 @@ def test_a_shape_that_does_not_fit_is_said(given, said):
 )
 def test_the_user_s_errors_are_also_those_of_python(kind, plain):
     assert issubclass(kind, UserError) and issubclass(kind, plain)
+
+
+def test_a_link_is_as_much_the_users_own_as_what_it_leads_to(tmp_path):
+    own, installed = tmp_path / "own.py", tmp_path / "site-packages" / "installed.py"
+    installed.parent.mkdir()
+    links = {own: installed.parent / "link.py", installed: tmp_path / "link.py"}
+    for file, link in links.items():
+        file.touch()
+        link.symlink_to(file)
+        assert errors.is_own(str(file)) == errors.is_own(str(link)) == (file is own)
