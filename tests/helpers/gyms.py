@@ -1,14 +1,13 @@
-"""Walks as environments of gymnasium and, for programs, as ones of ours."""
+"""Walks as environments of gymnasium.
+
+The processes of simulators import this, and so are there at once: without JAX.
+"""
 
 import os
 import time
 
 import gymnasium
-import jax.numpy as jnp
 import numpy as np
-
-from ppo_jax import envs
-from ppo_jax.component import component
 
 LIMIT, FAR, FENCE = 6, 1.6, 1.4
 RAISES, DIES, NAN_REWARD, NAN_OBS, GROWS, HANGS, NO_NUMBER = range(1, 8)
@@ -92,46 +91,25 @@ MISSAID = {
 }
 
 
-@component
-class Ours(envs.Env):
-    """The same walk, without faults."""
+class Shown(Walk):
+    """A walk whose pictures say where it is, and when."""
 
-    @property
-    def action_space(self):
-        return envs.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 
-    @property
-    def min_steps_to_truncation(self):
-        return LIMIT
+    def __init__(self, render_mode=None):
+        super().__init__()
+        self.render_mode = render_mode
 
-    @property
-    def max_episode_steps(self):
-        return LIMIT
+    def reset(self, seed=None, options=None):
+        _, info = super().reset(seed=seed)
+        self.at = np.float32(self.np_random.uniform(-1, 1))
+        return self.seen(), info
 
-    def reset(self, key):
-        state = jnp.zeros(2)
-        return state, state
-
-    def transition(self, key, state, action):
-        at = 0.5 * state[0] + 2 * action - 1
-        state = jnp.stack([at, state[1] + 0.125])
-        truncated = state[1] >= LIMIT / 8
-        return envs.outcome(state, at, jnp.abs(at) > FAR, truncated), state
+    def render(self):
+        return np.full((1, 1, 3), 8 * self.time, np.uint8)
 
 
-@component
-class OursFenced(Ours):
-    """The same, with a fence."""
-
-    def transition(self, key, state, action):
-        timestep, state = super().transition(key, state, action)
-        return timestep._replace(cost=jnp.abs(state[0])), state
-
-    def action_mask(self, state):
-        return jnp.stack([True, state[0] <= FENCE])
-
-
-for name in ("Walk", "Fenced"):
+for name in ("Walk", "Fenced", "Shown"):
     if f"{name}-v0" not in gymnasium.registry:
         entry = {"entry_point": f"gyms:{name}", "max_episode_steps": LIMIT}
         gymnasium.register(f"{name}-v0", **entry)

@@ -2,7 +2,6 @@
 
 import itertools
 
-import gymnasium
 import gyms
 import jax
 import numpy as np
@@ -14,27 +13,6 @@ from ppo_jax.host import fleet, streams
 from ppo_jax.host.simulation import Simulation
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.episodes import Game
-
-
-class Shown(gyms.Walk):
-    """A walk whose pictures say where it is, and when."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
-
-    def __init__(self, render_mode=None):
-        super().__init__()
-        self.render_mode = render_mode
-
-    def reset(self, seed=None, options=None):
-        _, info = super().reset(seed=seed)
-        self.at = np.float32(self.np_random.uniform(-1, 1))
-        return self.seen(), info
-
-    def render(self):
-        return np.full((1, 1, 3), 8 * self.time, np.uint8)
-
-
-gymnasium.register("Shown-v0", entry_point=Shown, max_episode_steps=gyms.LIMIT)
 
 
 def agents(name):

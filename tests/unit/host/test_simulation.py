@@ -8,6 +8,7 @@ import gyms
 import jax
 import numpy as np
 import pytest
+import twins
 
 from ppo_jax import Config, envs, networks, opponents
 from ppo_jax.host import mesh, simulation, streams
@@ -33,7 +34,7 @@ CONFIG = Config(
 SIZE, UPDATES = 2, 2
 PROGRESS = Progress.of(np.arange(UPDATES), 8)
 FENCED = envs.Gymnasium("Fenced-v0")
-TWINS = [(CONFIG.env, gyms.Ours()), (FENCED, gyms.OursFenced())]
+TWINS = [(CONFIG.env, twins.Ours()), (FENCED, twins.OursFenced())]
 
 
 def members(config, **numbers):
