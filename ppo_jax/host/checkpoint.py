@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.errors import UserError, kind
-from ppo_jax.host import distributed
+from ppo_jax.host import bundles, distributed
 from ppo_jax.transforms.statistics import is_statistics, versions
 from ppo_jax.types import PyTree
 
@@ -80,13 +78,15 @@ class Checkpointer:
             OSError: If this save or the one before cannot be written.
         """
         score = fitness if math.isfinite(fitness) else None
+        together = bundles.planned(population)
         meta = copy.deepcopy(meta) | {
             "fitness": score,
             "leaves": _leaves(population),
+            "together": together,
             "versions": versions(population),
         }
         args = ocp.args.Composite(
-            population=ocp.args.StandardSave(jax.tree.map(_here, population)),
+            population=ocp.args.StandardSave(bundles.saved(population, together)),
             meta=ocp.args.JsonSave(meta),
         )
         self._fitness[update] = score
@@ -153,9 +153,17 @@ class Checkpointer:
                 "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
             )
         stale = self._stale(step, meta, template)
-        args = ocp.args.Composite(population=ocp.args.StandardRestore(template))
-        population = self._manager.restore(step, args=args)["population"]
+        population = self._population(step, meta, template)
         return _anew(population, template, stale), meta
+
+    def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
+        """What was saved; before leaves were saved together, each was by itself."""
+        together = meta.get("together")
+        whole = together is None
+        wanted = template if whole else bundles.wanted(template, together)
+        args = ocp.args.Composite(population=ocp.args.StandardRestore(wanted))
+        found = self._manager.restore(step, args=args)["population"]
+        return found if whole else bundles.restored(found, template, together)
 
     def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
         """The kinds of statistics in a population that another version has written."""
@@ -219,26 +227,9 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
         return [info.step == best for info in checkpoints]
 
 
-def _here(leaf: Any) -> Any:
-    """A leaf that is whole in this process as an array of NumPy, unless it is of keys.
-
-    Orbax saves these in half the time. Of what lies on several devices it would save a
-    piece from each of them, and compile a program for every shape.
-    """
-    if not (isinstance(leaf, jax.Array) and leaf.is_fully_addressable):
-        return leaf
-    if leaf.is_fully_replicated:
-        leaf = leaf.addressable_data(0)
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return leaf if is_key else np.asarray(leaf)
-
-
 def _leaves(tree: PyTree) -> dict[str, str]:
     """What every leaf is, by path, for example `float32[4, 64]`."""
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): kind(leaf)
-        for path, leaf in jax.tree.leaves_with_path(tree)
-    }
+    return {path: kind(leaf) for path, leaf in bundles.by_path(tree).items()}
 
 
 def _anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:

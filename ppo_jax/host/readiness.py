@@ -16,7 +16,7 @@ import numpy as np
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import phases, programs, streams
+from ppo_jax.host import lapack, phases, programs, streams
 from ppo_jax.host.compiling import Compilation
 from ppo_jax.host.mesh import Begin, Layout
 from ppo_jax.host.recall import Shelf
@@ -59,6 +59,7 @@ def ready(
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
     """
+    lapack.initialize()
     known = component.program(config, "pbt")
     shapes = jax.eval_shape(begin, known, np.uint32(config.seed))
     layout = layout_of(config, shapes.fitness.size)

@@ -23,7 +23,6 @@ from typing import Any
 
 import jax
 from jax._src import compilation_cache
-from jax._src.lax.linalg import initialize_lapack
 from jax.experimental import serialize_executable
 from jaxlib._jax import Executable, LoadedExecutable
 
@@ -45,8 +44,6 @@ SETTLED = 60.0
 """Seconds before that since which code has to have been as it is: this process has read
 it, and not what was there before."""
 COMPILED = "compiled"
-LAPACK = b"lapack_"
-"""What XLA calls functions by that have to be made known to it before."""
 
 Code = dict[str, tuple[str, int, int]]
 """Modules by name: their files, when those were changed in nanoseconds, their bytes."""
@@ -69,7 +66,7 @@ class Shelf:
     def __init__(
         self, store: Store | None, config: Config, place: str, devices: Sequence[Any]
     ):
-        self._store, self._devices = None, devices
+        self._store, self._devices, self._code = None, devices, None
         traced = numbers(config)
         fields = {k: x["value"] for k, x in describe(config).items() if k not in traced}
         with contextlib.suppress(UnknownCode):
@@ -100,9 +97,9 @@ class Shelf:
         self, kept: io.BytesIO, wanted: Compilation
     ) -> Callable[[], Any] | None:
         """What loads what was kept, unless anything has changed since."""
-        if not _is_as_here(pickle.load(kept)):
+        if not self._is_as_here(pickle.load(kept)):
             return None
-        reader = _Reader(kept, self._store, self._devices)
+        reader = _Reader(kept, self._devices[0].client, self._devices)
         given, leaves, returned = reader.load()
         if given != jax.tree.structure((wanted.args, {})):
             return None
@@ -115,6 +112,12 @@ class Shelf:
             return jax.stages.Compiled(loaded, [], given.unflatten(leaves), returned)
 
         return load
+
+    def _is_as_here(self, code: Code) -> bool:
+        """Whether code is that of this process; all programs of a run have the same."""
+        if code != self._code:
+            self._code = code if _is_as_here(code) else None
+        return code == self._code
 
     def _key(self, of: Compilation) -> str:
         shapes = [
@@ -143,20 +146,16 @@ class _Writer(serialize_executable._JaxPjrtPickler):
 
 
 class _Reader(serialize_executable._JaxPjrtUnpickler):
-    """Loads what XLA has compiled from the store."""
-
-    def __init__(self, file: io.BytesIO, store: Any, devices: Sequence[Any]):
-        super().__init__(file, devices[0].client, devices)
-        self._store = store
+    """Loads what XLA has compiled from where JAX keeps it."""
 
     def persistent_load(self, pid: Any) -> Any:
         if pid[0] != COMPILED:
             return super().persistent_load(pid)
-        key = pid[1]
-        if LAPACK in compilation_cache.decompress_executable(self._store.get(key)):
-            initialize_lapack()  # As JAX does where it makes such a call.
         load = compilation_cache.get_executable_and_time
-        return load(key, None, self.backend, self.execution_devices)[0]
+        loaded, _ = load(pid[1], None, self.backend, self.execution_devices)
+        if loaded is None:
+            raise FileNotFoundError(pid[1])
+        return loaded
 
 
 def _written(compiled: Any, key: str) -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ppo_jax.component import former
 from ppo_jax.config import Config
-from ppo_jax.host import experiment, script, training
+from ppo_jax.host import experiment, lapack, script, training
 from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
@@ -57,6 +57,7 @@ def restore(
         config = experiment.load(run_dir / script.KEPT, overrides, command)
     else:
         experiment.require_same_structure(run_dir, config)
+    lapack.initialize()
     with checkpoints(run_dir) as saved:
         template = training.start(config)
         update, population, meta = saved.restore(template, best, asked)

@@ -191,9 +191,9 @@ def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
 @pytest.mark.parametrize("run_dir", ["choices"], indirect=True)
 def test_a_user_s_head_is_for_discrete_actions_too(run_dir):
     """It learns parameters of a name of its own, and knows which choices are legal."""
-    tree = run_dir / "checkpoints" / str(saved(run_dir)[-1]) / "population"
-    names = (tree / "_METADATA").read_text()
-    assert "'actor', 'habit'" in names and "log_std" not in names
+    meta = run_dir / "checkpoints" / str(saved(run_dir)[-1]) / "meta" / "metadata"
+    names = " ".join(json.loads(meta.read_text())["leaves"])
+    assert ".actor.habit" in names and "log_std" not in names
     for row in rows(run_dir):
         assert row["train/grad_norm/other"] > 0
         assert row["error/quarantined_steps"] == 0

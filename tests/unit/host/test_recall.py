@@ -6,7 +6,6 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
-from unittest.mock import Mock
 
 import brief
 import chex
@@ -368,9 +367,15 @@ def test_what_is_damaged_or_gone_is_made_anew(home, damaged):
 
 
 def test_what_xla_cannot_load_is_made_anew(monkeypatch):
+    """It fails when what was asked for is there."""
+    load = compilation_cache.get_executable_and_time
+
+    def fault(*asked):
+        load(*asked)
+        raise jax.errors.JaxRuntimeError
+
     assert traced()
     with monkeypatch.context() as broken:
-        fault = Mock(side_effect=jax.errors.JaxRuntimeError)
         broken.setattr(compilation_cache, "get_executable_and_time", fault)
         assert traced()
     assert not traced()
