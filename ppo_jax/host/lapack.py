@@ -29,8 +29,15 @@ class _Package(ModuleType):
     """A package that is read as soon as more of it is used than its modules."""
 
     def __getattr__(self, name: str) -> Any:
+        self._read()
+        return ModuleType.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        self._read()
+        return sorted(vars(self))
+
+    def _read(self) -> None:
         with _READING:
-            if vars(self).pop("unread", False):  # Else it is being read by this thread.
+            if vars(self).pop("unread", False):  # Else this thread is reading it.
                 loader: Any = self.__loader__
                 loader.exec_module(self)
-        return ModuleType.__getattribute__(self, name)

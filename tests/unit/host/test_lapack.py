@@ -13,6 +13,7 @@ USES = {
     "all names": "from scipy.linalg import *",
     "a module": "import scipy.linalg.cython_lapack; scipy.linalg.cython_blas",
     "another package": "import scipy.signal; from scipy.linalg import qr",
+    "a list of names": "import scipy.linalg; assert 'qr' in dir(scipy.linalg)",
     "what is not there": "import scipy.linalg; assert not hasattr(scipy.linalg, 'no')",
     "several threads": """
 from concurrent.futures import ThreadPoolExecutor
