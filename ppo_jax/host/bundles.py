@@ -53,23 +53,22 @@ def saved(tree: PyTree, together: Together) -> dict[str, dict[str, Any]]:
     >>> saved(tree, {"float32": ["a", "b"]})["together"]["float32"].tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
-    apart = _with_numbers(tree)
-    parts = {
-        kind: np.concatenate([np.ravel(_here(_data(apart.pop(x)))) for x in paths])
-        for kind, paths in together.items()
+    parts, apart = _divided(tree, together)
+    arrays = {
+        kind: np.concatenate([np.ravel(_here(leaf)) for leaf in leaves])
+        for kind, leaves in parts.items()
     }
-    return {"together": parts, "apart": {x: _here(leaf) for x, leaf in apart.items()}}
+    return {"together": arrays, "apart": {x: _here(leaf) for x, leaf in apart.items()}}
 
 
 def wanted(template: PyTree, together: Together) -> dict[str, dict[str, Any]]:
     """What is to be restored for a tree like a template, as `saved`."""
-    apart = _with_numbers(template)
-    sizes = {
-        kind: sum(_data(apart.pop(path)).size for path in paths)
-        for kind, paths in together.items()
+    parts, apart = _divided(template, together)
+    arrays = {
+        kind: np.empty(sum(leaf.size for leaf in leaves), jnp.dtype(kind))
+        for kind, leaves in parts.items()
     }
-    parts = {kind: np.empty(n, jnp.dtype(kind)) for kind, n in sizes.items()}
-    return {"together": parts, "apart": apart}
+    return {"together": arrays, "apart": apart}
 
 
 def restored(
@@ -90,6 +89,18 @@ def restored(
         for path, part in zip(paths, parts, strict=True):
             leaves[path] = _like(like[path], part)
     return jax.tree.unflatten(jax.tree.structure(template), [leaves[x] for x in like])
+
+
+def _divided(
+    tree: PyTree, together: Together
+) -> tuple[dict[str, list[Leaf]], dict[str, Leaf]]:
+    """Numbers of leaves that are together, by their type, and leaves that are not."""
+    apart = _with_numbers(tree)
+    parts = {
+        kind: [_data(apart.pop(path)) for path in paths]
+        for kind, paths in together.items()
+    }
+    return parts, apart
 
 
 def _with_numbers(tree: PyTree) -> dict[str, Any]:
