@@ -86,6 +86,18 @@ def merge_leading(tree: PyTree, count: int = 2) -> PyTree:
     return jax.tree.map(merge, tree)
 
 
+def by_path(tree: PyTree) -> dict[str, Any]:
+    """Leaves by their paths.
+
+    >>> by_path({"a": (1, 2)})
+    {'a.0': 1, 'a.1': 2}
+    """
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): leaf
+        for path, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
 def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
     """Whether every float is finite, per index of the first `batch_axes` axes.
 

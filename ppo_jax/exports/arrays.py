@@ -13,6 +13,7 @@ from ppo_jax.errors import UserError
 from ppo_jax.networks.heads import LocationHead
 from ppo_jax.normalization.observations import EPS
 from ppo_jax.policy import Policy
+from ppo_jax.tree import by_path
 
 TORSOS = (networks.Mlp, networks.Cnn)
 CELLS = {NoneType: None, networks.Lstm: "lstm", networks.Gru: "gru"}
@@ -30,10 +31,7 @@ def arrays(policy: Policy) -> dict[str, np.ndarray]:
     Of the i-th leaf of an observation there are `mean.i` and `deviation.i`; of real
     actions `low`, `high` and, if it depends on no observation, their `scale`.
     """
-    found = {
-        jax.tree_util.keystr(path, simple=True, separator="."): leaf
-        for path, leaf in jax.tree.leaves_with_path({"params": policy.params})
-    }
+    found = by_path({"params": policy.params})
     if policy.obs_clip is not None:
         moments = policy.obs_moments
         found |= {f"mean.{i}": x for i, x in enumerate(jax.tree.leaves(moments.mean))}

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax.tree import by_path
 from ppo_jax.types import PyTree
 
 Leaf = jax.Array | np.ndarray
@@ -19,18 +20,6 @@ Together = Mapping[str, Sequence[str]]
 """The paths of leaves that are one array, one after the other, by its type."""
 MOST = 2**20
 """Bytes of a leaf that is saved together with others."""
-
-
-def by_path(tree: PyTree) -> dict[str, Any]:
-    """Leaves by their paths.
-
-    >>> by_path({"a": (1, 2)})
-    {'a.0': 1, 'a.1': 2}
-    """
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): leaf
-        for path, leaf in jax.tree.leaves_with_path(tree)
-    }
 
 
 def planned(tree: PyTree) -> Together:

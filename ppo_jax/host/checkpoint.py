@@ -20,6 +20,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 from ppo_jax.errors import UserError, kind
 from ppo_jax.host import bundles, distributed
 from ppo_jax.transforms.statistics import is_statistics, versions
+from ppo_jax.tree import by_path
 from ppo_jax.types import PyTree
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -229,7 +230,7 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
 
 def _leaves(tree: PyTree) -> dict[str, str]:
     """What every leaf is, by path, for example `float32[4, 64]`."""
-    return {path: kind(leaf) for path, leaf in bundles.by_path(tree).items()}
+    return {path: kind(leaf) for path, leaf in by_path(tree).items()}
 
 
 def _anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:

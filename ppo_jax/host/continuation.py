@@ -12,7 +12,7 @@ from ppo_jax.config import Config
 from ppo_jax.errors import UserError, kind
 from ppo_jax.host import training
 from ppo_jax.state import Learner, Population
-from ppo_jax.types import PyTree
+from ppo_jax.tree import by_path
 
 HEADS = {
     "head of the policy": re.compile(r"(^|\.)actor\.(?!trunk\.)"),
@@ -49,8 +49,8 @@ class Continuation:
             if part == "obs_moments" and () in (old, new):
                 self.anew += ["statistics of observations"] if old != new else []
                 continue
-            one = {path: _one(leaf) for path, leaf in _leaves(new).items()}
-            self._take(part, _leaves(old), one)
+            one = {path: _one(leaf) for path, leaf in by_path(new).items()}
+            self._take(part, by_path(old), one)
 
     def __call__(self, config: Config, seed: ArrayLike | None = None) -> Population:
         """The members before their first update; see `training.start`."""
@@ -84,10 +84,6 @@ class Continuation:
             raise UserError(f"{said}{''.join(wrong)}")
         self.anew += [name for name in fresh if name not in self.anew]
         self._taken |= {f"{part}.{k}": x for k, x in old.items() if not begins(k)}
-
-
-def _leaves(tree: PyTree) -> dict[str, Any]:
-    return {_path(keys): leaf for keys, leaf in jax.tree.leaves_with_path(tree)}
 
 
 def _path(keys: Any) -> str:

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ class Store:
 
     def get(self, key: str) -> bytes | None:
         """A program as it was put, or nothing."""
-        self._asked.last = key
+        getattr(self._asked, "keys", []).append(key)
         file = self._file(key)
         try:
             sealed = file.read_bytes()
@@ -119,10 +120,14 @@ class Store:
             os.utime(file)
         return program
 
-    @property
-    def asked(self) -> str:
-        """The key of the program that this thread has asked for last."""
-        return self._asked.last
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[list[str]]:
+        """The keys that this thread asks for meanwhile."""
+        self._asked.keys = []
+        try:
+            yield self._asked.keys
+        finally:
+            del self._asked.keys
 
     def put(self, key: str, program: bytes) -> None:
         """Keeps a program, if the disk takes it."""

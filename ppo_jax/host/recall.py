@@ -85,12 +85,14 @@ class Shelf:
 
     def compile(self, lowered: jax.stages.Lowered, wanted: Compilation) -> Any:
         """Compiles a program, and keeps how it can be found the next time."""
-        compiled = lowered.compile()
-        if self._store is not None and wanted.name:
-            # What cannot be written down is traced again.
-            with contextlib.suppress(Exception):
-                kept = _written(compiled, self._store.asked)
-                self._store.put(self._key(wanted), kept)
+        if self._store is None or not wanted.name:
+            return lowered.compile()
+        with self._store.asked() as keys:
+            compiled = lowered.compile()
+        # What cannot be written down is traced again, and so is what JAX does not keep.
+        with contextlib.suppress(Exception):
+            kept = _written(compiled, *keys)
+            self._store.put(self._key(wanted), kept)
         return compiled
 
     def _loading(
