@@ -63,7 +63,7 @@ def ready(
     known = component.program(config, "pbt")
     shapes = jax.eval_shape(begin, known, np.uint32(config.seed))
     layout = layout_of(config, shapes.fitness.size)
-    wanted, making = _programs(config, layout, shapes), layout.making(begin, config)
+    wanted, making = needed(config, layout, shapes), layout.making(begin, config)
     store = None if config.env.simulated else programs.kept()
     shelf = Shelf(store, known, layout.whereabouts, layout.devices)
     with ThreadPoolExecutor() as pool:
@@ -77,8 +77,8 @@ def ready(
     return layout, population
 
 
-def _programs(config: Config, layout: Layout, shapes: Population) -> list[Compilation]:
-    """What a run needs once it has its members, the longest first."""
+def needed(config: Config, layout: Layout, shapes: Population) -> list[Compilation]:
+    """The programs of a run that has its members, the longest first."""
     updates = np.arange(phases.at_once(config, shapes.fitness.size))
     progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))

@@ -13,12 +13,11 @@ import jax.numpy as jnp
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import phases, presence, streams, training
+from ppo_jax.host import mesh, phases, presence, readiness, streams, training
 from ppo_jax.host.console import Console
 from ppo_jax.host.recording import Folder
 from ppo_jax.host.training import Ended, Steer
 from ppo_jax.ppo import population as populations
-from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 
@@ -92,21 +91,22 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
 
 
 def memory(members: Sequence[Member]) -> int:
-    """Bytes that a phase of these members needs on a device, says its program."""
-    length = phases.at_once(members[0].config, len(members))
+    """Bytes that a phase of these members needs on a device, says its program.
+
+    It is the one that trains them, which finds it compiled. Devices of a CPU have their
+    memory together.
+    """
     outlines = [x._replace(config=x.config.outline) for x in members]
-    share: Any = jax.ShapeDtypeStruct((length,), jnp.float32)
-    lowered = populations.advance.lower(
-        jax.eval_shape(lambda: begin(outlines)),
-        Progress(share, share),
-        jax.ShapeDtypeStruct((), jnp.int32),
-    )
-    needed: Any = lowered.compile().memory_analysis()
-    return (
-        needed.argument_size_in_bytes
-        + needed.output_size_in_bytes
-        + needed.temp_size_in_bytes
-        - needed.alias_size_in_bytes
+    config, shapes = _alone(outlines[0].config), jax.eval_shape(lambda: begin(outlines))
+    layout = mesh.layout_of(config, shapes.fitness.size)
+    phase = readiness.needed(config, layout, shapes)[0]
+    bytes_of: Any = phase.lower().compile().memory_analysis()
+    sharing = len(layout.devices) if layout.devices[0].platform == "cpu" else 1
+    return sharing * (
+        bytes_of.argument_size_in_bytes
+        + bytes_of.output_size_in_bytes
+        + bytes_of.temp_size_in_bytes
+        - bytes_of.alias_size_in_bytes
     )
 
 
