@@ -1,5 +1,7 @@
 """Every format of an export does what the policy does."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,38 +37,48 @@ def cnn(activation):
 
 GRIDS = networks.Cnn(hidden=(8,), channels=(3,))
 POLICIES = {
-    "MLP, discrete, normalised": made(mlp("tanh"), obs_clip=2.0),
-    "MLP, LSTM, several choices, masks": made(
-        mlp("relu"), networks.Lstm(size=6, layers=2), space=SEVERAL, forbids=True
+    "MLP, discrete, normalised": partial(made, mlp("tanh"), obs_clip=2.0),
+    "MLP, LSTM, several choices, masks": partial(
+        made, mlp("relu"), networks.Lstm(size=6, layers=2), space=SEVERAL, forbids=True
     ),
-    "MLP, GRU, Gaussian, normalised": made(
-        mlp("leaky_relu"), networks.Gru(size=6), space=BOX, obs_clip=2.0
+    "MLP, GRU, Gaussian, normalised": partial(
+        made, mlp("leaky_relu"), networks.Gru(size=6), space=BOX, obs_clip=2.0
     ),
-    "MLP, LSTM, sigmoid, normalised": made(
+    "MLP, LSTM, sigmoid, normalised": partial(
+        made,
         mlp("silu"),
         networks.Lstm(size=6),
         networks.SigmoidHead(),
         space=BOX,
         obs_clip=2.0,
     ),
-    "MLP, LSTM, discrete, normalised, masks": made(
+    "MLP, LSTM, discrete, normalised, masks": partial(
+        made,
         mlp("tanh"),
         networks.Lstm(size=6),
         space=Discrete(5),
         forbids=True,
         obs_clip=2.0,
     ),
-    "MLP, squashed": made(mlp("tanh"), head=networks.SquashedHead(), space=BOX),
-    "CNN, several choices, normalised": made(
-        cnn("relu"), sights=GRID, space=SEVERAL, obs_clip=2.0
+    "MLP, squashed": partial(
+        made, mlp("tanh"), head=networks.SquashedHead(), space=BOX
     ),
-    "CNN, LSTM, tanh": made(
-        cnn("elu"), networks.Lstm(size=6), networks.TanhHead(), sights=GRID, space=BOX
+    "CNN, several choices, normalised": partial(
+        made, cnn("relu"), sights=GRID, space=SEVERAL, obs_clip=2.0
     ),
-    "CNN, GRU, discrete, normalised, masks": made(
-        cnn("gelu"), networks.Gru(size=6), sights=GRID, forbids=True, obs_clip=2.0
+    "CNN, LSTM, tanh": partial(
+        made,
+        cnn("elu"),
+        networks.Lstm(size=6),
+        networks.TanhHead(),
+        sights=GRID,
+        space=BOX,
     ),
-    "CNN of several sights, GRU, several choices, normalised, masks": made(
+    "CNN, GRU, discrete, normalised, masks": partial(
+        made, cnn("gelu"), networks.Gru(size=6), sights=GRID, forbids=True, obs_clip=2.0
+    ),
+    "CNN of several sights, GRU, several choices, normalised, masks": partial(
+        made,
         GRIDS,
         networks.Gru(size=6, layers=2),
         sights=MIXED,
@@ -81,7 +93,7 @@ POLICIES = {
 def lived(request, tmp_path_factory):
     """A folder with an export, what was to be seen, and what its policy did."""
     pytest.importorskip("flatbuffers")
-    env, policy = POLICIES[request.param]
+    env, policy = POLICIES[request.param]()
     folder = tmp_path_factory.mktemp("export")
     folders.write(folder, policy, "all", {"run": request.param})
     sights = seen(env, STEPS, COUNT)
