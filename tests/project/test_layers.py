@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
 
@@ -88,6 +89,7 @@ def dotted(path):
     return ".".join(part for part in parts if part != "__init__")
 
 
+@functools.cache
 def imported(path):
     """Everything that a file imports anywhere, as `package.module.name`."""
     names = []
