@@ -1,6 +1,7 @@
 """Learning under attack: what an adversary shows, who learns from it, what it costs."""
 
 import dataclasses
+import functools
 import warnings
 
 import chex
@@ -11,7 +12,7 @@ import pytest
 import tabular
 from runs import called, rows
 
-from ppo_jax import fit, networks, optimizers, schedules, terms
+from ppo_jax import networks, optimizers, schedules, terms
 from ppo_jax.attacks.adversaries import (
     Adversary,
     Divergence,
@@ -24,8 +25,7 @@ from ppo_jax.attacks.adversaries import (
 )
 from ppo_jax.attacks.norms import L2
 from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
-from ppo_jax.component import component, replace_at
-from ppo_jax.component import numbers as component_numbers
+from ppo_jax.component import component, numbers
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile
 from ppo_jax.envs.env import Discrete, Env, outcome
@@ -34,6 +34,7 @@ from ppo_jax.pbt import PBT, Truncation
 from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.schedules import Progress
+from ppo_jax.state import Population
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=4))
@@ -43,10 +44,13 @@ EPS = 0.3
 
 @component
 class Wander(Env):
-    """Two numbers that wander; every third step has no weight, one action is illegal.
+    """Two numbers that wander; every third step is a rest, one action is illegal.
 
     Episodes end after 4 steps.
     """
+
+    rest: float = 0.0
+    """The weight of a rest."""
 
     @property
     def action_space(self):
@@ -67,7 +71,7 @@ class Wander(Env):
             place,
             reward=place[0] * (action - 1.0),
             terminated=time >= 3,
-            weight=jnp.where(time % 3 == 2, 0.0, 1.0),
+            weight=jnp.where(time % 3 == 2, self.rest, 1.0),
         )
         return timestep, (place, time + 1)
 
@@ -91,10 +95,6 @@ def experiment(adversary=None, coef=0.5, **changes):
     return Config(**fields | changes)
 
 
-def start(config, size=1):
-    return population.init(config, jax.random.split(jax.random.key(3), size))
-
-
 def first(config):
     """A single member's run before its first update, with a policy that has a view."""
     run = tabular.first(config, seed=3)
@@ -109,35 +109,36 @@ iteration = jax.jit(learner.iteration)
 
 
 def differs(a, b):
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    pairs = zip(*map(jax.tree.leaves, jax.device_get((a, b))), strict=True)
     return [bool(np.any(x != y)) for x, y in pairs]
 
 
 # What one update does.
 
 
-@pytest.fixture
-def recorded(monkeypatch):
-    """Updates, with what adversaries were given and made of it at every step."""
-    seen = []
-    for kind in (Mixed, Regularizer):
+witnessed = []
 
-        def perturb(self, replay, batch, key, progress):
-            made = Adversary.perturb(self, replay, batch, key, progress)
-            jax.debug.callback(lambda *both: seen.append(both), batch, made)
-            return made
 
-        monkeypatch.setattr(kind, "perturb", perturb)
+def perturb(self, replay, batch, key, progress):
+    made = Adversary.perturb(self, replay, batch, key, progress)
+    jax.debug.callback(lambda *both: witnessed.append(both), batch, made)
+    return made
 
-    def update(run, progress=0.0):
-        seen.clear()
-        run = jax.jit(lambda *args: learner.iteration(*args))(
-            run, Progress.at(progress)
-        )
-        jax.effects_barrier()
-        return *run, seen
 
-    return update
+@jax.jit
+def witnessed_iteration(run, progress):
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (Mixed, Regularizer):
+            patch.setattr(kind, "perturb", perturb)
+        return learner.iteration(run, progress)
+
+
+def recorded(run):
+    """An update, with what adversaries were given and made of it at every step."""
+    witnessed.clear()
+    run, metrics = witnessed_iteration(run, Progress.at(0.0))
+    jax.effects_barrier()
+    return run, metrics, jax.tree.map(np.asarray, witnessed)
 
 
 def softmax_kl(p, q):
@@ -178,15 +179,18 @@ def by_hand(run, batch, made):
     return jax.tree.map(lambda p, g: p - 0.5 * g, run.learner.params, grads)
 
 
+CLIMB = Pgd(EPS, steps=2)
+
+
 @pytest.mark.parametrize("changes", MEMORIES.values(), ids=MEMORIES)
 @pytest.mark.parametrize("kind", [Mixed, Regularizer])
-def test_an_update_by_hand(recorded, kind, changes):
+def test_an_update_by_hand(kind, changes):
     """A1, A4, A6, R-A13, R-A15, R-A16: equal weights, the same rows, nothing leaks.
 
     Attacked rows weigh as much as others; the divergence is that of the same rows, with
     a mean of its own; the attack is a constant; a memory replays all of it.
     """
-    adversary = kind(Pgd(eps=EPS, steps=2), ratio=0.5, max_percent=75)
+    adversary = kind(CLIMB, ratio=0.5, max_percent=75)
     run = first(experiment(adversary, **changes))
     learned, metrics, ((batch, made),) = recorded(run)
     assert made.mask.any() and (made.obs != batch.obs[:, : made.mask.shape[1]]).any()
@@ -200,42 +204,42 @@ def test_an_update_by_hand(recorded, kind, changes):
     ("attack", "changes"),
     [
         (Fgsm(EPS), MEMORIES["mlp"]),
-        (Pgd(EPS), MEMORIES["lstm"]),
+        (CLIMB, MEMORIES["lstm"]),
         (Noise(EPS, L2()), MEMORIES["mlp"]),
     ],
     ids=["fgsm", "pgd, lstm", "noise"],
 )
-def test_only_the_chosen_rows_are_attacked(recorded, attack, changes):
+def test_only_the_chosen_rows_are_attacked(attack, changes):
     """A1, A3, R-A15: others, and those without weight, stay the same to the bit."""
-    adversary = Mixed(attack, ratio=0.6, max_percent=100)
+    adversary = Mixed(attack, ratio=0.6, max_percent=75)
     run = first(experiment(adversary, **changes))
     _, metrics, ((batch, made),) = recorded(run)
-    weighs = np.asarray(batch.weight) > 0
-    chunks = weighs.shape[1]
-    chosen = np.arange(chunks) < int(0.6 * chunks)
-    chex.assert_trees_all_equal(made.mask, chosen & weighs)
-    delta = np.asarray(made.obs, np.float64) - np.asarray(batch.obs)
-    chex.assert_trees_all_equal(delta[~np.asarray(made.mask)], 0)
+    weighs = batch.weight > 0
+    chunks, most = weighs.shape[1], made.mask.shape[1]
+    chosen = weighs & (np.arange(chunks) < int(0.6 * chunks))
+    chex.assert_trees_all_equal(made.mask, chosen[:, :most])
+    delta = made.obs.astype(np.float64) - batch.obs[:, :most]
+    chex.assert_trees_all_equal(delta[~made.mask], 0)
     size = np.abs(delta).max(axis=-1)
     if attack.norm == L2():
         size = np.sqrt((delta**2).sum(axis=-1))
-    size = size[np.asarray(made.mask)]
+    size = size[made.mask]
     assert (size <= EPS + 1e-6).all() and (size > 0).all()
-    number = int(np.sum(chosen & weighs))
+    number = int(np.sum(chosen))
     assert metrics["sa_ppo/num_adversarial"] == number
     assert metrics["sa_ppo/num_clean"] == weighs.sum() - number
     norm = metrics["sa_ppo/avg_perturbation_norm"]
     chex.assert_trees_all_close(norm, size.mean(), rtol=1e-5)
-    at_border = np.abs(delta[np.asarray(made.mask)]) > EPS - 1e-5
+    at_border = np.abs(delta[made.mask]) > EPS - 1e-5
     fraction = metrics["sa_ppo/boundary_fraction"]
     chex.assert_trees_all_close(fraction, at_border.mean(), rtol=1e-5)
 
 
-def test_every_row_is_attacked_as_often(recorded):
+def test_every_row_is_attacked_as_often():
     """Rows are chosen at random, not by position."""
     run = first(experiment(Mixed(Noise(EPS)), num_epochs=40))
-    _, _, seen = recorded(run)
-    rows = np.concatenate([np.asarray(batch.obs)[0, :12, 0] for batch, _ in seen])
+    _, _, steps = recorded(run)
+    rows = np.concatenate([batch.obs[0, :12, 0] for batch, _ in steps])
     _, counts = np.unique(rows, return_counts=True)
     # 24 rows, each with probability ½ in each of 40 epochs: a deviation of 3.2.
     assert counts.size == 24 and counts.min() > 7 and counts.max() < 33
@@ -262,30 +266,6 @@ def test_rows_without_weight_influence_nobody():
     chex.assert_trees_all_equal(update(run, 0.0), update(run, 7.0))
 
 
-TARGETS = [PolicyLoss(), ValueLoss(), Divergence(), LowValue()]
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=repr)
-def test_attacks_raise_their_target(target):
-    """Far more than the noise does that they begin with, as steps of no length show.
-
-    With any kind of critic, a memory, and microbatches.
-    """
-    raised = []
-    for attack in (Pgd(EPS, steps=5), Pgd(EPS, steps=5, step_size=1e-6)):
-        config = experiment(
-            Mixed(attack, target=target),
-            network=LSTM,
-            chunk_length=2,
-            critic=Quantile(4),
-            num_microbatches=2,
-        )
-        _, metrics = iteration(first(config), Progress.at(0.0))
-        raised.append(metrics["sa_ppo/attack_success"])
-    attacked, noise = raised
-    assert attacked > 3 * jnp.maximum(noise, 0) and attacked > 1e-4
-
-
 @component
 class Cliff(Target):
     """Finite, with a gradient that is not."""
@@ -294,21 +274,62 @@ class Cliff(Target):
         return jnp.sqrt(jnp.abs(seen.log_ratio * 0.0))
 
 
-@pytest.mark.parametrize("attack", [Fgsm(EPS), Pgd(EPS, L2())], ids=["fgsm", "pgd"])
-def test_a_gradient_that_is_not_finite_counts_as_zero(attack):
+TARGETS = [PolicyLoss(), ValueLoss(), Divergence(), LowValue()]
+
+
+@component
+class Chosen(Target):
+    """One of the targets; a number says which, so that they share a program."""
+
+    number: float = 0.0
+
+    def __call__(self, seen, clean, batch):
+        number = jnp.int32(self.number)
+        return jax.lax.switch(number, [*TARGETS, Cliff()], seen, clean, batch)
+
+
+def beset(number, step_size=0.4):
+    """An experiment with any kind of critic, a memory, and microbatches."""
+    attack = Pgd(EPS, L2(), steps=5, step_size=step_size)
+    return experiment(
+        Mixed(attack, target=Chosen(number)),
+        network=LSTM,
+        chunk_length=2,
+        critic=Quantile(4),
+        num_microbatches=2,
+    )
+
+
+@pytest.mark.parametrize("number", range(len(TARGETS)), ids=map(repr, TARGETS))
+def test_attacks_raise_their_target(number):
+    """Far more than the noise does that they begin with, as steps of no length show."""
+    attacked, noise = (
+        iteration(first(beset(number, step_size)), Progress.at(0.0))[1]
+        for step_size in (0.4, 1e-6)
+    )
+    noise = max(noise["sa_ppo/attack_success"], 0)
+    assert attacked["sa_ppo/attack_success"] > max(3 * noise, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [experiment(Mixed(Fgsm(EPS), target=Cliff())), beset(len(TARGETS))],
+    ids=["fgsm", "pgd"],
+)
+def test_a_gradient_that_is_not_finite_counts_as_zero(config):
     """A3, R-A15: no step, but the start of the attack, and the update is taken."""
-    config = experiment(Mixed(attack, target=Cliff()))
     _, metrics = iteration(first(config), Progress.at(0.0))
     assert metrics["error/skipped_steps"] == 0
-    assert (metrics["sa_ppo/avg_perturbation_norm"] > 0) == isinstance(attack, Pgd)
+    begins_away = isinstance(config.adversary.attack, Pgd)
+    assert (metrics["sa_ppo/avg_perturbation_norm"] > 0) == begins_away
     assert metrics["sa_ppo/avg_perturbation_norm"] <= EPS
 
 
 def test_the_divergence_moves_the_actor_and_nothing_else():
     """A6, R-A16: its gradient reaches every leaf of the actor."""
+    adversary = Regularizer(CLIMB, ratio=0.5, max_percent=75)
     without, base = (
-        iteration(first(experiment(Regularizer(Pgd(EPS)), coef)), Progress.at(0.0))[0]
-        for coef in (0.0, 1.0)
+        recorded(first(experiment(adversary, coef)))[0] for coef in (0.0, 1.0)
     )
     old, new = without.learner.params, base.learner.params
     assert all(differs(old["actor"], new["actor"]))
@@ -322,20 +343,23 @@ BEGIN = "adversary.attack.schedule.begin"
 WARMUP = schedules.Ramp(initial=0.0, final=1.0, begin=0.0, length=0.0)
 IDLE = [{RATIO: 0.0}, {RADIUS: 0.0}, {BEGIN: 0.5}]
 PROGRESS = 0.49
+LONG = {"num_steps": 24, "num_minibatches": 2, "num_epochs": 2}
+MIXED = Mixed(Pgd(EPS, schedule=WARMUP), max_percent=100)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def alike(run, size):
+    """A population of members that are the same."""
+    runs = jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *x.shape)), run)
+    return Population(runs, fitness=jnp.zeros(size), waited=jnp.int32(0))
 
 
 def with_numbers(config, changes):
     """Members of one experiment and one key, each with other numbers."""
-    size = len(changes)
-    key = jnp.broadcast_to(jax.random.key(3), size)
-    members = population.init(config, key)
-    numbers = members.runs.learner.config
-    known = component_numbers(config)
-    for path in {path for one in changes for path in one}:
-        values = [one.get(path, known[path]) for one in changes]
-        numbers = replace_at(numbers, path, jnp.asarray(values, jnp.float32))
-    lived = members.runs.learner.replace(config=numbers)
-    return members.replace(runs=members.runs.replace(learner=lived))
+    members, known = alike(tabular.first(config), len(changes)), numbers(config)
+    paths = {path for one in changes for path in one}
+    values = {path: [one.get(path, known[path]) for one in changes] for path in paths}
+    return population.with_numbers(members, values)
 
 
 def update(members, progress=PROGRESS):
@@ -347,14 +371,14 @@ def update(members, progress=PROGRESS):
 @pytest.fixture(scope="module", params=MEMORIES)
 def plain(request):
     """Four times the same update without an adversary."""
-    changes = MEMORIES[request.param] | {"num_minibatches": 2, "num_epochs": 2}
+    changes = MEMORIES[request.param] | LONG
     return changes, *update(with_numbers(experiment(**changes), [{}] * 4))
 
 
 @pytest.mark.parametrize(
     ("adversary", "idle"),
     [
-        (Mixed(Pgd(EPS, schedule=WARMUP)), [*IDLE, {RATIO: 0.0, COEF: 9.0}]),
+        (MIXED, [*IDLE, {RATIO: 0.0, COEF: 9.0}]),
         (Regularizer(Pgd(EPS, schedule=WARMUP)), [*IDLE, {COEF: 0.0}]),
     ],
     ids=["mixed", "regularizer"],
@@ -388,13 +412,12 @@ def test_an_inactive_adversary_is_none(plain, adversary, idle):
 
 def test_numbers_of_members_never_compile():
     """A1: each has its own ε, ratio and coefficient, and they may change."""
-    adversary = Mixed(Pgd(0.1), ratio=0.5, max_percent=100)
-    config, compiled = experiment(adversary, num_steps=5, env=Steady()), set()
-    eps = [0.0, 0.1, 0.2, 0.3, 0.4]
-    ratio = [0.5, 0.0, 0.33, 0.7, 1.0]
-    coef = [0.5, 0.1, 0.0, 2.0, 3.0]
+    config, compiled = experiment(MIXED, env=Wander(rest=1.0), **LONG), set()
+    eps = [0.0, 0.1, 0.2, 0.4]
+    ratio = [0.5, 0.0, 0.33, 1.0]
+    coef = [0.5, 0.1, 0.0, 3.0]
     for _ in range(2):
-        eps, ratio, coef = (x[2:] + x[:2] for x in (eps, ratio, coef))
+        eps, ratio, coef = (x[1:] + x[:1] for x in (eps, ratio, coef))
         changes = [
             {RADIUS: e, RATIO: r, COEF: c}
             for e, r, c in zip(eps, ratio, coef, strict=True)
@@ -405,11 +428,11 @@ def test_numbers_of_members_never_compile():
             said["sa_ppo/current_epsilon"], np.array(eps), rtol=1e-5
         )
         share = np.where(np.array(eps) > 0, ratio, 0.0)
-        wanted = np.floor(20 * share + 1e-4)
+        wanted = np.floor(48 * share + 1e-4)
         chex.assert_trees_all_equal(said["sa_ppo/num_adversarial"], wanted)
-        chex.assert_trees_all_equal(said["sa_ppo/num_clean"], 20 - wanted)
+        chex.assert_trees_all_equal(said["sa_ppo/num_clean"], 48 - wanted)
         chex.assert_trees_all_close(
-            said["sa_ppo/adversarial_ratio"], wanted / 20, rtol=0, atol=1e-6
+            said["sa_ppo/adversarial_ratio"], wanted / 48, rtol=0, atol=1e-6
         )
         kl = said["sa_ppo/kl_divergence"]
         chex.assert_trees_all_equal(kl > 0, wanted > 0)
@@ -419,32 +442,45 @@ def test_numbers_of_members_never_compile():
     assert len(compiled) == 1
 
 
-@component
-class Steady(Wander):
-    """Every step has weight."""
+EXPERIMENT = """
+from ppo_jax import Config, adversaries, networks, optimizers, schedules, terms
+from ppo_jax.attacks.perturbations import Fgsm
+from ppo_jax.envs.probes import TimeLimitChain
 
-    def transition(self, key, state, action):
-        timestep, state = super().transition(key, state, action)
-        return timestep._replace(weight=jnp.float32(1.0)), state
+falling = schedules.Linear(final=1 / 3)
+config = Config(
+    env=TimeLimitChain(limit=3),
+    num_envs=4,
+    num_steps=6,
+    num_epochs=1,
+    num_minibatches=1,
+    total_timesteps=24,
+    phase_updates=1,
+    eval_episodes=2,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    terms=(terms.Surrogate(0.3, falling), terms.Value(), terms.RobustKL()),
+    optimizer=optimizers.Sgd(learning_rate=0.5),
+    adversary=adversaries.Mixed(Fgsm(0.3, schedule=falling)),
+)
+"""
+"""A run in which ε and the clip range fall to a third."""
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory):
-    """The rows of a run of so many steps; ε and the clip range fall to a third."""
-    to_a_third = schedules.Linear(final=1 / 3)
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("attacked") / "experiment.py"
+    path.write_text(EXPERIMENT)
+    return path
 
-    def live(total_timesteps):
-        config = experiment(
-            Mixed(Fgsm(EPS, schedule=to_a_third)),
-            env=Limited(),
-            total_timesteps=total_timesteps,
-            phase_updates=1,
-            eval_episodes=2,
-        )
-        falling = terms.Surrogate(clip_eps=0.3, clip_schedule=to_a_third)
-        config = dataclasses.replace(config, terms=(falling, *config.terms[1:]))
-        run_dir = tmp_path_factory.mktemp("lived")
-        assert fit(config, run_dir).ending == "finished"
+
+@pytest.fixture(scope="module")
+def live(path):
+    """The rows of a run of so many steps."""
+
+    def live(steps):
+        run_dir = path.parent / str(steps)
+        options = "--run-dir", run_dir, "--total-timesteps", steps, "--obs-clip", 10
+        assert called("train", path, *options).returncode == 0
         return rows(run_dir)
 
     return live
@@ -453,13 +489,6 @@ def live(tmp_path_factory):
 @pytest.fixture(scope="module")
 def lived(live):
     return live(24 * 10 + 5)
-
-
-@component
-class Limited(Wander):
-    @property
-    def max_episode_steps(self):
-        return 4
 
 
 def test_the_radius_follows_the_length_of_the_run(lived):
@@ -474,7 +503,7 @@ def test_the_radius_follows_the_length_of_the_run(lived):
 
     assert len(lived) == (24 * 10 + 5) // (6 * 4)
     factor = np.linspace(1, 1 / 3, 10)
-    chex.assert_trees_all_close(said("sa_ppo/current_epsilon"), EPS * factor, rtol=1e-5)
+    chex.assert_trees_all_close(said("sa_ppo/current_epsilon"), 0.3 * factor, rtol=1e-5)
     chex.assert_trees_all_close(said("train/clip_range"), 0.3 * factor, rtol=1e-5)
     rate = said("train/learning_rate")
     chex.assert_trees_all_close(rate, rate[0] * (1 - np.arange(10) / 10), rtol=1e-5)
@@ -483,7 +512,7 @@ def test_the_radius_follows_the_length_of_the_run(lived):
 def test_one_update_alone_is_the_first_of_its_schedules(live):
     """A2: neither a quotient by 0 nor the end."""
     (row,) = live(24)
-    assert row["sa_ppo/current_epsilon"] == pytest.approx(EPS)
+    assert row["sa_ppo/current_epsilon"] == pytest.approx(0.3)
     assert row["train/clip_range"] == pytest.approx(0.3)
     assert row["error/skipped_steps"] == 0
 
@@ -506,29 +535,25 @@ def test_searched_numbers_are_in_force_at_the_next_update():
         "adversary.ratio": Uniform(0.2, 0.8, factor=1.1),
         "terms.robust_kl.coef": Uniform(0.01, 0.5),
     }
-    config = experiment(
-        Mixed(Fgsm(0.075), max_percent=80),
-        env=Steady(),
-        num_steps=25,
-        pbt=PBT(space, size=4, selector=Truncation(ratio=0.5)),
-    )
+    pbt = PBT(space, size=4, selector=Truncation(ratio=0.5))
+    config = experiment(MIXED, env=Wander(rest=1.0), pbt=pbt, **LONG)
     members = training.start(config)
     members, _ = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     members = members.replace(fitness=jnp.arange(4.0))
     keys = jax.random.split(jax.random.key(9), 4)
     members, generation = population.evolve(config.pbt, members, keys)
     assert generation.copied.any()
-    numbers = {k: np.asarray(v) for k, v in generation.numbers.items()}
+    found = jax.device_get(generation.numbers)
     _, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
     said = {k: np.asarray(v[0]) for k, v in said.items()}
     chex.assert_trees_all_close(
-        said["sa_ppo/current_epsilon"], numbers["adversary.attack.eps"], rtol=1e-5
+        said["sa_ppo/current_epsilon"], found["adversary.attack.eps"], rtol=1e-5
     )
-    wanted = np.floor(100 * numbers["adversary.ratio"] + 1e-4)
+    wanted = np.floor(48 * found["adversary.ratio"] + 1e-4)
     chex.assert_trees_all_equal(said["sa_ppo/num_adversarial"], wanted)
     chex.assert_trees_all_close(
         said["sa_ppo/robust_kl_penalty"] / said["sa_ppo/kl_divergence"],
-        numbers["terms.robust_kl.coef"],
+        found["terms.robust_kl.coef"],
         rtol=1e-4,
     )
 
@@ -577,25 +602,7 @@ def test_raw_observations_warn():
         experiment(obs_clip=None)
 
 
-EXPERIMENT = """
-from ppo_jax import Config, adversaries, networks, terms
-from ppo_jax.envs.probes import TimeLimitChain
-
-config = Config(
-    env=TimeLimitChain(limit=3),
-    num_steps=8,
-    total_timesteps=64,
-    eval_episodes=2,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
-    terms=(terms.Surrogate(), terms.Value(), terms.RobustKL()),
-    adversary=adversaries.Mixed(),
-)
-"""
-
-
-def test_a_run_warns_once_or_says_what_is_wrong(tmp_path):
-    path = tmp_path / "experiment.py"
-    path.write_text(EXPERIMENT)
+def test_a_run_warns_once_or_says_what_is_wrong(path, tmp_path):
     done = called("train", path, "--run-dir", tmp_path / "raw", "--seed", 1)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("observations are not normalised") == 1
