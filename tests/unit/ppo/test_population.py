@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tabular import changed, lived
+from tabular import changed
 
 from ppo_jax import controllers, networks, optimizers, terms, tree
-from ppo_jax.component import component, replace_at
+from ppo_jax.component import component, numbers
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.checkpoint import Checkpointer
@@ -20,8 +20,7 @@ from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, Truncation
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
-from ppo_jax.pbt.space import Space
-from ppo_jax.ppo import acting, population
+from ppo_jax.ppo import acting, learner, population
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
@@ -95,17 +94,25 @@ def initial(config, seed=0):
     return population.init(space.write(config, numbers), keys[1])
 
 
+@jax.jit
+def copied(members):
+    return jax.tree.map(jnp.copy, members)
+
+
+def at_most_three(updates):
+    """What a phase is to be given: progress, and a number of updates."""
+    return Progress.at(np.linspace(0.0, 0.5, 3)), jnp.int32(updates)
+
+
 def advance(members, updates=3):
     """Some updates; the members before them stay as they are."""
-    progress = Progress.at(np.linspace(0.0, 0.5, 3))
-    members = jax.tree.map(jnp.copy, members)
-    return population.advance(members, progress, jnp.int32(updates))
+    return population.advance(copied(members), *at_most_three(updates))
 
 
 def evolve(pbt, members, seed=1, keys=None):
     """A generation; the members before it stay as they are."""
     keys = jax.random.split(jax.random.key(seed), pbt.size) if keys is None else keys
-    return population.evolve(pbt, jax.tree.map(jnp.copy, members), keys)
+    return population.evolve(pbt, copied(members), keys)
 
 
 def rated(members, fitness):
@@ -128,7 +135,7 @@ def assert_different(a, b):
 
 
 def one(values, index):
-    return jax.tree.map(lambda x: x[index], values)
+    return jax.tree.map(lambda x: x[index], jax.device_get(values))
 
 
 def states(opt_state, name):
@@ -184,7 +191,8 @@ def test_who_does_not_copy_is_left_alone(strategy):
 
 def test_a_copy_keeps_its_key_counters_and_environments():
     """P3, R-A11: the carries of actor and critic are empty in every environment."""
-    before, after = trained().runs, following(Copy())[0].runs
+    runs = trained().runs, following(Copy())[0].runs
+    before, after = jax.device_get(runs)
     for part in ("env_state", "obs", "reset", "episode_return", "episode_length"):
         chex.assert_trees_all_equal(
             getattr(before.actor, part), getattr(after.actor, part)
@@ -273,13 +281,16 @@ def merged(moments, obs):
     return total, centre, square - centre**2
 
 
+lived = jax.jit(learner.lived)
+
+
 @strategies
 def test_normalisers_go_on_after_a_copy(strategy):
     """P11: the parent's statistics and the member's next rollout; drift is told."""
     after, _ = following(strategy)
     later, metrics = advance(after, updates=1)
     for member, parent in enumerate(PARENT):
-        _, _, steps = lived(one(after.runs, member), Progress.at(0.0))
+        _, _, _, steps, _ = lived(one(after.runs, member), Progress.at(0.0))
         known = one(trained().runs.learner.obs_moments, parent)
         moments = one(later.runs.learner.obs_moments, member)
         found = (moments.count, moments.mean[0], moments.var[0])
@@ -368,13 +379,12 @@ def test_every_number_moves_the_next_update():
         "terms.entropy.coef": 0.5,
     }
     members = population.init(config, jnp.repeat(jax.random.key(0)[None], 12))
-    numbers = members.runs.learner.config
-    for member, (path, value) in enumerate(moved.items(), start=1):
-        column = Space.of({path: Uniform(0.0, 1.0)}).read(numbers)[path]
-        numbers = replace_at(numbers, path, column.at[member].set(value))
-    learner = dataclasses.replace(members.runs.learner, config=numbers)
-    runs = dataclasses.replace(members.runs, learner=learner)
-    after, _ = advance(dataclasses.replace(members, runs=runs), updates=2)
+    known = numbers(config)
+    values = {
+        path: np.where(np.arange(12) == member, value, known[path])
+        for member, (path, value) in enumerate(moved.items(), start=1)
+    }
+    after, _ = advance(population.with_numbers(members, values), updates=2)
     params = after.runs.learner.params
     for member in range(1, 12):
         assert_different(one(params, 0), one(params, member))
@@ -418,6 +428,7 @@ def test_a_member_stays_ready_however_many_episodes_it_has_ended():
     assert generation.ready.all()
 
 
+@jax.jit
 def broken(members, member):
     """One member's weights are not finite."""
     learner = members.runs.learner
@@ -461,6 +472,7 @@ def test_nobody_to_copy_is_nobody_copies():
     chex.assert_trees_all_equal(generation.parent, np.arange(MEMBERS))
 
 
+@jax.jit
 def permuted(members, order):
     return Population(
         tree.take(members.runs, order), members.fitness[order], members.waited
@@ -492,7 +504,8 @@ def test_the_order_of_members_means_nothing():
 def test_members_with_their_own_numbers_equal_separate_runs():
     """For ten updates."""
     members = initial(PLAIN)
-    alone = [population.member(members, 0), population.member(members, 3)]
+    member = jax.jit(population.member)
+    alone = [member(members, 0), member(members, 3)]
     for _ in range(3):
         members, _ = advance(members)
     members, _ = advance(members, updates=1)
@@ -507,16 +520,24 @@ def test_members_with_their_own_numbers_equal_separate_runs():
             chex.assert_trees_all_close(a, b, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("fewest_steps", "groups"), [(1, 10), (17, 5), (161, 0)])
-def test_members_learn_the_same_one_group_after_the_other(fewest_steps, groups):
-    """Ten members with minibatches of 16 steps, in a loop over their groups."""
-    members = initial(dataclasses.replace(PLAIN, pbt=PBT(PLAIN.pbt.space, size=10)))
-    progress = Progress.at(np.linspace(0.0, 0.5, 3))
+def in_groups(fewest_steps, members):
+    """Three updates, of minibatches of 16 steps, before they are compiled."""
     learn = functools.partial(population.phase, fewest_steps=fewest_steps)
-    traced = jax.jit(learn).trace(members, progress, jnp.int32(3))
-    loops = {n for n in (10, 5) if f"length={n}\n" in str(traced.jaxpr)}
-    assert loops == {groups} - {0}
-    apart, _ = traced.lower().compile()(members, progress, jnp.int32(3))
+    return jax.jit(learn).trace(members, *at_most_three(3))
+
+
+def loops(traced):
+    """How often loops over groups of six members go round."""
+    return [n for n in (6, 3) if f"length={n}\n" in str(traced.jaxpr)]
+
+
+@pytest.mark.parametrize(("fewest_steps", "groups"), [(1, 6), (17, 3)])
+def test_members_learn_the_same_one_group_after_the_other(fewest_steps, groups):
+    """Six members, in a loop over their groups."""
+    members = initial(PLAIN)
+    traced = in_groups(fewest_steps, members)
+    assert loops(traced) == [groups]
+    apart, _ = traced.lower().compile()(members, *at_most_three(3))
     together, _ = advance(members)
     for a, b in zip(
         jax.tree.leaves(apart.runs.learner.params),
@@ -524,6 +545,13 @@ def test_members_learn_the_same_one_group_after_the_other(fewest_steps, groups):
         strict=True,
     ):
         chex.assert_trees_all_close(a, b, rtol=0, atol=1e-5)
+
+
+def test_members_who_are_too_few_learn_together():
+    """All six have 96 steps: it is the program without groups."""
+    few, together = (in_groups(steps, initial(PLAIN)) for steps in (97, 0))
+    assert not loops(few)
+    assert few.lower().as_text() == together.lower().as_text()
 
 
 def test_survivors_may_explore():
@@ -601,13 +629,10 @@ def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
     """P9: also the learning rate, of which a warning tells at construction."""
     space = {"terms.surrogate.clip_eps": Uniform(0.05, 0.3)}
     with pytest.warns(UserWarning, match="without optimizer.learning_rate"):
-        config = small(pbt=PBT(space, size=5, selector=Fixed(), optimizer=strategy))
-    rates = jnp.array([1e-4, 2e-4, 3e-4, 4e-4, 5e-4])
-    members = population.init(
-        replace_at(config, RATE, rates), jax.random.split(jax.random.key(0), 5)
-    )
-    members, _ = advance(members)
-    after, generation = evolve(config.pbt, rated(members, jnp.arange(5.0)))
+        config = small(pbt=PBT(space, size=MEMBERS, optimizer=strategy))
+    rates = np.float32([1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4])
+    members, _ = advance(population.with_numbers(initial(PLAIN), {RATE: rates}))
+    after, generation = evolve(config.pbt, rated(members, np.arange(MEMBERS)))
     assert generation.copied.any()
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["train/learning_rate"][0], rates)
