@@ -1,6 +1,7 @@
 """Real updates through the public functions."""
 
 import dataclasses
+import functools
 
 import chex
 import jax
@@ -42,33 +43,29 @@ def recurrent(memory=None, **changes):
     return small(network=net, **changes)
 
 
-def advance(config, updates=3, keys=None):
+def advance(config, keys=None):
     keys = jax.random.split(jax.random.key(1), 1) if keys is None else keys
-    progress = Progress.of(np.arange(updates), updates)
-    members = population.init(config, keys)
-    return population.advance(members, progress, jnp.int32(updates))
+    return three_updates(population.init(config, keys))
 
 
-def replayed(config, updates=0):
-    """A rollout's chunks, and the log-ratios of replaying them."""
-    run = tabular.first(config)
+def three_updates(members):
+    progress = Progress.of(np.arange(3), 3)
+    return population.advance(members, progress, jnp.int32(3))
 
-    @jax.jit
-    def replay(run):
-        for _ in range(updates + 1):
-            actor, steps, carries = rollout.unroll(run.learner, run.actor, run.key)
-            run = run.replace(actor=actor)
-        zeros = jnp.zeros_like(steps.reward)
-        batch = chunks(run.learner.config, steps, zeros, zeros, carries)
-        batch = batch._replace(carry=())
-        batch = jax.tree.map(lambda x: x.swapaxes(0, 1), batch)
-        batch = batch._replace(
-            carry=jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
-        )
-        out = forward(run.learner.config.build(), run.learner.params, batch)
-        return steps, out.log_ratio
 
-    return replay(run)
+@jax.jit
+def replay(run):
+    """A run after a rollout, the steps, and the log-ratios of replaying its chunks."""
+    actor, steps, carries = rollout.unroll(run.learner, run.actor, run.key)
+    zeros = jnp.zeros_like(steps.reward)
+    batch = chunks(run.learner.config, steps, zeros, zeros, carries)
+    batch = batch._replace(carry=())
+    batch = jax.tree.map(lambda x: x.swapaxes(0, 1), batch)
+    batch = batch._replace(
+        carry=jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
+    )
+    out = forward(run.learner.config.build(), run.learner.params, batch)
+    return run.replace(actor=actor), steps, out.log_ratio
 
 
 @pytest.mark.parametrize("memory", [networks.Lstm(size=8), networks.Gru(8, layers=2)])
@@ -76,8 +73,9 @@ def replayed(config, updates=0):
 def test_replay_reproduces_the_rollout(memory, chunk):
     """PROP-1.1: ratio 1 for every step, chunks that start mid-episode included."""
     env = RecallCue(delay=4)
-    config = recurrent(memory, env=env, chunk_length=chunk)
-    steps, log_ratio = replayed(config, updates=1)
+    run = tabular.first(recurrent(memory, env=env, chunk_length=chunk))
+    run, _, _ = replay(run)
+    _, steps, log_ratio = replay(run)
     assert steps.reset[1:].any(), "no reset in mid-rollout"
     chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)
 
@@ -154,23 +152,22 @@ MOST = 2**31 - 1
 def nearly_full(state):
     """A state all of whose counts are one below the largest number."""
     return jax.tree.map(
-        lambda x: jnp.full_like(x, MOST - 1) if x.dtype == jnp.int32 else x, state
+        lambda x: np.full_like(x, MOST - 1) if x.dtype == jnp.int32 else x, state
     )
 
 
 def after_full_counts(config, learns=True):
     """A member that began with nearly full counts, three updates later."""
-    run = tabular.first(config)
-    params = jax.tree.map(lambda x: x if learns else jnp.nan * x, run.learner.params)
-    full = nearly_full((run.learner.memories, run.learner.opt_state))
-    run = run.replace(
-        learner=run.learner.replace(params=params, memories=full[0], opt_state=full[1]),
-        counters=nearly_full(run.counters),
-    )
-    iteration = jax.jit(learner.iteration)
-    for _ in range(3):
-        run, metrics = iteration(run, Progress.at(0.0))
-    return run, metrics
+    members = population.init(config, jax.random.split(jax.random.key(1), 1))
+    learner, counters = members.runs.learner, nearly_full(members.runs.counters)
+    params = jax.tree.map(lambda x: x if learns else np.nan * x, learner.params)
+    full = nearly_full((learner.memories, learner.opt_state))
+    learner = learner.replace(params=params, memories=full[0], opt_state=full[1])
+    runs = members.runs.replace(learner=learner, counters=counters)
+    members, metrics = three_updates(members.replace(runs=runs))
+    return jax.tree.map(lambda x: x[0], members.runs), {
+        name: said[-1, 0] for name, said in metrics.items()
+    }
 
 
 def test_counts_stop_at_the_largest_number():
@@ -204,21 +201,17 @@ def test_truncation_is_bootstrapped():
     config = recurrent(num_envs=2)
     run = tabular.first(config)
     _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    steps = jax.device_get(steps)
     assert steps.last.sum() >= 4 and not steps.terminated.any()
     inside = ~steps.last[:-1]
-    chex.assert_trees_all_equal(
-        jnp.where(inside, steps.next_value[:-1], 0),
-        jnp.where(inside, steps.value[1:], 0),
-    )
+    chex.assert_trees_all_equal(steps.next_value[:-1][inside], steps.value[1:][inside])
     network = run.learner.config.build()
-    end = int(jnp.argmax(steps.last[:, 0]))
-    obs = jax.tree.map(lambda x: x[: end + 1, :1], steps.obs)
+    say = jax.jit(functools.partial(network.apply, run.learner.params))
+    end = int(np.argmax(steps.last[:, 0]))
     reset = steps.reset[: end + 1, :1]
-    out = network.apply(run.learner.params, network.initial_carry(1), obs, reset)
-    final = jax.tree.map(
-        lambda x: x[end : end + 1, :1], _final_observations(run, steps)
-    )
-    after = network.apply(run.learner.params, out.carry, final, jnp.zeros((1, 1), bool))
+    out = say(network.initial_carry(1), steps.obs[: end + 1, :1], reset)
+    final = _final_observations(run, steps)[end : end + 1, :1]
+    after = say(out.carry, final, np.zeros((1, 1), bool))
     value = critics.pessimistic(after.value)[0, 0]
     chex.assert_trees_all_close(steps.next_value[end, 0], value, rtol=0, atol=1e-6)
 
@@ -227,8 +220,8 @@ def _final_observations(run, steps):
     """Plays the chain again; its observations do not depend on actions or keys."""
     env = run.learner.config.env
     _obs, state = env.reset(jax.random.key(0))
-    seen = []
+    step, seen = jax.jit(env.step), []
     for _ in range(steps.reward.shape[0]):
-        timestep, state = env.step(jax.random.key(0), state, jnp.int32(0))
+        timestep, state = step(jax.random.key(0), state, jnp.int32(0))
         seen.append(timestep.final_obs)
-    return jnp.stack(seen)[:, None]
+    return np.stack(seen)[:, None]
