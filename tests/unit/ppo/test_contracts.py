@@ -1,5 +1,7 @@
 """The contracts of a replay hold in this build, and are seen to be broken in others."""
 
+import dataclasses
+
 import jax
 import pytest
 
@@ -8,6 +10,8 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.ppo import acting, contracts, rollout
 
+MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
+
 
 def experiment(**changes):
     settings = {
@@ -15,9 +19,7 @@ def experiment(**changes):
         "num_envs": 4,
         "num_steps": 16,
         "num_minibatches": 2,
-        "network": networks.ActorCritic(
-            torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(size=8)
-        ),
+        "network": dataclasses.replace(MLP, memory=networks.Gru(size=8)),
         "total_timesteps": 64,
     }
     return Config(**settings | changes)
@@ -31,7 +33,7 @@ def fresh():
     jax.clear_caches()
 
 
-def test_this_build_replays_what_it_lived(fresh):
+def test_this_build_replays_what_it_lived():
     """PROP-1.1, PROP-1.3, PROP-1.4, R-A21, R-B5, X5, R-C1, R-D18.
 
     Ratio 1, and nothing leaks.
@@ -53,12 +55,12 @@ def test_it_computes_as_exactly_as_the_device_can(monkeypatch):
         raise Begun
 
     monkeypatch.setattr(contracts, "_live_and_replay", begin)
-    network = networks.ActorCritic(compute_dtype="bfloat16")
+    network = dataclasses.replace(MLP, compute_dtype="bfloat16")
     with pytest.raises(Begun):
         contracts.check(experiment(network=network))
 
 
-def test_it_counts_what_occurred(fresh):
+def test_it_counts_what_occurred():
     """By hand: episodes of 5 steps, of which 16 are behind; each environment breaks.
 
     So the second rollout ends episodes at its steps 3, 8 and 13. Environments break at
@@ -98,6 +100,7 @@ def test_a_stored_carry_after_the_step_is_found(fresh, monkeypatch):
 @pytest.mark.parametrize(
     ("num_steps", "missing"), [(2, "a reset in mid-rollout"), (7, "a fault in mid-ep")]
 )
-def test_it_refuses_to_report_on_what_did_not_occur(fresh, num_steps, missing):
+def test_it_refuses_to_report_on_what_did_not_occur(num_steps, missing):
+    sizes = {"num_steps": num_steps, "num_envs": 1, "num_minibatches": 1}
     with pytest.raises(contracts.Unseen, match=missing):
-        contracts.check(experiment(num_steps=num_steps, num_envs=1, num_minibatches=1))
+        contracts.check(experiment(network=MLP, **sizes))
