@@ -16,6 +16,7 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import learner, population
 from ppo_jax.schedules import Progress
+from ppo_jax.state import Population
 from ppo_jax.transforms.upgd import GateByUtilityState
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 
@@ -39,13 +40,27 @@ CONFIG = Config(
     early_stop=controllers.KlStop(1e-9, budget=controllers.EpochBudget()),
     optimizer=optimizers.AdaptiveUPGD(1e-2, vgs=optimizers.VGS(warmup_steps=1)),
 )
-step = jax.jit(learner.iteration)
+
+
+@jax.jit
+def twins(run):
+    """A population of two members that are the same."""
+    runs = jax.tree.map(lambda x: jnp.stack([x, x]), run)
+    return Population(runs, fitness=jnp.zeros(2), waited=jnp.int32(0))
+
+
+@jax.jit
+def one(members):
+    return jax.tree.map(lambda x: x[0], members.runs)
+
+
+def advance(members, updates):
+    return population.advance(members, Progress.at(np.zeros(2)), jnp.int32(updates))[0]
 
 
 def lived(run, updates=2):
-    for _ in range(updates):
-        run, _ = step(run, Progress.at(0.0))
-    return run
+    """A run after some updates, beside its twin."""
+    return one(advance(twins(run), updates))
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +122,10 @@ def test_memories_that_are_kept_have_moved(run):
 def test_a_snapshot_outlives_a_population_that_was_donated():
     """R-A2: members are restored one by one, their statistics with them."""
     members = population.init(CONFIG, jax.random.split(jax.random.key(1), 2))
-    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
+    members = advance(members, 2)
     kept = snapshot.take(members.runs.learner)
     copies = jax.tree.map(np.array, members.runs.learner)
-    population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
+    advance(members, 2)
     restored = jax.jit(jax.vmap(snapshot.restore))(kept)
     chex.assert_trees_all_equal(restored.params, copies.params)
     for kind, same in ((ScaleByVarianceState, True), (GateByUtilityState, False)):
