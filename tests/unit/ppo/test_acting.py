@@ -1,6 +1,7 @@
 """What an agent sees, says and does in a step, and how that is what it learns from."""
 
 import dataclasses
+import functools
 
 import chex
 import jax
@@ -65,12 +66,14 @@ def test_the_memory_is_that_of_a_sequence():
     """Step by step as all at once, and anew after a reset."""
     network = experiment(Target(), network=GRU, chunk_length=4).build()
     params = network.init(jax.random.key(0))
-    obs = jax.random.normal(jax.random.key(1), (5, 3, 1))
-    reset = jnp.zeros((5, 3), bool).at[0].set(True).at[2, 1].set(True)
+    evaluate = jax.jit(functools.partial(acting.evaluate, network))
+    obs = np.float32(np.random.default_rng(1).normal(size=(5, 3, 1)))
+    reset = np.zeros((5, 3), bool)
+    reset[0] = reset[2, 1] = True
     carry = network.initial_carry(3)
-    whole = network.apply(params, carry, obs, reset)
+    whole = jax.jit(network.apply)(params, carry, obs, reset)
     for t in range(5):
-        out = acting.evaluate(network, params, carry, obs[t], reset[t])
+        out = evaluate(params, carry, obs[t], reset[t])
         carry = out.carry
         said = (out.policy, pessimistic(out.value))
         expected = (whole.policy, pessimistic(whole.value))

@@ -64,7 +64,26 @@ def settings(env, **changes):
     return fields | changes
 
 
-live = jax.jit(rollout.unroll)
+live, estimate = jax.jit(rollout.unroll), jax.jit(advantages)
+
+
+@jax.jit
+def said(run, obs):
+    """What the network says of observations, none of which begins an episode."""
+    reset = jnp.zeros(obs.shape[:2], bool)
+    return run.learner.config.build().apply(run.learner.params, (), obs, reset)
+
+
+@jax.jit
+def kept(run, steps, carries):
+    """The chunks of a rollout, as they are learned from."""
+    nothing = jnp.zeros_like(steps.reward)
+    return chunks(run.learner.config, steps, nothing, nothing, carries)
+
+
+@jax.jit
+def replayed(run, rows):
+    return forward(run.learner.config.build(), run.learner.params, rows)
 
 
 def adding(limit):
@@ -82,12 +101,10 @@ def test_observations_are_consumed_once():
     _, steps, carries = live(run.learner, run.actor, run.key)
     assert steps.value[:, 1].tolist() == [1, 3, 6, 1, 3, 6]
     assert steps.next_value[:, 1].tolist() == [3, 6, 10, 3, 6, 10]
-    zeros = jnp.zeros_like(steps.reward)
-    batch = chunks(run.learner.config, steps, zeros, zeros, carries)
-    late = gather(batch, jnp.array([2, 3]))  # Both environments at t = 1.
+    late = gather(kept(run, steps, carries), np.array([2, 3]))  # Both at t = 1.
     late = late._replace(obs=steps.obs[1:3], reset=steps.reset[1:3])
     late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
-    out = forward(run.learner.config.build(), run.learner.params, late)
+    out = replayed(run, late)
     assert out.value.mean()[..., 0].tolist() == [[3, 3], [6, 6]]
 
 
@@ -115,7 +132,7 @@ def test_an_end_at_the_time_limit_is_not_bootstrapped():
     run = first(Config(**settings(env, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.terminated.all() and steps.last.all()
-    advantage, _ = advantages(run.learner.config, steps)
+    advantage, _ = estimate(run.learner.config, steps)
     chex.assert_trees_all_close(advantage, 3 - steps.value, rtol=0, atol=1e-6)
 
 
@@ -142,13 +159,11 @@ def test_values_are_the_lesser_of_two_critics():
     fields = settings(env, num_envs=1, num_steps=8, num_critics=2, gamma=0.9)
     run = first(Config(**fields), seed=27)
     _, steps, _ = live(run.learner, run.actor, run.key)
-    network = run.learner.config.build()
 
     def values(obs):
-        out = network.apply(run.learner.params, (), obs, jnp.zeros(obs.shape[:2], bool))
-        return np.asarray(out.value.outputs[:, 0, :, 0], np.float64)
+        return np.asarray(said(run, obs).value.outputs, np.float64)[:, 0, :, 0]
 
-    q, q_final = values(steps.obs), values(jnp.array([[[5.0]]]))[0]
+    q, q_final = values(steps.obs), values(np.float32([[[5.0]]]))[0]
     assert (q[:, 0] < q[:, 1]).any() and (q[:, 0] > q[:, 1]).any()
 
     def by_hand(v, v_final):
@@ -160,7 +175,7 @@ def test_values_are_the_lesser_of_two_critics():
             adv[t] += 0 if t % 4 == 3 else 0.9 * 0.95 * adv[t + 1]
         return adv
 
-    got = np.asarray(advantages(run.learner.config, steps)[0][:, 0])
+    got = np.asarray(estimate(run.learner.config, steps)[0])[:, 0]
     least = by_hand(q.min(axis=1), q_final.min())
     chex.assert_trees_all_close(got, least, rtol=1e-5)
     for one in (0, 1):
@@ -186,10 +201,8 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     run = first(Config(**settings(env, num_steps=4, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.valid[:, 0].tolist() == [True, True, False, True]
-    network = run.learner.config.build()
-    obs, reset = jnp.array([[[2.0]], [[3.0]]]), jnp.zeros((2, 1), bool)
-    v = network.apply(run.learner.params, (), obs, reset).value.mean()[:, 0, 0]
-    advantage, _ = advantages(run.learner.config, steps)
+    v = said(run, np.float32([[[2.0]], [[3.0]]])).value.mean()[:, 0, 0]
+    advantage, _ = estimate(run.learner.config, steps)
     chex.assert_trees_all_close(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
 
@@ -216,9 +229,8 @@ def test_a_replay_knows_the_mask():
     """PROP-1.1: log-probabilities are those of the masked policy, ratio 1."""
     run = first(Config(**settings(MaskedBandit(), num_envs=16)))
     _, steps, carries = live(run.learner, run.actor, run.key)
-    zeros = jnp.zeros_like(steps.reward)
-    batch = chunks(run.learner.config, steps, zeros, zeros, carries)
-    rows = gather(batch, jnp.arange(batch.weight.shape[0]))
-    out = forward(run.learner.config.build(), run.learner.params, rows)
+    batch = kept(run, steps, carries)
+    rows = gather(batch, np.arange(batch.weight.shape[0]))
     assert not steps.action_mask.all()
-    chex.assert_trees_all_close(out.log_ratio, 0.0, rtol=0, atol=1e-5)
+    log_ratio = replayed(run, rows).log_ratio
+    chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)
