@@ -1,5 +1,7 @@
 """The divergence in closed form, of every kind of policy, through real updates."""
 
+from typing import Any, NamedTuple
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,6 @@ from ppo_jax.networks.distributions import Categorical, MultiCategorical
 from ppo_jax.ppo import learner
 from ppo_jax.ppo.batch import chunks
 from ppo_jax.ppo.objective import forward
-from ppo_jax.ppo.rollout import unroll
 from ppo_jax.schedules import Progress
 
 POLICIES = {
@@ -39,25 +40,32 @@ def experiment(env, objective, **network):
         network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), **network),
         terms=objective,
         early_stop=KlStop(1e9, absolute=1.0, share=None, divergence=ClosedForm()),
-        optimizer=optimizers.Adam(learning_rate=0.05),
+        optimizer=optimizers.Sgd(learning_rate=3.0, max_grad_norm=None),
     )
 
 
-@jax.jit
-def update(run):
-    return learner.iteration(run, Progress.at(0.0))
+class Update(NamedTuple):
+    run: Any
+    metrics: Any
+    acted: Any
+    """The policies of its rollout, per example."""
+    others: Any
+    """Those of the parameters in question."""
 
 
 @jax.jit
-def policies(run, params):
-    """Those that acted in a run's next rollout, and those of other parameters."""
-    _, key, _ = jax.random.split(run.key, 3)
-    _, steps, carries = unroll(run.learner, run.actor, key)
+def update(run, params):
+    """An update, and what the policies of some parameters are in it."""
+    progress = Progress.at(0.0)
+    begun, *lived = learner.lived(run, progress)
+    after = learner.learned(begun, progress, *lived)
+    *_, steps, carries = lived
     nothing = jnp.zeros_like(steps.reward)
     batch = chunks(run.learner.config, steps, nothing, nothing, carries)
     swap = jax.tree.map(lambda x: x.swapaxes(0, 1), batch._replace(carry=()))
     rows = swap._replace(carry=batch.carry)
-    return rows.old_policy, forward(run.learner.config.build(), params, rows).policy
+    others = forward(run.learner.config.build(), params, rows).policy
+    return Update(*after, rows.old_policy, others)
 
 
 def divergence(old, new):
@@ -82,21 +90,23 @@ def test_the_divergence_of_every_policy(name):
     env, network = POLICIES[name]
     begun = first(experiment(env, (terms.Surrogate(), terms.Kl()), **network))
     config = replace_at(begun.learner.config, "early_stop.target", jnp.float32(-1.0))
-    short, metrics = update(begun.replace(learner=begun.learner.replace(config=config)))
-    assert metrics["train/n_minibatches_done"] == 1
-    chex.assert_trees_all_close(metrics["train/kl"], 0.0, rtol=0, atol=1e-6)
-    _, metrics = update(begun)
-    assert metrics["train/n_minibatches_done"] == 2
-    kl = divergence(*policies(begun, short.learner.params)).mean()
+    alone = begun.replace(learner=begun.learner.replace(config=config))
+    short = update(alone, begun.learner.params)
+    assert short.metrics["train/n_minibatches_done"] == 1
+    chex.assert_trees_all_close(short.metrics["train/kl"], 0.0, rtol=0, atol=1e-6)
+    whole = update(begun, short.run.learner.params)
+    assert whole.metrics["train/n_minibatches_done"] == 2
+    kl = divergence(whole.acted, whole.others).mean()
     assert kl > 1e-4
-    chex.assert_trees_all_close(metrics["train/kl"], kl / 2, rtol=2e-3)
+    chex.assert_trees_all_close(whole.metrics["train/kl"], kl / 2, rtol=2e-3)
 
 
 def test_a_quarantined_step_has_no_divergence():
     """R-A20: a penalty in closed form learns beside steps that are not finite."""
     env = Faulty(Target(size=2), reward=float("nan"), obs=float("nan"), rate=0.3)
     penalty = terms.KlPenalty(KlPid(0.02, initial=0.5), ClosedForm())
-    run, metrics = update(first(experiment(env, (terms.Surrogate(), penalty))))
+    begun = first(experiment(env, (terms.Surrogate(), penalty)))
+    run, metrics, *_ = update(begun, begun.learner.params)
     assert metrics["error/quarantined_steps"] > 0
     assert metrics["error/skipped_steps"] == 0
     assert metrics["train/n_minibatches_done"] == 2 and metrics["train/kl"] > 0
