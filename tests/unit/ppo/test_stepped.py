@@ -55,7 +55,7 @@ def lived(monkeypatch, run, seeds):
                 journey, actions = stepped.proceed(*given)
         with pytest.raises(Learned):
             stepped.arrive(run, PROGRESS, journey, answer)
-    return kept[0], np.stack(done)
+    return jax.device_get(kept[0]), np.stack(done)
 
 
 def test_what_is_kept_is_what_gymnasium_steps(monkeypatch):
@@ -65,6 +65,7 @@ def test_what_is_kept_is_what_gymnasium_steps(monkeypatch):
     steps, actions = lived(monkeypatch, run, seeds)
     network = CONFIG.build()
 
+    @jax.jit
     def value(obs):
         out = acting.evaluate(network, run.learner.params, (), obs, jnp.zeros(2, bool))
         return pessimistic(out.value)
