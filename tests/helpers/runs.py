@@ -275,12 +275,20 @@ def leaves(run_dir):
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
+    shapes = jax.eval_shape(lambda: training.start(config))
     checkpoints = Checkpointer(run_dir)
-    update, population, _ = checkpoints.restore(training.start(config))
+    update, population, _ = checkpoints.restore(jax.tree.map(_blank, shapes))
     checkpoints.close()
     runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
     population = population.replace(runs=runs)
     return update, [np.asarray(leaf) for leaf in jax.tree.leaves(population)]
+
+
+def _blank(shape):
+    """Something of a shape, for what a checkpoint has of it."""
+    if jax.dtypes.issubdtype(shape.dtype, jax.dtypes.prng_key):
+        return jax.random.split(jax.random.key(0), shape.shape)
+    return np.empty(shape.shape, shape.dtype)
 
 
 def digest(run_dir):

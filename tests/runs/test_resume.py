@@ -15,6 +15,7 @@ from runs import (
     MEMORIES,
     assert_same,
     begin,
+    called,
     command,
     event_steps,
     leaves,
@@ -26,23 +27,17 @@ from runs import (
 
 from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
 
-CONSTANT = (
+POOLED = (
     EXPERIMENT
     + """
 import dataclasses
-from ppo_jax import optimizers, schedules
+from ppo_jax import envs, optimizers, schedules
 
-adam = optimizers.Adam(schedule=schedules.Constant())
-config = dataclasses.replace(config, optimizer=adam)
-"""
+config = dataclasses.replace(
+    config,
+    env=envs.ResetPool(TimeLimitChain(limit=3, negative=0.5), size=2),
+    optimizer=optimizers.Adam(schedule=schedules.Constant()),
 )
-POOLED = (
-    CONSTANT
-    + """
-from ppo_jax import envs
-
-pool = envs.ResetPool(TimeLimitChain(limit=3, negative=0.5), size=2)
-config = dataclasses.replace(config, env=pool)
 """
 )
 STALLING = (
@@ -95,7 +90,7 @@ def finished(tmp_path_factory):
     home = tmp_path_factory.mktemp("finished")
     path = home / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=""))
-    assert command("train", path, "--run-dir", home / "run").returncode == 0
+    assert called("train", path, "--run-dir", home / "run").returncode == 0
     return home / "run"
 
 
@@ -103,6 +98,10 @@ def finished(tmp_path_factory):
 def run_dir(finished, tmp_path):
     """A copy of it, to be damaged."""
     return shutil.copytree(finished, tmp_path / "run")
+
+
+def budget(updates):
+    return ("--total-timesteps", 32 * updates)
 
 
 def being_saved(run_dir):
@@ -145,43 +144,46 @@ def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
     wait_for_checkpoint(process, broken)
     process.kill()
     process.communicate()
-    again = command("train", path, "--run-dir", broken, "--resume")
+    again = called("train", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
 
-def test_half_a_run_with_pools_of_starts_and_then_the_rest(tmp_path):
-    """PROP-18.1: pools are a part of the environments' state."""
-    path, whole, halves = (tmp_path / name for name in ("pool.py", "whole", "halves"))
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """A run, its like in two halves, the file of both, and what the second half said.
+
+    Their environments have pools of starts.
+    """
+    home = tmp_path_factory.mktemp("halves")
+    path, whole, half = (home / name for name in ("pool.py", "whole", "half"))
     path.write_text(POOLED.format(memory=""))
-    for run_dir, *options in (
-        (whole, "--total-timesteps", 32 * 8),
-        (halves, "--total-timesteps", 32 * 4),
-        (halves, "--total-timesteps", 32 * 8, "--resume"),
-    ):
-        done = command("train", path, "--run-dir", run_dir, *options)
-        assert done.returncode == 0, done.stderr
-    assert_same(whole, halves)
-    assert any(row["rollout/reused_starts"] > 0 for row in rows(halves))
-    table = (halves / "metrics.md").read_text()
+    assert called("train", path, "--run-dir", whole, *budget(16)).returncode == 0
+    first = called("train", path, "--run-dir", half, *budget(8))
+    assert first.returncode == 0, first.stderr
+    assert leaves(half)[0] == 8
+    rest = called("train", path, "--run-dir", half, "--resume", *budget(16))
+    assert rest.returncode == 0, rest.stderr
+    return path, whole, half, rest.stdout
+
+
+def test_half_a_run_with_pools_of_starts_and_then_the_rest(halves):
+    """PROP-18.1: pools are a part of the environments' state."""
+    _, whole, half, _ = halves
+    assert_same(whole, half)
+    assert any(row["rollout/reused_starts"] > 0 for row in rows(half))
+    table = (half / "metrics.md").read_text()
     assert "| `rollout/reused_starts` | episodes |" in table
 
 
-def test_half_the_budget_and_then_the_rest(path, tmp_path):
+def test_half_the_budget_and_then_the_rest(halves):
     """PROP-18.1: N updates, saved, and N more equal 2 N; the new budget is said."""
-    path.write_text(CONSTANT.format(memory=""))
-    whole, half = tmp_path / "whole", tmp_path / "half"
-    assert command("train", path, "--run-dir", whole).returncode == 0
-    less, more = (("--total-timesteps", 32 * updates) for updates in (12, 24))
-    assert command("train", path, "--run-dir", half, *less).returncode == 0
-    assert leaves(half)[0] == 12
-    rest = command("train", path, "--run-dir", half, "--resume", *more)
-    assert rest.returncode == 0, rest.stderr
-    assert "total_timesteps: 384 -> 768" in rest.stdout
+    path, whole, half, said = halves
+    assert "total_timesteps: 256 -> 512" in said
     assert_same(whole, half)
-    over = command("train", path, "--run-dir", half, "--resume", *less)
+    over = called("train", path, "--run-dir", half, "--resume", *budget(8))
     assert over.returncode == 0
-    assert "24 updates are done; nothing is left of 12\n" in over.stdout
+    assert "16 updates are done; nothing is left of 8\n" in over.stdout
     assert_same(whole, half)
 
 
@@ -191,7 +193,7 @@ def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
     (run_dir / "overrides.json").write_text(json.dumps(overrides))
     described = (run_dir / "config.json").read_text().replace('"0.99"', '"0.625"')
     (run_dir / "config.json").write_text(described)
-    done = command("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
+    done = called("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "gamma: 0.99 -> 0.625" in done.stdout
     assert any(leaf.size == 1 and leaf == 0.625 for leaf in leaves(run_dir)[1])
@@ -208,7 +210,7 @@ def test_the_first_signal_saves_and_the_run_goes_on(path, finished, tmp_path, nu
     if process.returncode != 0:  # It was not about to finish anyway.
         assert process.returncode == 130
         assert "--resume" in output and "Traceback" not in output
-    again = command("train", path, "--run-dir", broken, "--resume")
+    again = called("train", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
@@ -303,7 +305,7 @@ def test_a_run_falls_back_and_goes_on(finished, run_dir):
     """PROP-18.1: the newest checkpoint is damaged, and a save was cut off."""
     cut(run_dir / "checkpoints" / "24" / "population" / "manifest.ocdbt")
     (run_dir / "checkpoints" / "25.orbax-checkpoint-tmp").mkdir()
-    done = command("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
+    done = called("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "checkpoint 24 cannot be read" in done.stdout
     assert "Traceback" not in done.stderr
@@ -318,7 +320,7 @@ def test_nothing_left_to_restore(run_dir):
         ("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"),
         ("evaluate", run_dir),
     ):
-        done = command(name, *options)
+        done = called(name, *options)
         assert done.returncode == 2
         assert "no checkpoint can be restored" in done.stderr
         assert "Traceback" not in done.stderr
@@ -331,7 +333,7 @@ def test_a_log_is_cut_back_and_mended(path, finished, run_dir):
         file.write('{"step": 8')
     for file in run_dir.glob("events*"):
         cut(file)
-    done = command("train", path, "--run-dir", run_dir, "--resume")
+    done = called("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert rows(run_dir) == rows(finished)
     assert event_steps(run_dir) == event_steps(finished)
@@ -345,7 +347,7 @@ def test_a_full_disk_is_said(path, tmp_path):
     assert done.returncode == 3, done.stderr
     assert "error:" in done.stderr and "--resume" in done.stderr
     assert "Traceback" not in done.stderr
-    again = command("train", path, "--run-dir", run_dir, "--resume")
+    again = called("train", path, "--run-dir", run_dir, "--resume")
     assert again.returncode == 0, again.stderr
     assert len(rows(run_dir)) == 6
 
@@ -353,6 +355,6 @@ def test_a_full_disk_is_said(path, tmp_path):
 def test_a_run_directory_that_cannot_be(path, tmp_path):
     (tmp_path / "file").write_text("")
     for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):
-        done = command("train", path, "--run-dir", run_dir)
+        done = called("train", path, "--run-dir", run_dir)
         assert done.returncode == 2
         assert str(run_dir) in done.stderr and "Traceback" not in done.stderr
