@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import assert_same, command, rows, saved
+from runs import assert_same, called, command, rows, saved, session
 
 TOYS = Path(__file__).parent / "outside" / "toys"
 LENGTH, STEPS = 4, 4 * 8
@@ -54,7 +54,7 @@ config = Config(
 """
 POPULATION = """
 config = Config(
-    network=networks.ActorCritic(parts.Leaky(), parts.Minimal(size=4)),
+    network=networks.ActorCritic(parts.Leaky(), parts.Minimal(size=4), parts.Habit()),
     optimizer=learning.Signs(learning_rate=1e-3),
     pbt=PBT(
         {
@@ -68,16 +68,10 @@ config = Config(
         selector=others.Everybody(),
         fitness=pbt.Maximize("toys/reward_mean"),
     ),
-    **SIZES,
-)
-"""
-CHOICES = """
-config = Config(
-    network=networks.ActorCritic(parts.Leaky(), None, parts.Habit()),
     **SIZES | dict(env=worlds.Levers()),
 )
 """
-TEXTS = {"single": SINGLE, "population": POPULATION, "choices": CHOICES}
+TEXTS = {"single": SINGLE, "population": POPULATION}
 
 
 def written(home, kind):
@@ -165,30 +159,44 @@ def test_a_user_s_numbers_are_searched_by_a_user_s_rule(run_dir):
         assert generations[-1]["numbers"][path] != first["numbers"][path]
 
 
-def test_a_run_of_a_user_s_parts_goes_on_bit_by_bit(run_dir, tmp_path):
-    """From an earlier checkpoint, without what it was made from."""
-    cut = shutil.copytree(run_dir, tmp_path / "cut")
+@pytest.fixture(scope="module")
+def later(run_dir):
+    """What another process says that goes on from an earlier checkpoint, and evaluates.
+
+    It has nothing that the run was made from.
+    """
+    cut = shutil.copytree(run_dir, run_dir.parent / "cut")
     shutil.rmtree(cut / "checkpoints" / str(saved(cut)[-1]))
     (cut / "metrics.md").unlink()
-    options = ("--run-dir", cut, "--resume")
-    done = command("train", cut / "experiment.py", *options, cwd="/")
-    assert done.returncode == 0, done.stderr
-    assert "resuming after update 10 of 12" in done.stdout
+    options = ("--episodes", 4, "--json", run_dir.parent / "said.json")
+    lines = [
+        ("train", cut / "experiment.py", "--run-dir", cut, "--resume"),
+        ("evaluate", run_dir, *options),
+    ]
+    return session(lines, cwd="/")
+
+
+def test_a_run_of_a_user_s_parts_goes_on_bit_by_bit(run_dir, later):
+    """From an earlier checkpoint, without what it was made from."""
+    cut = run_dir.parent / "cut"
+    status, text = later[0]
+    assert status == 0, text
+    assert "resuming after update 10 of 12" in text
     assert_same(run_dir, cut)
     assert (cut / "metrics.md").read_text() == (run_dir / "metrics.md").read_text()
 
 
-def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, tmp_path):
+def test_a_run_of_a_user_s_parts_is_evaluated(run_dir, later):
     """The same episodes as at its end."""
-    path = tmp_path / "said.json"
-    done = command("evaluate", run_dir, "--episodes", 4, "--json", path, cwd="/")
-    assert done.returncode == 0, done.stderr
+    status, text = later[1]
+    assert status == 0, text
     prefix = "best/" if "each/eval/mean_reward/0" in rows(run_dir)[-1] else ""
     expected = rows(run_dir)[-1][f"{prefix}eval/mean_reward"]
-    assert json.loads(path.read_text())["mean"] == pytest.approx(expected, rel=1e-6)
+    told = json.loads((run_dir.parent / "said.json").read_text())
+    assert told["mean"] == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("run_dir", ["choices"], indirect=True)
+@pytest.mark.parametrize("run_dir", ["population"], indirect=True)
 def test_a_user_s_head_is_for_discrete_actions_too(run_dir):
     """It learns parameters of a name of its own, and knows which choices are legal."""
     meta = run_dir / "checkpoints" / str(saved(run_dir)[-1]) / "meta" / "metadata"
@@ -215,7 +223,7 @@ def test_a_user_s_part_refuses_what_it_does_not_fit(change, tmp_path):
     path = written(tmp_path, "single")
     changed = f"\nconfig = dataclasses.replace(config, {change})\n"
     path.write_text(f"import dataclasses\n{path.read_text()}{changed}")
-    done = command("train", path, "--run-dir", tmp_path / "run", cwd="/")
+    done = called("train", path, "--run-dir", tmp_path / "run")
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith(f"error: {path}: ValueError: {MISFITS[change]}")
     assert "Traceback" not in done.stderr and "site-packages" not in done.stderr
@@ -230,7 +238,7 @@ def test_selfcheck_knows_whether_a_user_s_memory_forgets(memory, tmp_path):
     """At the beginning of an episode, as its contract says."""
     path, parts = written(tmp_path, "single"), tmp_path / "toys" / "parts.py"
     parts.write_text(parts.read_text().replace(FORGETS, memory))
-    done = command("selfcheck", path, cwd="/")
+    done = called("selfcheck", path)
     assert done.returncode == (0 if memory == FORGETS else 1), done.stderr
     broken = "NOT SO: what an episode shows changes nothing in the next"
     assert (broken in done.stdout) == (memory != FORGETS)
