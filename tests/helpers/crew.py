@@ -23,7 +23,9 @@ from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 SMALL = networks.Mlp(hidden=(8,))
-PLAIN = dataclasses.replace(on_devices.CONFIG, num_envs=8, pbt=None)
+PLAIN = dataclasses.replace(
+    on_devices.CONFIG, num_envs=8, early_stop=controllers.EarlyStop(), pbt=None
+)
 MEMORY = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=4))
 CONFIGS = {
     "all at once": dataclasses.replace(
@@ -44,14 +46,12 @@ CONFIGS = {
     "minibatches of two sequences": dataclasses.replace(
         PLAIN, env=ResetPool(RecallCue(), size=1), network=MEMORY, num_minibatches=4
     ),
-    "an opponent that draws nothing": dataclasses.replace(
-        PLAIN, env=Target(), obs_clip=5.0, opponent=opponents.Opponent(share=0.5)
-    ),
-    "an adversary of parts": dataclasses.replace(
+    "attackers that draw nothing": dataclasses.replace(
         PLAIN,
         env=Target(),
         obs_clip=5.0,
         num_microbatches=4,
+        opponent=opponents.Opponent(share=0.5),
         adversary=adversaries.Mixed(),
     ),
 }

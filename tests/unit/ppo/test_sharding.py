@@ -42,10 +42,11 @@ def test_what_is_compared_says_something(ended):
     """Steps were quarantined, minibatches attacked, and agents learned."""
     alone = ended[1]
     assert alone["all at once: [1]['error/quarantined_steps']"].sum() > 0
-    assert (alone["an adversary of parts: [1]['sa_ppo/num_adversarial']"] > 0).all()
+    attacked = "attackers that draw nothing"
+    assert (alone[f"{attacked}: [1]['sa_ppo/num_adversarial']"] > 0).all()
     for name in CONFIGS:
         assert (alone[f"{name}: [1]['train/n_minibatches_done']"] > 0).all()
-    assert np.ptp(alone["an opponent that draws nothing: [2]"]) > 0
+    assert np.ptp(alone[f"{attacked}: [2]"]) > 0
 
 
 def test_a_device_alone_does_nothing():
