@@ -270,18 +270,16 @@ def wait_for_checkpoint(process, run_dir, number=1):
         time.sleep(0.005)
 
 
-def leaves(run_dir):
-    """The update and every leaf of a run's newest checkpoint."""
+def restored(run_dir):
+    """A run's newest checkpoint: its update, its population, and what is beside it."""
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
     shapes = jax.eval_shape(lambda: training.start(config))
     checkpoints = Checkpointer(run_dir)
-    update, population, _ = checkpoints.restore(jax.tree.map(_blank, shapes))
+    found = checkpoints.restore(jax.tree.map(_blank, shapes))
     checkpoints.close()
-    runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
-    population = population.replace(runs=runs)
-    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(population)]
+    return found
 
 
 def _blank(shape):
@@ -289,6 +287,14 @@ def _blank(shape):
     if jax.dtypes.issubdtype(shape.dtype, jax.dtypes.prng_key):
         return jax.random.split(jax.random.key(0), shape.shape)
     return np.empty(shape.shape, shape.dtype)
+
+
+def leaves(run_dir):
+    """The update and every leaf of a run's newest checkpoint."""
+    update, population, _ = restored(run_dir)
+    runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
+    population = population.replace(runs=runs)
+    return update, [np.asarray(leaf) for leaf in jax.tree.leaves(population)]
 
 
 def digest(run_dir):

@@ -11,11 +11,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import EXACT, SIZES, called, command, session
+from runs import EXACT, SIZES, called, command, restored
 
 from ppo_jax.component import component, numbers, replace_at
-from ppo_jax.host import experiment, training
-from ppo_jax.host.checkpoint import Checkpointer
 
 STORED = Path(__file__).parent / "stored" / "population"
 FORMER = re.compile(r"(?<![\w.])terms\.\d")
@@ -36,6 +34,14 @@ config = Config(env=TimeLimitChain(limit=5), terms=objective, **SIZES)
 
 def lines(run_dir, name):
     return [json.loads(line) for line in (run_dir / name).read_text().splitlines()]
+
+
+def said(line):
+    """All that a command says that succeeds."""
+    done = called(*line)
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    return text
 
 
 def as_now(text):
@@ -85,23 +91,21 @@ def test_paths_are_of_kinds():
     ]
     changed = replace_at(Sum(), "parts.kl.tails.cvar_tail_2.weight", 8.0)
     assert changed.parts[1].tails == (CVaRTail(), CVaRTail(8.0))
-    said = "parts.1.tails.0.weight: parts are addressed by their kind; this one is "
-    with pytest.raises(KeyError, match=f"{said}parts.kl.tails.cvar_tail.weight"):
+    refused = "parts.1.tails.0.weight: parts are addressed by their kind; this one is "
+    with pytest.raises(KeyError, match=f"{refused}parts.kl.tails.cvar_tail.weight"):
         replace_at(Sum(), "parts.1.tails.0.weight", 8.0)
 
 
 def test_a_second_of_a_kind_and_a_class_of_ones_own_have_options(tmp_path):
     """Which are in the help, and change what they name and nothing else."""
-    (tmp_path / "own.py").write_text(OWN)
-    options = ["--terms.entropy-2.coef", "0.25", "--terms.my-own-bonus.weight", "0.5"]
-    wrong = ["--terms.3.coef", "0.25"]
-    asked = [["train", "own.py", *words] for words in (["--help"], options, wrong)]
-    asked[1] += ["--run-dir", "run"]
-    helped, trained, refused = session(asked, tmp_path)
-    assert helped[0] == 0 and not FORMER.search(helped[1])
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    helped = said(["train", path, "--help"])
+    assert not FORMER.search(helped)
     for option in ("surrogate.clip-eps", "entropy.coef", "entropy-2.coef"):
-        assert f"--terms.{option} FLOAT" in helped[1]
-    assert trained[0] == 0, trained[1]
+        assert f"--terms.{option} FLOAT" in helped
+    options = ["--terms.entropy-2.coef", "0.25", "--terms.my-own-bonus.weight", "0.5"]
+    said(["train", path, "--run-dir", tmp_path / "run", *options])
     told = json.loads((tmp_path / "run" / "config.json").read_text())
     assert {path: x["value"] for path, x in told.items() if "terms" in path} == {
         "terms": "surrogate, entropy, my_own_bonus, entropy_2",
@@ -117,8 +121,10 @@ def test_a_second_of_a_kind_and_a_class_of_ones_own_have_options(tmp_path):
         "terms.entropy_2.type": "Entropy",
         "terms.entropy_2.coef": "0.25",
     }
-    said = "terms are addressed by their kind; this one is --terms.entropy-2.coef\n"
-    assert refused == [2, f"error: --terms.3.coef: {said}"]
+    wrong = called("train", path, "--terms.3.coef", "0.25")
+    expected = "terms are addressed by their kind; this one is --terms.entropy-2.coef\n"
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == f"error: --terms.3.coef: {expected}"
 
 
 def test_a_new_run_searches_as_a_former_one_did(tmp_path):
@@ -163,12 +169,7 @@ def test_a_former_run_goes_on_with_the_names_of_now(resumed):
     assert all({*line["numbers"]} == searched for line in generations)
     for row in lines(run_dir, "metrics.jsonl"):
         assert "pbt/terms.entropy.coef/3" in row
-    config = experiment.load(
-        run_dir / "experiment.py", experiment.stored_overrides(run_dir)
-    )
-    checkpoints = Checkpointer(run_dir)
-    _, population, meta = checkpoints.restore(training.start(config))
-    checkpoints.close()
+    _, population, meta = restored(run_dir)
     assert meta["lineage"] == generations
     assert "terms.entropy.coef" in meta["config"]
     held = population.runs.learner.config.terms[2].coef
@@ -187,15 +188,12 @@ class Bonus(terms.Entropy):
     now = former.replace("terms.Rollout", "terms.RolloutTargets")
     (tmp_path / "former.py").write_text(former)
     (tmp_path / "now.py").write_text(now)
-    train = ["train", "now.py", "--run-dir", "run"]
-    kept = tmp_path / "run" / "experiment.py"
-    [(status, text)] = session([train], tmp_path)
-    assert status == 0, text
-    kept.write_text(former)
-    goes_on = ["train", kept, "--run-dir", "run", "--resume"]
-    resumed, refused = session([goes_on, ["train", "former.py"]], tmp_path)
-    assert resumed[0] == 0, resumed[1]
-    assert refused[0] == 2 and "RolloutTargets" in refused[1]
+    run_dir = tmp_path / "run"
+    said(["train", tmp_path / "now.py", "--run-dir", run_dir])
+    (run_dir / "experiment.py").write_text(former)
+    said(["train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"])
+    refused = called("train", tmp_path / "former.py")
+    assert refused.returncode == 2 and "RolloutTargets" in refused.stderr
 
 
 def test_once_more_by_either_file(resumed, tmp_path):
@@ -209,12 +207,13 @@ def test_once_more_by_either_file(resumed, tmp_path):
         assert done.returncode == 0, done.stderr
     assert len(lines(again, "lineage.jsonl")) == 6
     wrong = called("train", mine, *options, "--terms.2.coef", 0.5)
-    said = "terms are addressed by their kind; this one is --terms.entropy.coef\n"
-    assert (wrong.returncode, wrong.stderr) == (2, f"error: --terms.2.coef: {said}")
+    expected = "terms are addressed by their kind; this one is --terms.entropy.coef\n"
+    assert (wrong.returncode, wrong.stderr) == (2, f"error: --terms.2.coef: {expected}")
 
 
-def test_a_former_run_is_read_and_left_as_it_is(tmp_path):
+def test_a_former_run_is_read_and_left_as_it_is(tmp_path, monkeypatch):
     """Evaluated, attacked, drawn and replayed."""
+    monkeypatch.chdir(tmp_path)
     run_dir = shutil.copytree(STORED, tmp_path / "run")
     few = ["--episodes", "2"]
     asked = [
@@ -223,9 +222,8 @@ def test_a_former_run_is_read_and_left_as_it_is(tmp_path):
         ["report", "run", "--out", "run.html"],
         ["replay", "run", "--to", "replayed"],
     ]
-    for status, text in session(asked, tmp_path):
-        assert status == 0, text
-        assert not FORMER.search(text)
+    for line in asked:
+        assert not FORMER.search(said(line))
     page = (tmp_path / "run.html").read_text()
     assert "terms.entropy.coef" in page and not FORMER.search(page)
     schedule = json.loads((tmp_path / "replayed" / "schedule.json").read_text())
@@ -237,19 +235,16 @@ def test_a_former_run_is_read_and_left_as_it_is(tmp_path):
             assert there.read_bytes() == path.read_bytes()
 
 
-def test_a_former_replay_and_a_former_sweep_go_on(tmp_path):
+def test_a_former_replay_and_a_former_sweep_go_on(tmp_path, monkeypatch):
     """What was asked for in former paths is what is gone on with."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "old.py").write_text((STORED / "experiment.py").read_text())
     new = as_now((STORED / "experiment.py").read_text())
     (tmp_path / "new.py").write_text(new)
     shutil.copytree(STORED, tmp_path / "run")
     grid = ["--grid", "terms.entropy.coef=0.01,0.02", "--terms.value.coef", 0.25]
-    asked = [
-        ["replay", "run", "--to", "replayed"],
-        ["sweep", "new.py", "--run-dir", "swept", "--total-timesteps", 64, *grid],
-    ]
-    for status, text in session(asked, tmp_path):
-        assert status == 0, text
+    said(["replay", "run", "--to", "replayed"])
+    said(["sweep", "new.py", "--run-dir", "swept", "--total-timesteps", 64, *grid])
     replayed, swept = tmp_path / "replayed", tmp_path / "swept"
     done = json.loads((swept / "results.json").read_text())
     for run_dir in (replayed, swept):
@@ -262,8 +257,7 @@ def test_a_former_replay_and_a_former_sweep_go_on(tmp_path):
         ["replay", "run", "--to", "replayed", "--resume"],
         ["sweep", "old.py", "--run-dir", "swept", "--resume"],
     ]
-    for status, text in session(again, tmp_path):
-        assert status == 0, text
-        assert not FORMER.search(text)
+    for line in again:
+        assert not FORMER.search(said(line))
     assert json.loads((swept / "results.json").read_text()) == done
     assert not FORMER.search((swept / "sweep.json").read_text())
