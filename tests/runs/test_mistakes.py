@@ -10,7 +10,7 @@ import shlex
 import shutil
 
 import pytest
-from runs import EXPERIMENT, SAYS_ALL, WALK, command, part, session
+from runs import EXPERIMENT, SAYS_ALL, WALK, called, part, session
 
 from ppo_jax.host import experiment as experiments
 
@@ -473,6 +473,15 @@ SILLY = {
 }
 
 
+def pretend(home):
+    """A copy of the run that says it is one of the other experiment."""
+    other = shutil.copytree(home / "run", home / "other")
+    shutil.copy(home / "other.py", other / "experiment.py")
+    told = json.loads((other / "config.json").read_text())
+    told["env.limit"]["value"] = "4"
+    (other / "config.json").write_text(json.dumps(told))
+
+
 def damage(home):
     """Copies of the run, and of its export, in which something is wrong."""
     for name in ("begun", "emptied", "without", "cut", "odd", "torn", "listed"):
@@ -508,11 +517,14 @@ def home(tmp_path_factory):
     (home / "notes.txt").write_text("no program")
     (home / "bytes.py").write_bytes(bytes(range(256)))
     (home / "folder").mkdir()
-    lines = ("train right.py --run-dir run", "train other.py --run-dir other")
-    sweep = "sweep right.py --seeds 2 --run-dir swept"
-    export = "export run --format numpy --out exported"
-    for status, text in session(map(shlex.split, (*lines, sweep, export)), home):
+    lines = (
+        "train right.py --run-dir run",
+        "sweep right.py --seeds 1 --run-dir swept",
+        "export run --format numpy --out exported",
+    )
+    for status, text in session(map(shlex.split, lines), home):
         assert status == 0, text
+    pretend(home)
     damage(home)
     return home
 
@@ -582,7 +594,7 @@ def test_what_is_odd_is_told_in_a_line_and_trains(tmp_path):
     """A population of four too, with no choice of its own but size and interval."""
     path, run_dir = tmp_path / "experiment.py", tmp_path / "run"
     path.write_text(BEGINNING + ODD)
-    done = command("train", path, "--run-dir", run_dir)
+    done = called("train", path, "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     expected = (
         "PBT.space: gamma: two steps by its factor cross Uniform(",
@@ -615,7 +627,7 @@ def test_what_loses_nothing_is_taken(tmp_path):
     path, run_dir = tmp_path / "experiment.py", tmp_path / "run"
     path.write_text(BEGINNING + FREELY)
     options = ("--num-epochs", "1e0", "--total-timesteps", "6.4e1", "--seed", "3.0")
-    done = command("train", path, "--run-dir", run_dir, *options)
+    done = called("train", path, "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
     told = experiments.stored(run_dir, "config.json")
     whole = dict(num_envs=4, num_steps=8, num_epochs=1, total_timesteps=64, seed=3)
