@@ -1,7 +1,6 @@
 """`docs/performance.md` says what the suite kept, and the suite keeps what it ran."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -407,33 +406,40 @@ def test_kernels_by_hand(monkeypatch):
     assert kernels(PROGRAM.replace("TIMES", times)) == 21
 
 
-def called(*options, timeout=170, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.run", *map(str, options)],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+@pytest.fixture
+def measured(modules, monkeypatch, capsys, tmp_path):
+    """Runs jobs of the quick suite: lines that it kept, and the document of them."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    kept, made = tmp_path / "kept.jsonl", tmp_path / "made.md"
+    options = ["--suite", "quick", "--results", str(kept), "--document", str(made)]
+
+    def call(only):
+        for last in (["--only", only], ["--table"]):
+            assert modules["run"].main([*options, *last]) == 0
+        assert capsys.readouterr().err == ""
+        return [json.loads(x) for x in kept.read_text().splitlines()], made.read_text()
+
+    return call
 
 
 def test_the_document_says_what_was_kept(tmp_path):
     """Rerun `python -m benchmarks.run --table` after a change."""
     made = tmp_path / "performance.md"
-    done = called("--table", "--document", made)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.run", "--table", "--document", made],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert made.read_text() == (ROOT / "docs" / "performance.md").read_text()
 
 
-def test_a_row_of_the_quick_suite(tmp_path):
+def test_a_row_of_the_quick_suite(measured):
     """A real run of ours: its line, and its row in the document."""
-    kept, made = tmp_path / "kept.jsonl", tmp_path / "made.md"
-    options = ("--suite", "quick", "--results", kept, "--document", made)
-    done = called(*options, "--only", "environments, 16")
-    assert (done.returncode, done.stderr) == (0, "")
-    (found,) = map(json.loads, kept.read_text().splitlines())
+    (found,), made = measured("environments, 16")
     assert found["job"] == "environments, 16"
     assert (found["library"], found["round"]) == ("ours", 0)
     assert found["steps_per_second"] > 0
@@ -444,33 +450,21 @@ def test_a_row_of_the_quick_suite(tmp_path):
     assert found["compile_seconds"] > found["seconds"]
     assert found["peak_rss_mib"] > 100
     assert 8 <= found["mean_return"] <= 500
-    assert called(*options, "--table").returncode == 0
     speed, memory = found["steps_per_second"], found["peak_rss_mib"]
-    assert f"\n| 16 | {speed:,} | – | {memory:,} | – |\n" in made.read_text()
+    assert f"\n| 16 | {speed:,} | – | {memory:,} | – |\n" in made
 
 
-def dry(tmp_path, only):
-    """Lines of jobs of a GPU that ran on a CPU, and the document of them."""
-    kept, made = tmp_path / "kept.jsonl", tmp_path / "made.md"
-    options = ("--suite", "quick", "--results", kept, "--document", made)
-    hurry = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    done = called(*options, "--only", only, timeout=900, **hurry)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert called(*options, "--table").returncode == 0
-    return [json.loads(x) for x in kept.read_text().splitlines()], made.read_text()
-
-
-def test_a_dry_run_of_the_suite_for_a_gpu(tmp_path):
+def test_a_dry_run_of_the_suite_for_a_gpu(measured):
     """A population, as a GPU is to train it; which device it was is told."""
-    (found,), made = dry(tmp_path, "^population, 2")
+    (found,), made = measured("^population, 2")
     assert found["device"] == "cpu" and found["steps_per_second"] > 0
     assert f"| population, 2 | ours | {found['steps_per_second']:,} |" in made
     assert made.count("| ours | 2 | – |") == 1
 
 
 @pytest.mark.slow
-def test_all_jobs_for_a_gpu_run(tmp_path):
-    lines, made = dry(tmp_path, "^(population|large|recurrent policies|kernels)")
+def test_all_jobs_for_a_gpu_run(measured):
+    lines, made = measured("^(population|large|recurrent policies|kernels)")
     jobs = {(line["job"], line["library"]) for line in lines}
     assert len(jobs) == 2 + 2 * 2 + 2 + 2
     counted = [line["kernels"] for line in lines if "kernels" in line]
