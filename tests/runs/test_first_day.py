@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import SAYS_ALL, WALK, command, part, rows
+from runs import SAYS_ALL, WALK, called, command, part, rows
 
 
 def written(folder, text, name="mine.py"):
@@ -30,7 +30,7 @@ def refused(done, *said):
 def test_an_error_in_a_module_shows_the_way_to_it(tmp_path):
     module = written(tmp_path, "def load():\n    raise KeyError('x')\n", "data.py")
     path = written(tmp_path, "import data\ndata.load()\n")
-    done = command("sweep", path, cwd="/")
+    done = called("sweep", path)
     refused(done)
     assert done.stderr == (
         f"error: {path}: KeyError: 'x'\n"
@@ -92,11 +92,11 @@ def test_what_an_environment_does_later_has_a_line_too(tmp_path):
 def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
     text = part("terms.Term", SAYS_ALL.replace("out.log_ratio", "1.0"))
     path, run_dir = written(tmp_path, text), tmp_path / "run"
-    refused(command("train", path, "--run-dir", run_dir), "got a float")
+    refused(called("train", path, "--run-dir", run_dir), "got a float")
     assert (run_dir / "config.json").exists()
     done = command("train", written(tmp_path, WALK), "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
-    done = command("train", path, "--run-dir", run_dir)
+    done = called("train", path, "--run-dir", run_dir)
     refused(done, f"{run_dir}: holds a run already; give --resume")
 
 
