@@ -26,6 +26,9 @@ from ppo_jax.envs.probes import TimeLimitChain
 class MyOwnBonus(terms.Entropy):
     weight: float = 2.0
 
+    def prepare(self, memory, rollout: terms.RolloutTargets):
+        return (), {}
+
 objective = (terms.Surrogate(), terms.Entropy(), MyOwnBonus(), terms.Entropy(0.002))
 config = Config(env=TimeLimitChain(limit=5), terms=objective, **SIZES)
 """
@@ -96,17 +99,25 @@ def test_paths_are_of_kinds():
         replace_at(Sum(), "parts.1.tails.0.weight", 8.0)
 
 
-def test_a_second_of_a_kind_and_a_class_of_ones_own_have_options(tmp_path):
-    """Which are in the help, and change what they name and nothing else."""
-    path = tmp_path / "own.py"
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """An experiment with a class of its author's own, and a run of it with options."""
+    home = tmp_path_factory.mktemp("own")
+    path, run_dir = home / "own.py", home / "run"
     path.write_text(OWN)
+    options = ["--terms.entropy-2.coef", "0.25", "--terms.my-own-bonus.weight", "0.5"]
+    said(["train", path, "--run-dir", run_dir, *options])
+    return path, run_dir
+
+
+def test_a_second_of_a_kind_and_a_class_of_ones_own_have_options(own):
+    """Which are in the help, and change what they name and nothing else."""
+    path, run_dir = own
     helped = said(["train", path, "--help"])
     assert not FORMER.search(helped)
     for option in ("surrogate.clip-eps", "entropy.coef", "entropy-2.coef"):
         assert f"--terms.{option} FLOAT" in helped
-    options = ["--terms.entropy-2.coef", "0.25", "--terms.my-own-bonus.weight", "0.5"]
-    said(["train", path, "--run-dir", tmp_path / "run", *options])
-    told = json.loads((tmp_path / "run" / "config.json").read_text())
+    told = json.loads((run_dir / "config.json").read_text())
     assert {path: x["value"] for path, x in told.items() if "terms" in path} == {
         "terms": "surrogate, entropy, my_own_bonus, entropy_2",
         "terms.surrogate.type": "Surrogate",
@@ -176,22 +187,14 @@ def test_a_former_run_goes_on_with_the_names_of_now(resumed):
     assert held.tolist() == generations[-1]["numbers"]["terms.entropy.coef"]
 
 
-def test_a_class_that_was_called_otherwise_is_found(tmp_path):
+def test_a_class_that_was_called_otherwise_is_found(own, tmp_path):
     """By what is kept of a run; whoever writes it anew is told what there is."""
-    bonus = """
-@component
-class Bonus(terms.Entropy):
-    def prepare(self, memory, rollout: terms.Rollout):
-        return (), {}
-"""
-    former = OWN.replace("\nobjective", f"{bonus}\nobjective")
-    now = former.replace("terms.Rollout", "terms.RolloutTargets")
+    former = OWN.replace("terms.RolloutTargets", "terms.Rollout")
     (tmp_path / "former.py").write_text(former)
-    (tmp_path / "now.py").write_text(now)
-    run_dir = tmp_path / "run"
-    said(["train", tmp_path / "now.py", "--run-dir", run_dir])
+    run_dir = shutil.copytree(own[1], tmp_path / "run")
     (run_dir / "experiment.py").write_text(former)
-    said(["train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume"])
+    more = ("--total-timesteps", 32 * 3)
+    said(["train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume", *more])
     refused = called("train", tmp_path / "former.py")
     assert refused.returncode == 2 and "RolloutTargets" in refused.stderr
 
