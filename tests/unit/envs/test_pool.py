@@ -16,7 +16,7 @@ from ppo_jax.ppo import learner, rollout
 from ppo_jax.schedules import Progress
 
 B, T = 4, 16
-live = jax.jit(rollout.unroll)
+live, updated = jax.jit(rollout.unroll), jax.jit(learner.iteration)
 
 
 @component
@@ -40,7 +40,9 @@ class Lottery(Env):
 
 @component
 class Turns(Lottery):
-    """Episodes of two steps."""
+    """Episodes of so many steps."""
+
+    length: float = 2.0
 
     def reset(self, key):
         obs, drawn = super().reset(key)
@@ -48,7 +50,7 @@ class Turns(Lottery):
 
     def transition(self, key, state, action):
         drawn, time = state
-        timestep = envs.outcome(drawn[None], 1.0, terminated=time == 1)
+        timestep = envs.outcome(drawn[None], 1.0, terminated=time + 1 >= self.length)
         return timestep, (drawn, time + 1)
 
 
@@ -96,7 +98,7 @@ def test_episodes_begin_with_the_starts_in_order_and_then_again():
 
 def test_states_begin_with_their_observations():
     """What an episode shows is what its state knows, to its last step."""
-    run = begin(ResetPool(Lottery(), 3))
+    run = begin(ResetPool(Lottery(), 2))
     actor, steps, _ = live(run.learner, run.actor, run.key)
     constant = ~steps.reset[1:]
     same = steps.obs[1:, :, 0] == steps.obs[:-1, :, 0]
@@ -106,22 +108,22 @@ def test_states_begin_with_their_observations():
 
 def test_an_episode_goes_on_while_its_successors_are_drawn_anew():
     """No start is in two pools, of environments or of rollouts."""
-    run = begin(ResetPool(Lottery(ending=0.0), 5))
+    run = begin(ResetPool(Lottery(ending=0.0), T))
     actor, _, _ = live(run.learner, run.actor, run.key)
     later, _, _ = live(run.learner, actor, jax.random.key(7))
     np.testing.assert_array_equal(later.obs, run.actor.obs)
     np.testing.assert_array_equal(later.env_state.env, run.actor.env_state.env)
     pools = [np.ravel(x.env_state.starts[0]) for x in (run.actor, actor, later)]
     everything = np.concatenate([*pools, run.actor.obs[:, 0]])
-    assert len(np.unique(everything)) == everything.size == 3 * 5 * B + B
+    assert len(np.unique(everything)) == everything.size == 3 * T * B + B
 
 
 def test_the_pool_is_begun_anew_with_every_rollout():
-    run = begin(ResetPool(Turns(), T))
+    run = begin(ResetPool(Turns(length=T / 2), 3))
     actor, _, _ = live(run.learner, run.actor, run.key)
     later, steps, _ = live(run.learner, actor, jax.random.key(7))
-    assert actor.env_state.taken.tolist() == later.env_state.taken.tolist() == [8] * B
-    starts = np.asarray(later.env_state.starts[0])[:, :8, 0]
+    assert actor.env_state.taken.tolist() == later.env_state.taken.tolist() == [2] * B
+    starts = np.asarray(later.env_state.starts[0])[:, :2, 0]
     assert taken_by_hand(actor, later, steps) == starts.tolist()
 
 
@@ -189,37 +191,56 @@ def test_no_step_of_a_pool_resets(env, pooled):
         assert ((B,), True) in found
 
 
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda env: env,
-        lambda env: TimeLimit(env, 9),
-        lambda env: Faulty(env, rate=0.0),
-        lambda env: MaskObservation(env, (0,)),
-        lambda env: TimeLimit(Faulty(MaskObservation(env, (0,)), rate=0.0), 9),
-    ],
-)
-def test_an_update_renews_a_pool_and_says_what_was_reused(around):
-    """16 steps are 8 episodes: of 3 starts, 5 are reused in each environment."""
-    for size, reused in ((3, 5), (8, 0)):
-        run = begin(around(ResetPool(Turns(), size)))
-        progress = jax.tree.map(lambda x: x[0], Progress.at(np.zeros(1)))
-        after, metrics = jax.jit(learner.iteration)(run, progress)
+def veiled(env):
+    return MaskObservation(env, (0,))
+
+
+def limited(env):
+    return TimeLimit(env, 5)
+
+
+def breakable(env):
+    return Faulty(env, rate=0.0, steps=NEVER)
+
+
+def wrapped(env):
+    return limited(breakable(veiled(env)))
+
+
+def assert_drawn_anew(before, after):
+    old, new = (pool_of(actor.env_state).starts[0] for actor in (before, after))
+    assert not np.isin(old, new).any()
+
+
+@pytest.mark.parametrize("around", [lambda env: env, limited, breakable, veiled])
+@pytest.mark.parametrize(("length", "reused"), [(2.0, 5), (5.0, 0)])
+def test_a_rollout_renews_a_pool_and_counts_what_was_reused(around, length, reused):
+    """16 steps are 8 episodes of two; of 3 starts, 5 are reused in each environment."""
+    run = begin(around(ResetPool(Turns(length=length), 3)))
+    actor, _, _ = live(run.learner, run.actor, run.key)
+    said = jax.vmap(run.learner.config.env.metrics)(actor.env_state)
+    assert said["rollout/reused_starts"].tolist() == [reused] * B
+    assert_drawn_anew(run.actor, actor)
+
+
+def test_an_update_says_what_was_reused():
+    """By all environments together, whatever is around their pools."""
+    for length, reused in ((2.0, 5), (5.0, 0)):
+        run = begin(wrapped(ResetPool(Turns(length=length), 3)))
+        after, metrics = updated(run, Progress.at(0.0))
         assert metrics["rollout/reused_starts"] == B * reused
-        old, new = (pool_of(x.actor.env_state).starts[0] for x in (run, after))
-        assert not np.isin(old, new).any()
+        assert_drawn_anew(run.actor, after.actor)
 
 
 def test_others_say_nothing_of_starts():
     run = begin(Turns())
-    progress = jax.tree.map(lambda x: x[0], Progress.at(np.zeros(1)))
-    _, metrics = jax.eval_shape(learner.iteration, run, progress)
+    _, metrics = jax.eval_shape(learner.iteration, run, Progress.at(0.0))
     assert "rollout/reused_starts" not in metrics
 
 
 def test_a_time_limit_takes_the_next_start():
     """Episodes of five steps that never end by themselves."""
-    run = begin(TimeLimit(ResetPool(Lottery(ending=0.0), 3), 5))
+    run = begin(TimeLimit(ResetPool(Turns(length=99.0), 3), 5))
     actor, steps, _ = live(run.learner, run.actor, run.key)
     pool = pool_of(actor.env_state)
     assert pool.taken.tolist() == [3] * B
@@ -230,7 +251,7 @@ def test_a_time_limit_takes_the_next_start():
 @pytest.mark.parametrize("what", ["obs", "state"])
 def test_an_environment_that_breaks_begins_anew_with_a_pool(what):
     """R-A20: the others never know."""
-    env = Faulty(ResetPool(Lottery(), 3), rate=0.0, steps=NEVER, **{what: np.nan})
+    env = Faulty(ResetPool(Turns(), 3), rate=0.0, steps=NEVER, **{what: np.nan})
     run = begin(env)
     state = run.actor.env_state
     struck = state._replace(start=state.start.at[1].set(T - 2))
