@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import tabular
 from stepping import KEY, PARAMS, steps
 
 from ppo_jax import networks
@@ -76,10 +77,10 @@ def test_parameters_may_be_one_array(kind):
     rates = {"learning_rate": 0.1, "max_grad_norm": 0.5}
     ends = []
     for optimizer in (kind(**rates), Derived(**rates)):
-        config = chain(optimizer, num_steps=8)
-        members = population.init(config, jax.random.split(KEY, 2))
-        progress = Progress.of(np.arange(3), 3)
-        ends.append(population.advance(members, progress, jnp.int32(3))[0].runs.learner)
+        run = tabular.first(tabular.experiment(optimizer=optimizer))
+        for done in (0.0, 0.3, 0.6):
+            run, _, _ = tabular.update(run, done)
+        ends.append(run.learner)
     assert kind().elementwise
     assert not Derived().elementwise
     assert not kind(vgs=VGS()).elementwise
@@ -87,26 +88,28 @@ def test_parameters_may_be_one_array(kind):
     chex.assert_trees_all_close(whole, apart, rtol=1e-4, atol=1e-6)
 
 
-def chain(optimizer, num_steps, **sizes):
-    """A hundred updates on a chain."""
-    return Config(
+UPDATES = 12
+
+
+def stepping():
+    """Two members on a chain; a phase takes one step in each of its updates."""
+    config = Config(
         env=TimeLimitChain(limit=5),
         num_envs=4,
-        num_steps=num_steps,
+        num_steps=8,
+        num_epochs=1,
+        num_minibatches=1,
         network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        total_timesteps=400 * num_steps,
-        optimizer=optimizer,
-        **sizes,
+        total_timesteps=3200,
+        optimizer=AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=2)),
     )
+    return population.init(config, jnp.stack([KEY, KEY]))
 
 
 def test_a_population_changes_a_learning_rate_between_two_steps():
     """In force at the very next step, with all moments, and nothing is compiled."""
-    optimizer = AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=0))
-    config = chain(optimizer, num_steps=8, num_epochs=1, num_minibatches=1)
-    members = population.init(config, jnp.stack([KEY, KEY]))
-    progress, one_update = Progress.at(np.zeros(3)), jnp.int32(1)
-    members, _ = population.advance(members, progress, jnp.int32(3))
+    progress, one_update = Progress.at(np.zeros(UPDATES)), jnp.int32(1)
+    members, _ = population.advance(stepping(), progress, jnp.int32(3))
     compiled = population.advance._cache_size()
     learner = members.runs.learner
     rates = jnp.array([1e-3, 4e-3])
@@ -174,17 +177,13 @@ def test_an_optimizer_of_optax_steps_as_optax_says(make):
 
 def test_metrics_of_a_real_run():
     """Every `vgs/*` and `upgd/*` metric comes out of training, finite."""
-    optimizer = AdaptiveUPGD(vgs=VGS(warmup_steps=2))
-    config = chain(optimizer, num_steps=16, num_epochs=2, num_minibatches=2)
-    members = population.init(config, jax.random.split(KEY, 2))
-    members, metrics = population.advance(
-        members, Progress.at(np.linspace(0, 1, 3)), jnp.int32(3)
-    )
+    progress = Progress.at(np.linspace(0, 1, UPDATES))
+    _, metrics = population.advance(stepping(), progress, jnp.int32(UPDATES))
     written = summarize({name: np.asarray(x)[:, 0] for name, x in metrics.items()})
     said = {k: v for k, v in written.items() if k.startswith(("vgs/", "upgd/"))}
     assert len(said) == 10 + 9
     chex.assert_tree_all_finite(said)
-    assert written["vgs/step_count"] == 12
+    assert written["vgs/step_count"] == UPDATES
     assert written["train/vgs_scaling_factor_applied"] <= 1
     assert written["upgd/update_norm"] > 0
     chex.assert_trees_all_close(written["upgd/noise_to_signal"], 0.001, rtol=1e-3)
