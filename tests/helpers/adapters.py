@@ -55,7 +55,7 @@ def owed(env, final):
         env: An environment that truncates the episodes of a rollout of 8 steps once.
         final: From the state before a rollout and the actions to the final observation.
     """
-    run = first(experiment(env, num_envs=4), seed=1)
+    run = jax.jit(first)(experiment(env, num_envs=4), 1)
     _, kept, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     cut = kept.last & ~kept.terminated
     assert cut.sum(axis=0).tolist() == [1] * 4

@@ -1,5 +1,7 @@
 """Games of Jumanji, against its own stepping and against numbers by hand."""
 
+import functools
+
 import adapters
 import chex
 import jax
@@ -9,6 +11,7 @@ import pytest
 
 from ppo_jax import Config, envs, networks
 from ppo_jax.component import numbers, replace_at
+from ppo_jax.envs.env import strong
 from ppo_jax.envs.jumanji import Jumanji
 
 jumanji = pytest.importorskip("jumanji")
@@ -27,27 +30,32 @@ def snake(limit=100):
     return Jumanji("Snake-v1", {"num_rows": 4, "num_cols": 4, "time_limit": limit})
 
 
+@functools.cache
+def stepping(env_id, **params):
+    env = jumanji.make(env_id, **params)
+    return jax.jit(lambda state, action: strong(env.step(state, action)))
+
+
 def by_itself(env_id, params, state, actions):
     """Timesteps of the suite, which no wrapper resets."""
-    env = jumanji.make(env_id, **params)
-    step = jax.jit(env.step)
+    step = stepping(env_id, **params)
     for action in actions:
-        state, timestep = step(state, action)
+        state, timestep = step(state, np.int32(action))
         yield timestep
 
 
 @pytest.fixture(scope="module")
 def begun():
     """A snake in the second row from below, or higher."""
-    env = snake()
+    reset = jax.jit(snake().reset)
     for seed in range(9):
-        obs, state = env.reset(jax.random.key(seed))
+        obs, state = reset(jax.random.key(seed))
         if state.env.head_position.row == 2:
             return obs, state
     raise AssertionError
 
 
-@pytest.mark.parametrize("limit", [100, 3, 2])
+@pytest.mark.parametrize("limit", [101, 3, 2])
 def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, begun, limit):
     """Two rows are above: up, it dies in the third step; the limit may come first."""
     params = {"num_rows": 4, "num_cols": 4, "time_limit": limit}
@@ -187,7 +195,7 @@ def test_few_values_are_kinds_and_many_are_one_number(limit, shown, begun):
     """Of a counter: two steps of those that the limit allows."""
     _, state = begun
     given = adapters.played(
-        snake(limit), "transition", state, [UP] * 2, jax.random.key(0)
+        snake(limit), "transition", state, [UP] * 3, jax.random.key(0)
     )
     counted = given.final_obs["step_count"][1]
     chex.assert_trees_all_close(counted, np.float32(shown), rtol=0, atol=1e-6)
@@ -256,7 +264,8 @@ def test_a_population_goes_on_with_a_pool(tmp_path):
 @pytest.mark.parametrize("env_id", ["Snake-v1", "Maze-v0"])
 def test_a_picture_shows_the_state(env_id):
     env = Jumanji(env_id)
-    starts = [env.reset(jax.random.key(seed))[1] for seed in (0, 1)]
+    reset = jax.jit(env.reset)
+    starts = [reset(jax.random.key(seed))[1] for seed in (0, 1)]
     one, other = (env.render(jax.device_get(state)) for state in starts)
     assert one.dtype == np.uint8 and one.ndim == 3 and one.shape[-1] == 3
     assert one.shape == other.shape and (one != other).any()

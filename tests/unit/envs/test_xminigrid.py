@@ -1,5 +1,7 @@
 """Grids of XLand-MiniGrid, against its own stepping and against numbers by hand."""
 
+from functools import partial
+
 import adapters
 import chex
 import jax
@@ -8,6 +10,7 @@ import pytest
 
 from ppo_jax import Config, envs, networks
 from ppo_jax.component import numbers
+from ppo_jax.envs.env import strong
 from ppo_jax.envs.xminigrid import LAYERS, XMiniGrid
 
 xminigrid = pytest.importorskip("xminigrid")
@@ -30,20 +33,23 @@ def shown(timestep):
 
 
 ENV, PARAMS = xminigrid.make("MiniGrid-Empty-5x5")
-STEP = jax.jit(ENV.step)
+
+
+@partial(jax.jit, static_argnums=0)
+def stepped(limit, timestep, action):
+    return strong(ENV.step(PARAMS.replace(max_steps=limit), timestep, action))
 
 
 def by_itself(limit, timestep, actions):
     """Timesteps of the suite, which no wrapper resets."""
-    params = PARAMS.replace(max_steps=limit)
     for action in actions:
-        timestep = STEP(params, timestep, action)
+        timestep = stepped(limit, timestep, np.int32(action))
         yield timestep
 
 
 @pytest.fixture(scope="module")
 def start():
-    return empty().reset(jax.random.key(3))
+    return jax.jit(empty().reset)(jax.random.key(3))
 
 
 @pytest.mark.parametrize("limit", [100, 5, 3])
@@ -123,14 +129,12 @@ def test_a_population_goes_on_with_a_pool(tmp_path):
     adapters.goes_on(empty(limit=3), tmp_path)
 
 
-def test_a_picture_shows_the_agent_where_it_is():
+def test_a_picture_shows_the_agent_where_it_is(start):
     """Tiles of 32 pixels; one that turns is all that changes."""
-    env = XMiniGrid("MiniGrid-Empty-8x8")
-    key = jax.random.key(0)
-    before = env.reset(key)[1]
-    after = env.transition(key, before, jax.numpy.int32(1))[1]
-    pictures = [env.render(jax.device_get(state)) for state in (before, after)]
-    assert pictures[0].dtype == np.uint8 and pictures[0].shape == (256, 256, 3)
-    tiles = (pictures[0] != pictures[1]).reshape(8, 32, 8, 32, 3).any((1, 3, 4))
+    _, before = start
+    (after,) = by_itself(100, before, [RIGHT])
+    pictures = [empty().render(jax.device_get(state)) for state in (before, after)]
+    assert pictures[0].dtype == np.uint8 and pictures[0].shape == (160, 160, 3)
+    tiles = (pictures[0] != pictures[1]).reshape(5, 32, 5, 32, 3).any((1, 3, 4))
     row, column = np.array(before.state.agent.position)
     assert tiles[row, column]
