@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from ppo_jax.component import as_arrays
 from ppo_jax.optimizers import UPGD, UPGDW, AdaptiveUPGD, Optax
 from ppo_jax.schedules import Constant, Progress
 from ppo_jax.transforms.noise import fixed, gradient_norm, hashed_normal, relative
@@ -50,21 +51,18 @@ def gates(utilities, normalize=min_max, **settings):
 def train(optimizer, params, sequence, rate):
     """Parameters after a whole sequence, as the learner applies updates."""
     changes = {"learning_rate": rate, "schedule": Constant()}
-    optimizer = dataclasses.replace(optimizer, **changes)
-    params, sequence = as_float32(params), as_float32(sequence)
+    optimizer = as_arrays(dataclasses.replace(optimizer, **changes))
+    return trained(optimizer, as_float32(params), as_float32(sequence))
 
-    @jax.jit
-    def scan(params, sequence):
-        def step(carry, g):
-            params, state = carry
-            updates, state, _ = optimizer.update(
-                g, state, params, KEY, Progress.at(0.0)
-            )
-            return (optax.apply_updates(params, updates), state), None
 
-        return jax.lax.scan(step, (params, optimizer.init(params)), sequence)[0][0]
+@jax.jit
+def trained(optimizer, params, sequence):
+    def step(carry, g):
+        params, state = carry
+        updates, state, _ = optimizer.update(g, state, params, KEY, Progress.at(0.0))
+        return (optax.apply_updates(params, updates), state), None
 
-    return scan(params, sequence)
+    return jax.lax.scan(step, (params, optimizer.init(params)), sequence)[0][0]
 
 
 class Oracle:
