@@ -29,13 +29,18 @@ def experiment(env, demonstrations, **changes):
     return Config(**fields | changes)
 
 
-def trained(config, updates):
-    """A run that did nothing but imitate."""
-    members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    progress = Progress.of(np.arange(updates), updates)
-    members, said = population.advance(members, progress, jnp.int32(updates))
+def trained(config, coefs=(1.0,)):
+    """Members from the same key, which imitate so much and do nothing else."""
+    keys = jnp.broadcast_to(jax.random.key(0), len(coefs))
+    members = population.init(config, keys)
+    members = population.with_numbers(
+        members, {"terms.imitation.coef": np.float32(coefs)}
+    )
+    before = jax.tree.map(np.array, members.runs.learner.params)
+    progress = Progress.of(np.arange(100), 100)
+    members, said = population.advance(members, progress, jnp.int32(100))
     assert said["error/skipped_steps"].sum() == 0
-    return jax.tree.map(lambda x: x[0], members.runs)
+    return before, members.runs
 
 
 def test_an_update_by_hand():
@@ -70,22 +75,44 @@ def test_weights_are_those_of_the_examples():
     assert len(set(losses)) == len(losses)
 
 
-@pytest.mark.parametrize("head", [networks.TanhHead(), networks.GaussianHead()])
-def test_observations_and_actions_are_those_of_the_environment(head):
-    """A policy of normalised observations and squashed actions learns a = −obs."""
-    obs = np.linspace(-1, 1, 41)[:, None]
+OPPOSITE = np.linspace(-1, 1, 41)[:, None]
+"""What is seen; what is to be done is −1 times that."""
+
+
+@pytest.fixture(scope="module", params=[networks.TanhHead(), networks.GaussianHead()])
+def imitators(request):
+    """Before and after; of three members the first one does not imitate."""
     config = experiment(
         Target(),
-        Demonstrations(obs, -obs),
+        Demonstrations(OPPOSITE, -OPPOSITE),
         obs_clip=10.0,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(16,)), head=head),
+        network=networks.ActorCritic(
+            torso=networks.Mlp(hidden=(16,)), head=request.param
+        ),
     )
-    run = trained(config, updates=100)
-    shown = acting.observe(run.learner, jnp.asarray(obs[None], jnp.float32))
+    return config, *trained(config, (0.0, 1.0, 1.0))
+
+
+def test_observations_and_actions_are_those_of_the_environment(imitators):
+    """A policy of normalised observations and squashed actions learns a = −obs."""
+    config, _, runs = imitators
+    learner = jax.tree.map(lambda x: x[1], runs.learner)
+    shown = acting.observe(learner, jnp.asarray(OPPOSITE[None], jnp.float32))
     reset = jnp.ones((1, 41), bool)
-    policy = config.build().apply(run.learner.params, (), shown, reset).policy
-    np.testing.assert_allclose(policy.to_action(policy.mode())[0], -obs, atol=0.1)
-    assert abs(run.learner.obs_moments.mean).max() < 0.3
+    policy = config.build().apply(learner.params, (), shown, reset).policy
+    done = policy.to_action(policy.mode())[0]
+    np.testing.assert_allclose(done, -OPPOSITE, atol=0.1)
+    assert abs(learner.obs_moments.mean).max() < 0.3
+
+
+def test_members_imitate_as_much_as_they_shall(imitators):
+    """A coefficient is a number; 0 is as if there were no demonstrations."""
+    _, before, after = imitators
+    old, new = (jax.tree.leaves(x["actor"]) for x in (before, after.learner.params))
+    for a, b in zip(old, new, strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_allclose(b[1], b[2], atol=1e-6)
+    assert any((a[1] != b[1]).any() for a, b in zip(old, new, strict=True))
 
 
 def recalled():
@@ -110,37 +137,11 @@ def test_a_memory_learns_from_sequences():
         ),
         num_minibatches=2,
     )
-    run = trained(config, updates=100)
+    _, runs = trained(config)
     returns, ended = jax.jit(episodes.run_episodes, static_argnums=2)(
-        run.learner, jax.random.key(1), 64
+        jax.tree.map(lambda x: x[0], runs.learner), jax.random.key(1), 64
     )
     assert ended.all() and returns.mean() == 1
-
-
-def test_members_imitate_as_much_as_they_shall():
-    """A coefficient is a number; 0 is as if there were no demonstrations."""
-    config = experiment(Target(), Demonstrations(np.zeros((2, 1)), np.zeros((2, 1))))
-    many = jax.tree.map(lambda x: np.full(3, x, np.float32), config)
-    coefs = np.array([0.0, 1.0, 1.0], np.float32)
-    many = jax.tree.unflatten(
-        jax.tree.structure(config),
-        [
-            coefs if path[-1].name == "coef" else leaf
-            for path, leaf in jax.tree.leaves_with_path(many)
-        ],
-    )
-    key = jax.random.key(0)
-    members = population.init(many, jnp.broadcast_to(key, 3))
-    old = jax.tree.map(np.asarray, members.runs.learner.params["actor"])
-    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
-    new = members.runs.learner.params["actor"]
-    for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True):
-        np.testing.assert_array_equal(a[0], b[0])
-        np.testing.assert_allclose(b[1], b[2], atol=1e-6)
-    assert any(
-        (a[1] != b[1]).any()
-        for a, b in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True)
-    )
 
 
 def test_the_same_demonstrations_are_the_same_program():
