@@ -119,7 +119,8 @@ def test_what_is_said_is_in_long_floats():
     """Logits, predictions and carries, of observations of either type."""
     config = made(*CASES["choices, a memory and twin critics"], **SHORT)
     network = config.build()
-    params, carry = network.init(jax.random.key(0)), network.initial_carry(2)
+    params = jax.eval_shape(network.init, jax.random.key(0))
+    carry = network.initial_carry(2)
     for dtype in (jnp.float32, jnp.bfloat16):
         obs, reset = jnp.ones((3, 2, 6), dtype), jnp.zeros((3, 2), bool)
         said = jax.eval_shape(network.apply, params, carry, obs, reset)
