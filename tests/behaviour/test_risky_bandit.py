@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tabular
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import as_arrays, replace_at
@@ -131,15 +132,10 @@ def test_a_penalty_makes_the_policy_safe(trained):
 def test_each_constraint_follows_its_own_gap():
     """PROP-13.10: two in one objective, whose metrics have the same names."""
     met, violated = (terms.CVaRConstraint(limit=limit) for limit in (-1e3, 1e3))
-    config = Config(
-        env=RiskyBandit(),
-        num_steps=8,
-        num_minibatches=1,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        terms=(terms.Surrogate(), terms.Value(), violated, met),
-    )
-    members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    members, _ = population.advance(members, Progress.at(np.zeros(2)), jnp.int32(2))
-    _, _, rising, still = members.runs.learner.memories
-    assert rising[0] > 0
-    assert still[0] == 0
+    objective = (terms.Surrogate(), terms.Value(), violated, met)
+    run = tabular.first(tabular.experiment(terms=objective))
+    for _ in range(2):
+        run, _, _ = tabular.update(run)
+    _, _, rising, still = run.learner.memories
+    assert rising > 0
+    assert still == 0
