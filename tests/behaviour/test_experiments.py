@@ -40,6 +40,7 @@ TINY = {
     "total-timesteps": 256,
     "phase-updates": 2,
     "eval-episodes": 2,
+    "network.torso.hidden": 8,
 }
 
 
