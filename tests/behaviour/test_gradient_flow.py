@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tabular
 
-from ppo_jax import critics, networks, optimizers, terms
+from ppo_jax import critics, networks, optimizers, terms, tree
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid
@@ -58,8 +58,8 @@ POLICY = {
 iteration = jax.jit(learner.iteration)
 
 
-def first(critic, network, objective=OFF):
-    config = Config(
+def experiment(critic, network, objective=OFF, **changes):
+    fields = dict(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
         num_steps=8,
@@ -72,7 +72,11 @@ def first(critic, network, objective=OFF):
         optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         total_timesteps=32_000,
     )
-    return tabular.first(config, seed=2)
+    return Config(**fields | changes)
+
+
+def first(*parts):
+    return tabular.first(experiment(*parts), seed=2)
 
 
 def after(run, numbers):
@@ -83,7 +87,7 @@ def after(run, numbers):
     run, metrics = iteration(
         run.replace(learner=run.learner.replace(config=config)), Progress.at(0.0)
     )
-    return run.learner.params, metrics
+    return jax.device_get((run.learner.params, metrics))
 
 
 def remember(run, index, memory):
@@ -94,10 +98,10 @@ def remember(run, index, memory):
 
 
 def assert_all_differ(a, b):
-    for (path, x), y in zip(
-        jax.tree_util.tree_flatten_with_path(a)[0], jax.tree.leaves(b), strict=True
-    ):
-        assert np.any(x != y), jax.tree_util.keystr(path)
+    a, b = map(tree.by_path, jax.device_get((a, b)))
+    assert a.keys() == b.keys()
+    for path, x in a.items():
+        assert (x != b[path]).any(), path
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -224,24 +228,22 @@ def test_measurements_reach_nothing(begun):
 
 def test_twins_that_agree_are_one():
     """PROP-11.5: the same update; what one head learns is shared by two."""
-    config = dataclasses.replace(
-        first(QUANTILE, LSTM).learner.config,
-        terms=(terms.Surrogate(), terms.Value()),
-        critic=critics.Quantile(4),
-        num_epochs=1,
-    )
+
+    def begin(num_critics):
+        parts = critics.Quantile(4), LSTM, (terms.Surrogate(), terms.Value())
+        return tabular.first(experiment(*parts, num_critics=num_critics, num_epochs=1))
+
+    alone, both = begin(1), begin(2)
     ends, starts = [], []
-    alone = learner.init(dataclasses.replace(config, num_critics=1), jax.random.key(3))
-    both = learner.init(config, jax.random.key(3))
     heads = jax.tree.map(
-        lambda x: jnp.concatenate([x, x]), alone.learner.params["critic"]["heads"]
+        lambda x: np.concatenate([x, x]), alone.learner.params["critic"]["heads"]
     )
     critic = alone.learner.params["critic"] | {"heads": heads}
     params = {"actor": alone.learner.params["actor"], "critic": critic}
     both = both.replace(learner=both.learner.replace(params=params))
     for run in (alone, both):
         starts.append(run.learner.params)
-        ends.append(iteration(run, Progress.at(0.0))[0].learner.params)
+        ends.append(after(run, {})[0])
     one, two = ends
     close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6)
     jax.tree.map(close, two["actor"], one["actor"])
