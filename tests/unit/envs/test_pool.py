@@ -293,7 +293,7 @@ def test_a_pool_keeps_the_protocol(env):
     """`taken` outlives episodes on purpose, as `check` is told."""
     pool = ResetPool(env, 8)
     with pytest.raises(ValueError, match=r"check\(env, carried=\('state.taken',\)\)"):
-        envs.check(pool, steps=64)
+        envs.check(pool, steps=600)
     envs.check(pool, steps=600, carried=("state.taken",))
     inner = envs.make(env)
     assert pool.action_space == inner.action_space
