@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
+from minibatches import forward, minibatch
 from runs import called, rows
 
 from ppo_jax import networks, optimizers, schedules, terms
@@ -309,6 +310,14 @@ def beset(number, step_size=0.4):
         critic=Quantile(4),
         num_microbatches=2,
     )
+
+
+def test_the_lower_critic_is_feared():
+    """What is raised is minus the less that one of twins promises."""
+    seen = forward(twins=2)
+    twins = np.asarray(seen.value.outputs)[..., 0]
+    feared = LowValue()(seen, seen, minibatch())
+    chex.assert_trees_all_close(feared, -twins.min(axis=-1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("number", range(4), ids=map(repr, TARGETS[:4]))
