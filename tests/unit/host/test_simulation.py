@@ -44,12 +44,16 @@ def members(config, **numbers):
     )
 
 
+def advanced(layout, population, count):
+    """As a run goes on: members lie where the layout has them."""
+    return layout.advance(layout.place(population), PROGRESS, np.int32(count))
+
+
 def learned(population, layout=None):
     """What becomes of members in two updates: learners, actors, counters, metrics."""
     config = dataclasses.replace(CONFIG, env=population.runs.learner.config.env)
     with closing(layout or simulation.layout_of(config, SIZE)) as layout:
-        said = layout.advance(population, PROGRESS, np.int32(UPDATES))
-        population, history = layout.fetch(said)
+        population, history = layout.fetch(advanced(layout, population, UPDATES))
     runs = population.runs
     actor = dataclasses.replace(runs.actor, env_state=())
     learner = dataclasses.replace(runs.learner, config=None)
@@ -111,9 +115,9 @@ def test_members_have_simulators_with_the_numbers_that_they_have(plain, hosts):
 def test_numbers_that_change_are_those_of_the_next_steps(hosts):
     """As after a generation: other simulators, in which episodes begin anew."""
     with closing(hosts) as layout:
-        population, _ = layout.advance(members(CONFIG), PROGRESS, np.int32(1))
+        population, _ = advanced(layout, members(CONFIG), 1)
         changed = populations.with_numbers(population, {"env.params.bonus": 64.0})
-        population, metrics = layout.advance(changed, PROGRESS, np.int32(1))
+        population, metrics = advanced(layout, changed, 1)
         count = metrics["episodes/count"]
         assert (metrics["episodes/return_sum"] > 60 * count).all() and count.all()
         lengths = metrics["episodes/length_sum"]
