@@ -17,7 +17,7 @@ from ppo_jax.envs import Faulty
 from ppo_jax.envs.faults import NEVER
 
 nan = float("nan")
-env = Faulty(config.env, after={after}, steps={steps}, {what}=nan, rate={rate})
+env = Faulty(config.env, after=0, steps=NEVER, {what}=nan, rate={rate})
 config = dataclasses.replace(config, env=env, max_failures=3, phase_updates=2)
 """
 
@@ -29,10 +29,9 @@ def path(tmp_path):
     return path
 
 
-def broken(path, after=0, steps="NEVER", what="reward", rate=1.0):
-    """The experiment, whose environment says NaN."""
-    given = {"after": after, "steps": steps, "what": what, "rate": rate}
-    path.write_text(EXPERIMENT.format(memory="") + BROKEN.format(**given))
+def broken(path, what="reward", rate=1.0):
+    """The experiment, whose environments say NaN, or a share of them."""
+    path.write_text(EXPERIMENT.format(memory="") + BROKEN.format(what=what, rate=rate))
     return path
 
 
@@ -152,13 +151,13 @@ def test_an_environment_that_is_never_finite_fails(path, tmp_path, what):
 
 
 def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
-    """Of 768 steps the first of each of four environments."""
+    """Of 768 steps all those of one of four environments."""
     run_dir = tmp_path / "run"
-    done = called("train", broken(path, after=0, steps=1), "--run-dir", run_dir)
+    done = called("train", broken(path, rate=0.25), "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     counted = sum(row["error/quarantined_steps"] for row in rows(run_dir))
-    assert counted == 4
-    assert "  quarantined: 0.52% of the steps were not finite\n" in done.stdout
+    assert counted == 192
+    assert "  quarantined: 25.00% of the steps were not finite\n" in done.stdout
 
 
 def test_an_end_without_its_log_is_an_end(path, tmp_path):
