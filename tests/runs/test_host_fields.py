@@ -2,19 +2,30 @@
 
 import dataclasses
 import json
+import math
 
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import PBT, LogUniform, fit, metrics, networks
+from ppo_jax import PBT, LogUniform, fit, metrics, networks, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host import training
-from ppo_jax.normalization.advantages import OverAll
+
+
+@component
+class Chosen(TimeLimitChain):
+    """Pays what was done."""
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        reward = action.astype(jnp.float32)
+        return timestep._replace(reward=reward), state
+
 
 BASE = {
-    "env": TimeLimitChain(limit=5),
+    "env": Chosen(limit=5),
     "num_envs": 4,
     "num_steps": 8,
     "num_epochs": 1,
@@ -62,20 +73,10 @@ def test_budget_and_intervals(tmp_path, changes, iterations, evaluations, count)
     assert set(told(said, "eval/episodes")) == {count}
 
 
-@component
-class Chosen(TimeLimitChain):
-    """Pays what was done."""
-
-    def transition(self, key, state, action):
-        timestep, state = super().transition(key, state, action)
-        reward = action.astype(jnp.float32)
-        return timestep._replace(reward=reward), state
-
-
 @pytest.mark.parametrize("sample", [False, True])
 def test_an_evaluation_samples_if_one_says_so(tmp_path, sample):
     """PROP-0: eval_sample; only then do episodes without chance differ."""
-    said, _ = rows(tmp_path, env=Chosen(limit=5), eval_sample=sample, eval_episodes=32)
+    said, _ = rows(tmp_path, eval_sample=sample)
     assert all((std > 0) == sample for std in told(said, "eval/std_reward"))
 
 
@@ -88,19 +89,11 @@ def test_a_seed_is_another_run(tmp_path):
     assert losses[0] == losses[1] != losses[2]
 
 
-@component
-class Never(OverAll):
-    """Advantages that nothing can be learned from."""
-
-    def __call__(self, advantage, weight, group):
-        scaled, flat = super().__call__(advantage, weight, group)
-        return scaled + jnp.nan, flat
-
-
 @pytest.mark.parametrize(("most", "last"), [(1, 2), (2, 2), (3, 4), (99, 8)])
 def test_a_run_that_fails_too_often_ends(tmp_path, most, last, capsys):
     """PROP-0: max_failures updates in a row of which no step was finite; it is said."""
-    said, ending = rows(tmp_path, max_failures=most, standardization=Never())
+    never = terms.Surrogate(), terms.Value(), terms.Entropy(math.nan)
+    said, ending = rows(tmp_path, max_failures=most, terms=never)
     assert ending == ("failed" if most < 99 else "finished")
     assert told(said, "time/iterations")[-1] == last
     assert told(said, "error/failure_streak")[-1] == last
