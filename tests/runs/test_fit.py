@@ -120,7 +120,6 @@ def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("code", "cores"),
     [
-        ("ppo_jax.fit(config)", CORES),
         ("ppo_jax.fit_all([config])", CORES),
         ("experiment('CartPole-v1'); ppo_jax.fit(config)", CORES),
         ("import gymnax; ppo_jax.fit(config)", 1),
@@ -131,7 +130,7 @@ def test_all_cores_are_used_unless_jax_has_started(code, cores):
 
     One of gymnax starts JAX, on all cores; where it is too late, `fit` says so.
     """
-    chosen = ("NPROC", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+    chosen = ("NPROC", "JAX_NUM_CPU_DEVICES")
     environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
     words = ["-c", PROCESS.format(path=sys.path, code=code)]
     done = zygote.run(words, environment)
@@ -512,7 +511,7 @@ def test_what_cannot_be_is_said(said, alone, kept, tmp_path):
 
 def test_a_run_begins_with_what_another_one_has_learned(tmp_path, alone, kept, capsys):
     """In Python and by the command, before its first update and when it is resumed."""
-    other = dataclasses.replace(HALF, env=TimeLimitChain(limit=4), seed=5)
+    other = dataclasses.replace(HALF, env=TimeLimitChain(5, negative=0.5), seed=5)
     run_dir, path, again = tmp_path / "run", tmp_path / "x.py", tmp_path / "again"
 
     def fail(step, metrics):
@@ -528,7 +527,7 @@ def test_a_run_begins_with_what_another_one_has_learned(tmp_path, alone, kept, c
     with pytest.raises(AssertionError):
         assert_same(cold, warm)
     path.write_text(FILE)
-    options = ["--env.limit", "4", "--seed", "5", "--total-timesteps", "128"]
+    options = ["--env.negative", "0.5", "--seed", "5", "--total-timesteps", "128"]
     line = [str(path), "--run-dir", str(again), "--warm-start", str(kept), *options]
     assert train.main(line) == 0
     assert_same(load(again), warm)
@@ -556,16 +555,18 @@ def test_the_policy_is_that_of_evaluations(alone, members):
 
 def test_agents_of_one_structure_are_trained_in_one_program(alone, capsys):
     """In their order, each as if it were alone, but for rounding."""
-    other = dataclasses.replace(CONFIG, seed=3, gamma=0.5)
-    found = fit_all([other, HALF, CONFIG])
+    numbers = enumerate((0.5, 0.6, 0.7, 0.8), start=1)
+    others = [dataclasses.replace(CONFIG, seed=i, gamma=gamma) for i, gamma in numbers]
+    asked = [*others, HALF, CONFIG]
+    found = fit_all(asked)
     assert capsys.readouterr().out.count("training on") == 2
-    assert [trained.update for trained in found] == [6, 2, 6]
-    assert [trained.config for trained in found] == [other, HALF, CONFIG]
-    expected = fit(other, quiet=True), alone
-    for trained, one in zip(found[::2], expected, strict=True):
+    assert [trained.update for trained in found] == [6, 6, 6, 6, 2, 6]
+    assert [trained.config for trained in found] == asked
+    for trained, config in zip(found, asked, strict=True):
+        one = alone if config == CONFIG else fit(config, quiet=True)
         chex.assert_trees_all_close(trained.params, one.params, atol=1e-5)
         curves = (x.curves["eval/mean_reward"] for x in (trained, one))
         chex.assert_trees_all_equal(*curves)
-    assert "train/loss" in found[1].curves
+    assert "train/loss" in found[4].curves
     with pytest.raises(UserError, match=r"configs\[1\].pbt: expected None"):
         fit_all([CONFIG, MEMBERS])
