@@ -1,6 +1,7 @@
 """Agents under attack in whole episodes, and the command that tells what it costs."""
 
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from ppo_jax.ppo import episodes, population
 from ppo_jax.ppo.episodes import returns_against
 
 EPISODES = 400
+ASKED = ("--eps", 0.5, 0.25, 0.5, "--episodes", 3)
 
 
 @component
@@ -156,21 +158,19 @@ def test_a_memory_that_is_turned_stays_turned(name, key):
 
 @pytest.fixture(scope="module")
 def run_dirs(tmp_path_factory):
-    """Two finished runs of one experiment, whose agents have a memory."""
+    """A finished run, whose agent has a memory, and the same somewhere else."""
     home = tmp_path_factory.mktemp("robustness")
-    path = home / "experiment.py"
+    path, one = home / "experiment.py", home / "one"
     path.write_text(EXPERIMENT.format(memory=", memory=networks.Lstm(size=4)"))
-    for name in ("one", "other"):
-        done = called("train", path, "--run-dir", home / name, "--seed", len(name))
-        assert done.returncode == 0, done.stderr
-    return home / "one", home / "other"
+    done = called("train", path, "--run-dir", one)
+    assert done.returncode == 0, done.stderr
+    return one, shutil.copytree(one, home / "other")
 
 
 def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     pytest.importorskip("matplotlib")
     one, other = run_dirs
-    options = ("--against", other, "--eps", 0.5, 0.25, 0.5, "--episodes", 3)
-    done = called("robustness", one, *options)
+    done = called("robustness", one, "--against", other, *ASKED)
     assert done.returncode == 0, done.stderr
     said = json.loads((one / "robustness.json").read_text())
     assert said["checkpoints"] == {str(one): 24, str(other): 24}
@@ -195,7 +195,7 @@ def test_no_picture_without_matplotlib(run_dirs, tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     one, out = run_dirs[0], tmp_path / "new" / "folder"
     done = shell(
-        *("robustness", one, "--eps", 0, "--episodes", 3, "--out", out),
+        *("robustness", one, *ASKED, "--out", out),
         prefix=("env", f"PYTHONPATH={tmp_path}"),
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
