@@ -34,7 +34,6 @@ config = Config(
     phase_updates=2,
     eval_phases=1,
     eval_episodes=4,
-    stall_seconds=2,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
 )
 """
@@ -44,6 +43,7 @@ space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
 config = dataclasses.replace(config, pbt=PBT(space, size=4, interval=2))
 """
 LONG = ("--total-timesteps", str(32 * 100_000))
+FENCED = ("--env", "gymnasium/Fenced-v0", "--env.params.fault")
 
 
 @pytest.fixture(scope="module")
@@ -191,12 +191,13 @@ def test_a_door_that_is_shut_is_never_tried(tmp_path, capsys):
     assert last["rollout/cost_mean"] == 0.5 and last["eval/mean_reward"] == 5.0
 
 
-@pytest.mark.parametrize("name", [gyms.TAXI, "gymnasium/Fenced-v0"])
-def test_what_is_forbidden_is_found_by_itself(path, tmp_path, capsys, name):
-    status, text = said(capsys, "train", path, "--env", name, "--run-dir", tmp_path)
+@pytest.mark.parametrize(
+    ("env", "choices"), [(("--env", gyms.TAXI), 6), ((*FENCED, 0.0), 2)]
+)
+def test_what_is_forbidden_is_found_by_itself(path, tmp_path, capsys, env, choices):
+    status, text = said(capsys, "train", path, *env, "--run-dir", tmp_path)
     assert status == 0, text
-    mask = ppo_jax.load(tmp_path).policy.mask_spec
-    assert mask.shape == (6 if name == gyms.TAXI else 2,)
+    assert ppo_jax.load(tmp_path).policy.mask_spec.shape == (choices,)
 
 
 FAULTY = {
@@ -227,15 +228,14 @@ def test_a_simulator_that_breaks_ends_the_run_which_can_go_on(
 def test_what_is_not_finite_is_said(path, tmp_path, capsys, fault):
     """Where nothing is left to learn from for long, the run ends."""
     ill = ("--env.params.fault", float(fault), "--max-failures", 2)
-    ill += ("--stall-seconds", 100)
     status, text = said(capsys, "train", path, *ill, "--run-dir", tmp_path)
     assert status == 3 and "warn/quarantined_steps: error/quarantined_steps = " in text
 
 
 @pytest.mark.parametrize("fault", [gyms.SAYS_NOTHING, gyms.FORBIDS_ALL])
 def test_a_mask_that_is_none_ends_the_run(path, tmp_path, capsys, fault):
-    fenced = ("--env", "gymnasium/Fenced-v0", "--env.params.fault", float(fault))
-    status, text = said(capsys, "train", path, *fenced, "--run-dir", tmp_path)
+    fenced = (*FENCED, float(fault), "--run-dir", tmp_path)
+    status, text = said(capsys, "train", path, *fenced)
     assert status == 3
     assert "gymnasium/Fenced-v0: ValueError: info['action_mask']: " in text
 
@@ -364,7 +364,7 @@ def test_whatever_ends_a_run_leaves_no_process(path, tmp_path, number):
 
 @pytest.mark.slow
 def test_a_simulator_that_hangs_ends_with_the_run(path, tmp_path):
-    hanging = ("--env.params.fault", float(gyms.HANGS))
+    hanging = ("--env.params.fault", float(gyms.HANGS), "--stall-seconds", "2")
     train = process("train", path, "--run-dir", tmp_path / "run", *hanging)
     deadline = time.monotonic() + 120
     while not (workers := workers_of(train.pid)):
