@@ -364,7 +364,7 @@ def test_whatever_ends_a_run_leaves_no_process(path, tmp_path, number):
 
 @pytest.mark.slow
 def test_a_simulator_that_hangs_ends_with_the_run(path, tmp_path):
-    hanging = ("--env.params.fault", float(gyms.HANGS), "--stall-seconds", "2")
+    hanging = ("--env.params.fault", float(gyms.HANGS), "--stall-seconds", "5")
     train = process("train", path, "--run-dir", tmp_path / "run", *hanging)
     deadline = time.monotonic() + 120
     while not (workers := workers_of(train.pid)):
