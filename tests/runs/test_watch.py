@@ -5,10 +5,14 @@ import re
 
 import numpy as np
 import pytest
+from brief import experiment
 from runs import EXPERIMENT
 
 from ppo_jax import evaluate, load, train, watch
+from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
+from ppo_jax.host import training
+from ppo_jax.host.trained import Trained
 
 Image = pytest.importorskip("PIL.Image")
 CART = (
@@ -103,7 +107,8 @@ def test_what_cannot_be_said_in_python_is_said(cart):
 
 def test_an_environment_without_pictures_is_said(tmp_path, capsys):
     """And what to do about it."""
-    run_dir = trained(tmp_path, EXPERIMENT.format(memory="").replace("* 24", "* 2"))
+    config = experiment(TimeLimitChain())
+    run_dir = Trained(config, training.start(config), 0).save(tmp_path / "run")
     assert watch.main([str(run_dir)]) == 2
     said = "error: TimeLimitChain.render: missing; an environment is drawn by one of i"
     assert capsys.readouterr().err.startswith(said)
