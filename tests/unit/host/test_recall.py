@@ -15,7 +15,7 @@ import pytest
 from jax import monitoring
 from jax._src import compilation_cache
 
-from ppo_jax import component
+from ppo_jax import component, optimizers, terms
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.envs.trading.sources import PriceFile
 from ppo_jax.envs.trading.trading import Trading
@@ -39,8 +39,9 @@ from ppo_jax.ppo import devices
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 ALL = {"start", "phase", "play"}
 """Functions of which programs are made."""
+SIMPLE = {"optimizer": optimizers.Sgd(), "terms": (terms.Surrogate(),)}
 CONFIG = brief.experiment(
-    TimeLimitChain(limit=5), num_envs=4, num_steps=4, total_timesteps=16 * 6
+    TimeLimitChain(limit=5), num_envs=4, num_steps=4, total_timesteps=16 * 6, **SIMPLE
 )
 NUMBERS = np.arange(4, dtype=np.float32)
 
@@ -192,7 +193,7 @@ def test_prices_are_known_by_what_they_are(home, tmp_path):
         bars = np.arange(np.datetime64("2020-01-01"), np.datetime64("2020-04-01"))
         rows = [f"{bar},{100 * growth**i}" for i, bar in enumerate(bars)]
         path.write_text("\n".join(["date,close", *rows]))
-        config = brief.experiment(Trading(PriceFile(str(path)), window=5))
+        config = brief.experiment(Trading(PriceFile(str(path)), window=5), **SIMPLE)
         lowered, (*_, returns) = run(config)
         assert lowered == ALL
         said.append(returns)
