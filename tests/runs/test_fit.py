@@ -46,7 +46,7 @@ ADAM = Adam(schedule=Constant())
 CONFIG = experiment(TimeLimitChain(limit=5), optimizer=ADAM, eval_phases=1)
 HALF = dataclasses.replace(CONFIG, total_timesteps=CONFIG.total_timesteps // 3)
 SPACE = {"optimizer.learning_rate": Uniform(1e-4, 1e-2)}
-MEMBERS = dataclasses.replace(CONFIG, pbt=PBT(SPACE, size=5, interval=2))
+MEMBERS = dataclasses.replace(CONFIG, pbt=PBT(SPACE, size=4, interval=2))
 FILE = """
 from brief import experiment
 from ppo_jax.envs.probes import TimeLimitChain
@@ -166,7 +166,7 @@ def test_python_and_the_command_train_the_same(tmp_path, alone, kept, capsys):
 
 def test_python_and_the_command_export_the_same(tmp_path, alone, members, kept, capsys):
     """But for the name of the run; of a population the fittest member."""
-    fitness = np.array([0.0, 1.0, 3.0, np.nan, 2.0], np.float32)
+    fitness = np.array([1.0, 2.0, 3.0, np.nan], np.float32)
     population = dataclasses.replace(members.population, fitness=fitness)
     members = dataclasses.replace(members, population=population)
     everybody, both = members.save(tmp_path / "members"), []
@@ -181,7 +181,7 @@ def test_python_and_the_command_export_the_same(tmp_path, alone, members, kept, 
         assert [one["trained"].pop("run") for one in said] == [None, run_dir.name]
         assert said[0] == said[1]
         both.append(said[0]["trained"])
-    assert [one["members"] for one in both] == [1, 5]
+    assert [one["members"] for one in both] == [1, 4]
     assert [one["member"] for one in both] == [0, 2]
     assert both[0]["evaluation"]["mean_reward"] == 5.0
 
@@ -364,12 +364,12 @@ def test_members_of_a_population(members, tmp_path):
         members.curves[x] for x in ("eval/mean_reward", "pbt/optimizer.learning_rate")
     )
     assert evaluated.steps.tolist() == [128, 256, 384]
-    assert evaluated.values.shape == searched.values.shape == (5, 3)
+    assert evaluated.values.shape == searched.values.shape == (4, 3)
     rates = [line["numbers"]["optimizer.learning_rate"] for line in members.lineage]
     np.testing.assert_array_equal(searched.values.T, rates[1:])
     assert members.curves["train/loss"].values.shape == (3,)
     figures = members.evaluate(3)
-    assert figures["mean"].tolist() == [5.0] * 5
+    assert figures["mean"].tolist() == [5.0] * 4
     one = members.member(np.int64(3))
     assert one.config.pbt is None
     assert one.config.optimizer.learning_rate == rates[-1][3]
@@ -555,18 +555,18 @@ def test_the_policy_is_that_of_evaluations(alone, members):
 
 def test_agents_of_one_structure_are_trained_in_one_program(alone, capsys):
     """In their order, each as if it were alone, but for rounding."""
-    numbers = enumerate((0.5, 0.6, 0.7, 0.8), start=1)
+    numbers = enumerate((0.5, 0.6, 0.7), start=1)
     others = [dataclasses.replace(CONFIG, seed=i, gamma=gamma) for i, gamma in numbers]
     asked = [*others, HALF, CONFIG]
     found = fit_all(asked)
     assert capsys.readouterr().out.count("training on") == 2
-    assert [trained.update for trained in found] == [6, 6, 6, 6, 2, 6]
+    assert [trained.update for trained in found] == [6, 6, 6, 2, 6]
     assert [trained.config for trained in found] == asked
     for trained, config in zip(found, asked, strict=True):
         one = alone if config == CONFIG else fit(config, quiet=True)
         chex.assert_trees_all_close(trained.params, one.params, atol=1e-5)
         curves = (x.curves["eval/mean_reward"] for x in (trained, one))
         chex.assert_trees_all_equal(*curves)
-    assert "train/loss" in found[4].curves
+    assert "train/loss" in found[3].curves
     with pytest.raises(UserError, match=r"configs\[1\].pbt: expected None"):
         fit_all([CONFIG, MEMBERS])
