@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reported import unnamed
-from runs import EXPERIMENT, called, shell
+from runs import EXPERIMENT, MEMORIES, called, shell
 
 from ppo_jax import networks
 from ppo_jax.attacks.opponents import OPPONENTS, Opponent, nothing
@@ -161,7 +161,7 @@ def run_dirs(tmp_path_factory):
     """A finished run, whose agent has a memory, and the same somewhere else."""
     home = tmp_path_factory.mktemp("robustness")
     path, one = home / "experiment.py", home / "one"
-    path.write_text(EXPERIMENT.format(memory=", memory=networks.Lstm(size=4)"))
+    path.write_text(EXPERIMENT.format(memory=MEMORIES["lstm"]))
     done = called("train", path, "--run-dir", one)
     assert done.returncode == 0, done.stderr
     return one, shutil.copytree(one, home / "other")
