@@ -12,6 +12,8 @@ from runs import ENVIRONMENT, EXPERIMENT, begin, called
 from scipy import stats
 
 from ppo_jax.host import experiment, training
+from ppo_jax.host.compiling import Compilation
+from ppo_jax.host.mesh import PHASE
 from ppo_jax.sweeps import cohorts, settings
 
 RATE = "optimizer.learning_rate"
@@ -35,7 +37,22 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def finished(path):
+def phases():
+    """The programs of phases, as text, in the order in which they are lowered."""
+    found, lower = [], Compilation.lower
+
+    def lowered(program):
+        made = lower(program)
+        found.extend([made.as_text()] * (program.name == PHASE))
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compilation, "lower", lowered)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def finished(path, phases):
     """A sweep that nothing disturbed, and what it said."""
     run_dir = path.parent / "finished"
     done = called("sweep", path, "--run-dir", run_dir, *ASKED)
@@ -53,6 +70,11 @@ def test_what_it_will_compile_and_need_is_said_first(finished):
     assert "12 runs: 4 settings x 3 seeds, programs to compile: 2" in before
     assert before.count("6 runs, 6 at once in ") == 2 and "MiB" in before
     assert "training on" not in before and "steps/s" in after
+
+
+def test_what_memory_it_needs_says_the_program_that_trains(finished, phases):
+    """Which is compiled for that, and found when it is to train."""
+    assert phases[:2] == phases[2:4] and phases[0] != phases[1]
 
 
 def test_every_run_and_every_evaluation_is_kept(finished):
