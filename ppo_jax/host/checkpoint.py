@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +102,20 @@ class Checkpointer:
         return not self._manager.all_steps()
 
     def restore(
-        self, template: PyTree, best: bool = False, asked: int | None = None
+        self,
+        template: PyTree,
+        best: bool = False,
+        asked: int | None = None,
+        fresh: Callable[[], PyTree] | None = None,
     ) -> tuple[int, Any, dict]:
         """The newest whole checkpoint, or the best, or the one that is asked for.
 
         Args:
-            template: A population before its first update, for shapes and devices; what
-                begins anew is taken from it.
+            template: A population, for shapes and devices.
             best: Whether to prefer the fittest one.
             asked: The update of the one to restore, and no other.
+            fresh: Makes a population before its first update, of which that is taken
+                what begins anew; None: the template is one.
 
         Returns:
             Its update, its population and its metadata.
@@ -135,7 +140,7 @@ class Checkpointer:
             steps = [asked]
         for step in steps:
             try:
-                return step, *self._read(step, template)
+                return step, *self._read(step, template, fresh or (lambda: template))
             except CheckpointError:
                 raise
             except Exception as error:
@@ -145,7 +150,9 @@ class Checkpointer:
         missing = "can be restored" if steps else "was saved: the run ended before that"
         raise CheckpointError(f"{self._path}: no checkpoint {missing}")
 
-    def _read(self, step: int, template: PyTree) -> tuple[PyTree, dict]:
+    def _read(
+        self, step: int, template: PyTree, fresh: Callable[[], PyTree]
+    ) -> tuple[PyTree, dict]:
         meta = self._meta(step)
         wrong = _differences(meta["leaves"], _leaves(template))
         if wrong:
@@ -155,7 +162,7 @@ class Checkpointer:
             )
         stale = self._stale(step, meta, template)
         population = self._population(step, meta, template)
-        return _anew(population, template, stale), meta
+        return _anew(population, fresh(), stale) if stale else population, meta
 
     def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
         """What was saved; before leaves were saved together, each was by itself."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from ppo_jax.component import former
@@ -59,10 +60,12 @@ def restore(
         experiment.require_same_structure(run_dir, config)
     lapack.initialize()
     with checkpoints(run_dir) as saved:
-        template = training.start(config)
-        update, population, meta = saved.restore(template, best, asked)
+        update, population, meta = saved.restore(
+            training.blank(config), best, asked, lambda: training.start(config)
+        )
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
+    population = jax.device_put(population)
     return Restored(config, update, population, lineage, meta.get("streaks", {}))
 
 

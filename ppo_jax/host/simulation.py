@@ -94,28 +94,9 @@ class Simulation(Layout):
             *fleet.programs(runs, key, num_episodes, deterministic),
         ]
 
-    @functools.cached_property
+    @property
     def _rollouts(self) -> "_Rollouts":
-        here = self._lies.runs.key
-
-        def mapped(function, *axes, **options):
-            return jax.jit(tree.each(function, axes), **options)
-
-        return _Rollouts(
-            mapped(stepped.depart, 0, None, 0, 0, out_shardings=here),
-            mapped(
-                stepped.proceed,
-                *(0, None, None, 0, 0),
-                donate_argnums=3,
-                out_shardings=here,
-            ),
-            TrainingProgram(
-                tree.each(stepped.arrive, (0, None, 0, 0)),
-                COMPILER_OPTIONS.get(self.devices[0].platform),
-                donate_argnums=0,
-                out_shardings=(self._lies.runs, here),
-            ),
-        )
+        return _rollouts(self._lies.runs, self.devices[0].platform)
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
@@ -185,6 +166,30 @@ class _Rollouts(NamedTuple):
     depart: Any
     proceed: Any
     arrive: Any
+
+
+@functools.cache
+def _rollouts(lies: Run, platform: str) -> _Rollouts:
+    """The same for all runs of a process: none traces what another one has traced.
+
+    Args:
+        lies: Where members lie.
+        platform: Whose device that is.
+    """
+
+    def mapped(function, *axes, **options):
+        return jax.jit(tree.each(function, axes), out_shardings=lies.key, **options)
+
+    return _Rollouts(
+        mapped(stepped.depart, 0, None, 0, 0),
+        mapped(stepped.proceed, 0, None, None, 0, 0, donate_argnums=3),
+        TrainingProgram(
+            tree.each(stepped.arrive, (0, None, 0, 0)),
+            COMPILER_OPTIONS.get(platform),
+            donate_argnums=0,
+            out_shardings=(lies, lies.key),
+        ),
+    )
 
 
 @jax.jit

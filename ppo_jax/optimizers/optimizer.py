@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 
 from ppo_jax.component import component
-from ppo_jax.component.bounds import NonNegative, Positive
+from ppo_jax.component.bounds import FiniteNonNegative, NonNegative, Positive
 from ppo_jax.optimizers.vgs import VGS
 from ppo_jax.schedules import Linear, Progress, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
@@ -34,7 +34,7 @@ class Optimizer:
     searched.
 
     Attributes:
-        learning_rate: Step size at a schedule of 1, ≥ 0.
+        learning_rate: Step size at a schedule of 1, finite and ≥ 0.
         max_grad_norm: Bound on the global norm of the gradients, > 0; None: no bound.
         schedule: Factor of the learning rate as a function of the share of updates that
             are done, i / N: a rate of 0 in the last update would teach nothing.
@@ -44,7 +44,7 @@ class Optimizer:
         ValueError: At construction, for a number out of its range.
     """
 
-    learning_rate: NonNegative[float] = 2.5e-4
+    learning_rate: FiniteNonNegative[float] = 2.5e-4
     max_grad_norm: Positive[float | None] = 0.5
     schedule: Schedule = Linear()
     vgs: VGS | None = None

@@ -275,18 +275,10 @@ def restored(run_dir):
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
-    shapes = jax.eval_shape(lambda: training.start(config))
     checkpoints = Checkpointer(run_dir)
-    found = checkpoints.restore(jax.tree.map(_blank, shapes))
+    found = checkpoints.restore(training.blank(config))
     checkpoints.close()
     return found
-
-
-def _blank(shape):
-    """Something of a shape, for what a checkpoint has of it."""
-    if jax.dtypes.issubdtype(shape.dtype, jax.dtypes.prng_key):
-        return jax.random.split(jax.random.key(0), shape.shape)
-    return np.empty(shape.shape, shape.dtype)
 
 
 def leaves(run_dir):

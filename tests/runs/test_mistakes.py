@@ -68,7 +68,10 @@ WRITTEN = {
     "changed(seed=-1)": ["Config.seed: expected 0 to 2³² − 1, got -1"],
     "changed(seed=2**32)": ["Config.seed: expected 0 to 2³² − 1, got 4294967296"],
     "changed(optimizer=optimizers.Adam(-1e-3))": [
-        "Adam.learning_rate: expected a number ≥ 0, got -0.001"
+        "Adam.learning_rate: expected a finite number ≥ 0, got -0.001"
+    ],
+    "changed(optimizer=optimizers.UPGD(float('inf')))": [
+        "UPGD.learning_rate: expected a finite number ≥ 0, got inf"
     ],
     "changed(terms=(terms.Surrogate(-0.2), terms.Value()))": [
         "Surrogate.clip_eps: expected a number > 0, got -0.2"

@@ -61,13 +61,13 @@ def resume(run_dir, updates=8):
     return called("train", path, "--run-dir", run_dir, "--resume", *budget(updates))
 
 
-def restored(run_dir):
+def restored(run_dir, fresh=None):
     """Statistics and utilities of a run, and what is known about its checkpoint."""
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
     checkpoints = Checkpointer(run_dir)
-    _, population, meta = checkpoints.restore(training.start(config))
+    _, population, meta = checkpoints.restore(training.blank(config), fresh=fresh)
     checkpoints.close()
     kinds = (ScaleByVarianceState, GateByUtilityState)
     nodes = jax.tree.leaves(
@@ -132,6 +132,18 @@ def test_statistics_of_an_older_version_begin_anew(run_dir):
     assert rows(run_dir)[-1]["vgs/step_count"] == 4 * STEPS
     scaling, gate, _, _ = restored(run_dir)
     assert (scaling.count, gate.count) == (4 * STEPS, 8 * STEPS)
+
+
+def test_what_begins_anew_is_as_fresh_members_have_it(run_dir):
+    """V6: where a template has no numbers."""
+    *_, config = restored(run_dir)
+    fresh = training.blank(config)
+    ones = jax.tree.map(lambda x: x + 1, fresh.runs.learner)
+    fresh = fresh.replace(runs=fresh.runs.replace(learner=ones))
+    written_by(run_dir, NOW - 1)
+    with pytest.warns(UserWarning, match="its statistics begin anew"):
+        scaling, gate, *_ = restored(run_dir, lambda: fresh)
+    assert scaling.count == 1 and gate.count == 4 * STEPS
 
 
 def test_statistics_of_a_newer_version_are_an_error(run_dir):
