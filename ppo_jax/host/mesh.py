@@ -180,8 +180,7 @@ class Layout:
         self, opponent: Opponent, radii: Array, learner: Learner, key: Key, *how: Any
     ) -> tuple[Array, Array]:
         """As `episodes.returns_against`, for each of some radii in one program."""
-        against = functools.partial(episodes.returns_against, opponent, learner)
-        return jax.jit(jax.vmap(lambda radius: against(radius, key, *how)))(radii)
+        return episodes.returns_at(radii, opponent, learner, key, *how)
 
     def close(self) -> None:
         """Ends what is under way beside it."""

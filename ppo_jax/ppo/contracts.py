@@ -21,7 +21,8 @@ from ppo_jax.ppo import learner, rollout
 from ppo_jax.ppo.batch import chunks
 from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
-from ppo_jax.state import Run
+from ppo_jax.state import Actor, Learner, Run
+from ppo_jax.types import Array, Key
 
 TOLERANCE = 1e-5
 
@@ -151,19 +152,28 @@ def _struck(run: Run) -> Run:
     return dataclasses.replace(run, actor=actor)
 
 
-@jax.jit
 def _live_and_replay(run: Run) -> Any:
     """Two rollouts, the second of which begins in the middle of episodes."""
     key_first, key_second = jax.random.split(run.key)
-    actor, _, _ = rollout.unroll(run.learner, run.actor, key_first)
-    _, steps, carries = rollout.unroll(run.learner, actor, key_second)
-    config = run.learner.config
-    nothing = jnp.zeros_like(steps.reward)
-    cut = chunks(config, steps, nothing, nothing, carries)
-    batch = gather(cut, jnp.arange(cut.weight.shape[0]))
-    out = forward(config.build(), run.learner.params, batch)
-    log_ratio = jnp.where(batch.weight > 0, out.log_ratio, 0.0)
+    actor, _, _ = _lived(run.learner, run.actor, key_first)
+    _, steps, carries = _lived(run.learner, actor, key_second)
+    log_ratio = _replayed(run.learner, steps, carries)
     return dataclasses.replace(run, actor=actor), steps, log_ratio
+
+
+@jax.jit
+def _lived(learner: Learner, actor: Actor, key: Key) -> Any:
+    return rollout.unroll(learner, actor, key)
+
+
+@jax.jit
+def _replayed(learner: Learner, steps: Any, carries: Any) -> Array:
+    """Log-ratios of the policy that acted to itself, 0 without weight."""
+    nothing = jnp.zeros_like(steps.reward)
+    cut = chunks(learner.config, steps, nothing, nothing, carries)
+    batch = gather(cut, jnp.arange(cut.weight.shape[0]))
+    out = forward(learner.config.build(), learner.params, batch)
+    return jnp.where(batch.weight > 0, out.log_ratio, 0.0)
 
 
 def _seen(run: Run, steps: Any, struck: Any) -> Seen:

@@ -146,6 +146,23 @@ def returns_against(
     return run_episodes(learner, key, num_episodes, deterministic, opponent)
 
 
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def returns_at(
+    radii: Array,
+    opponent: Opponent,
+    learner: Learner,
+    key: Key,
+    num_episodes: int,
+    deterministic: bool = True,
+) -> tuple[Array, Array]:
+    """As `returns_against`, of some radii `[R]`: a program for all agents alike."""
+
+    def at(eps):
+        return returns_against(opponent, learner, eps, key, num_episodes, deterministic)
+
+    return jax.vmap(at)(radii)
+
+
 def summarize(returns: Any) -> dict[str, float]:
     """Statistics of the returns of episodes, on the host.
 

@@ -19,7 +19,7 @@ from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import episodes, population
-from ppo_jax.ppo.episodes import returns_against
+from ppo_jax.ppo.episodes import returns_against, returns_at
 
 EPISODES = 400
 ASKED = ("--eps", 0.5, 0.25, 0.5, "--episodes", 3)
@@ -170,8 +170,10 @@ def run_dirs(tmp_path_factory):
 def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     pytest.importorskip("matplotlib")
     one, other = run_dirs
+    compiled = returns_at._cache_size()
     done = called("robustness", one, "--against", other, *ASKED)
     assert done.returncode == 0, done.stderr
+    assert returns_at._cache_size() == compiled + 5  # A program for both agents.
     said = json.loads((one / "robustness.json").read_text())
     assert said["checkpoints"] == {str(one): 24, str(other): 24}
     assert said["deterministic"]

@@ -43,7 +43,6 @@ TWINS = experiment(
     ),
     early_stop=KlStop(target=0.05),
     return_scale=ReturnNormalization(min_returns=0),
-    optimizer=optimizers.AdaptiveUPGD(1e-3, vgs=optimizers.VGS(warmup_steps=2)),
 )
 ATOMS = experiment(
     ResetPool(Costs(), 2),
@@ -68,6 +67,7 @@ ATOMS = experiment(
 )
 MEMBERS = experiment(
     Target(),
+    optimizer=optimizers.AdaptiveUPGD(1e-3, vgs=optimizers.VGS(warmup_steps=2)),
     pbt=PBT({"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}, size=5, interval=2),
 )
 EVERYTHING = {"twins": TWINS, "atoms": ATOMS, "members": MEMBERS}

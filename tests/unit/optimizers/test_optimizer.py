@@ -221,5 +221,5 @@ def test_functions_of_an_optimizer_are_described_by_name():
     ],
 )
 def test_numbers_out_of_range_are_errors(kind, number, value):
-    with pytest.raises(ValueError, match="expected a (finite )?number"):
+    with pytest.raises(ValueError, match=r"expected a (finite )?number"):
         kind(**{number: value})
