@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
@@ -102,20 +104,15 @@ class Checkpointer:
         return not self._manager.all_steps()
 
     def restore(
-        self,
-        template: PyTree,
-        best: bool = False,
-        asked: int | None = None,
-        fresh: Callable[[], PyTree] | None = None,
+        self, template: PyTree, best: bool = False, asked: int | None = None
     ) -> tuple[int, Any, dict]:
         """The newest whole checkpoint, or the best, or the one that is asked for.
 
         Args:
-            template: A population, for shapes and devices.
+            template: A population before its first update, for shapes and devices; what
+                begins anew is taken from it.
             best: Whether to prefer the fittest one.
             asked: The update of the one to restore, and no other.
-            fresh: Makes a population before its first update, of which that is taken
-                what begins anew; None: the template is one.
 
         Returns:
             Its update, its population and its metadata.
@@ -127,6 +124,27 @@ class Checkpointer:
         Warns:
             UserWarning: If statistics of an older version begin anew.
         """
+        return self._restore(template, lambda: template, best, asked)
+
+    def read(
+        self, make: Callable[[], PyTree], best: bool = False, asked: int | None = None
+    ) -> tuple[int, Any, dict]:
+        """As `restore`, as arrays of NumPy; nothing is compiled to read them into.
+
+        Args:
+            make: Makes a population before its first update, if something begins anew.
+            best: Whether to prefer the fittest one.
+            asked: The update of the one to read, and no other.
+        """
+        return self._restore(_blank(make), make, best, asked)
+
+    def _restore(
+        self,
+        template: PyTree,
+        make: Callable[[], PyTree],
+        best: bool,
+        asked: int | None,
+    ) -> tuple[int, Any, dict]:
         steps = sorted(self._manager.all_steps(), reverse=True)
         if best:
             first = self._fitness.best(steps)
@@ -140,7 +158,7 @@ class Checkpointer:
             steps = [asked]
         for step in steps:
             try:
-                return step, *self._read(step, template, fresh or (lambda: template))
+                return step, *self._found(step, template, make)
             except CheckpointError:
                 raise
             except Exception as error:
@@ -150,8 +168,8 @@ class Checkpointer:
         missing = "can be restored" if steps else "was saved: the run ended before that"
         raise CheckpointError(f"{self._path}: no checkpoint {missing}")
 
-    def _read(
-        self, step: int, template: PyTree, fresh: Callable[[], PyTree]
+    def _found(
+        self, step: int, template: PyTree, make: Callable[[], PyTree]
     ) -> tuple[PyTree, dict]:
         meta = self._meta(step)
         wrong = _differences(meta["leaves"], _leaves(template))
@@ -162,7 +180,7 @@ class Checkpointer:
             )
         stale = self._stale(step, meta, template)
         population = self._population(step, meta, template)
-        return _anew(population, fresh(), stale) if stale else population, meta
+        return _anew(population, make(), stale) if stale else population, meta
 
     def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
         """What was saved; before leaves were saved together, each was by itself."""
@@ -184,7 +202,7 @@ class Checkpointer:
             if was < now:
                 warnings.warn(
                     f"{said}, and this is {now}: its statistics begin anew",
-                    stacklevel=4,  # Whoever restores.
+                    stacklevel=5,  # Whoever restores.
                 )
                 stale.add(name)
         return stale
@@ -233,6 +251,19 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
     def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
         best = self.best(info.step for info in checkpoints)
         return [info.step == best for info in checkpoints]
+
+
+def _blank(make: Callable[[], PyTree]) -> PyTree:
+    """What a function makes, with zeros for its numbers."""
+
+    def zeros(shape):
+        if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
+            return np.zeros(shape.shape, shape.dtype)
+        data = jax.eval_shape(jax.random.key_data, shape)
+        numbers: Any = np.zeros(data.shape, data.dtype)
+        return jax.random.wrap_key_data(numbers)
+
+    return jax.tree.map(zeros, jax.eval_shape(make))
 
 
 def _leaves(tree: PyTree) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Runs that are on disk, as those who use them need them."""
 
+import functools
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,9 +61,8 @@ def restore(
         experiment.require_same_structure(run_dir, config)
     lapack.initialize()
     with checkpoints(run_dir) as saved:
-        update, population, meta = saved.restore(
-            training.blank(config), best, asked, lambda: training.start(config)
-        )
+        make = functools.partial(training.start, config)
+        update, population, meta = saved.read(make, best, asked)
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
     population = jax.device_put(population)

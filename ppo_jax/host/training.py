@@ -3,11 +3,9 @@
 import math
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.config import Config
@@ -62,19 +60,6 @@ def start(config: Config, seed: ArrayLike | None = None) -> Population:
         first = streams.generation(seed, 0, config.num_members)
         config = space.write(config, jax.vmap(space.sample)(first))
     return populations.init(config, keys)
-
-
-def blank(config: Config) -> Population:
-    """A population of an experiment with zeros for numbers; nothing is compiled."""
-
-    def zeros(shape):
-        if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
-            return np.zeros(shape.shape, shape.dtype)
-        data = jax.eval_shape(jax.random.key_data, shape)
-        numbers: Any = np.zeros(data.shape, data.dtype)
-        return jax.random.wrap_key_data(numbers)
-
-    return jax.tree.map(zeros, jax.eval_shape(lambda: start(config)))
 
 
 def unsteered(population: Population, done: int) -> Population:

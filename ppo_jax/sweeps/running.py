@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from ppo_jax.host import files, history
 from ppo_jax.host.console import Console
 from ppo_jax.host.experiment import ExperimentError
@@ -90,6 +88,6 @@ def by_run(
 
 def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
     with checkpoints(home) as saved:
-        update, population, _ = saved.restore(cohorts.begin(batch))
+        update, population, _ = saved.read(lambda: cohorts.begin(batch))
     rows = files.rows(home / "metrics.jsonl")
-    return by_run(batch, jax.device_get(population), update, ending, rows)
+    return by_run(batch, population, update, ending, rows)

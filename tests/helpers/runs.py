@@ -276,7 +276,7 @@ def restored(run_dir):
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
     checkpoints = Checkpointer(run_dir)
-    found = checkpoints.restore(training.blank(config))
+    found = checkpoints.read(lambda: training.start(config))
     checkpoints.close()
     return found
 

@@ -61,13 +61,13 @@ def resume(run_dir, updates=8):
     return called("train", path, "--run-dir", run_dir, "--resume", *budget(updates))
 
 
-def restored(run_dir, fresh=None):
+def restored(run_dir, make=training.start):
     """Statistics and utilities of a run, and what is known about its checkpoint."""
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
     checkpoints = Checkpointer(run_dir)
-    _, population, meta = checkpoints.restore(training.blank(config), fresh=fresh)
+    _, population, meta = checkpoints.read(lambda: make(config))
     checkpoints.close()
     kinds = (ScaleByVarianceState, GateByUtilityState)
     nodes = jax.tree.leaves(
@@ -135,14 +135,18 @@ def test_statistics_of_an_older_version_begin_anew(run_dir):
 
 
 def test_what_begins_anew_is_as_fresh_members_have_it(run_dir):
-    """V6: where a template has no numbers."""
-    *_, config = restored(run_dir)
-    fresh = training.blank(config)
-    ones = jax.tree.map(lambda x: x + 1, fresh.runs.learner)
-    fresh = fresh.replace(runs=fresh.runs.replace(learner=ones))
+    """V6: also if that is not 0."""
+
+    def make(config):
+        fresh = training.start(config)
+        learner = fresh.runs.learner
+        later = jax.tree.map(lambda x: x + 1, learner.opt_state)
+        learner = learner.replace(opt_state=later)
+        return fresh.replace(runs=fresh.runs.replace(learner=learner))
+
     written_by(run_dir, NOW - 1)
     with pytest.warns(UserWarning, match="its statistics begin anew"):
-        scaling, gate, *_ = restored(run_dir, lambda: fresh)
+        scaling, gate, *_ = restored(run_dir, make)
     assert scaling.count == 1 and gate.count == 4 * STEPS
 
 
