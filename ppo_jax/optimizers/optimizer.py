@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 
 from ppo_jax.component import component
-from ppo_jax.component.bounds import FiniteNonNegative, NonNegative, Positive
+from ppo_jax.component.bounds import FiniteNonNegative, Positive
 from ppo_jax.optimizers.vgs import VGS
 from ppo_jax.schedules import Linear, Progress, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
@@ -175,7 +175,7 @@ class Decayed(Optimizer):
         weight_decay: λ ≥ 0: weights shrink by 1 − learning rate · λ per step.
     """
 
-    weight_decay: NonNegative[float] = 0.01
+    weight_decay: FiniteNonNegative[float] = 0.01
 
     def direction(self) -> optax.GradientTransformation:
         decay = optax.add_decayed_weights(self.weight_decay)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ppo_jax.component import component, require
-from ppo_jax.component.bounds import NonNegative
+from ppo_jax.component.bounds import FiniteNonNegative
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
@@ -142,7 +142,7 @@ class Imitation(Term):
     """
 
     demonstrations: Demonstrations
-    coef: NonNegative[float] = 1.0
+    coef: FiniteNonNegative[float] = 1.0
     schedule: Schedule = Constant()
 
     def check(self, config: Any) -> None:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ppo_jax import losses
 from ppo_jax.component import component
-from ppo_jax.component.bounds import Bound, NonNegative, Positive
+from ppo_jax.component.bounds import Bound, Finite, FiniteNonNegative, Positive
 from ppo_jax.controllers import K3, ClosedForm, Divergence, EntropySchedule, KlPid
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.schedules import Constant, Schedule
@@ -53,9 +53,12 @@ class Entropy(Term):
 
     Attributes:
         coef: Coefficient; 0: only measured.
+
+    Raises:
+        ValueError: At construction, for a coefficient that is not finite.
     """
 
-    coef: float = 0.01
+    coef: Finite[float] = 0.01
     guides = False
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
@@ -96,10 +99,10 @@ class Kl(Term):
         divergence: How it is told, `ClosedForm()`, `K1()` or `K3()`.
 
     Raises:
-        ValueError: At construction, for a negative coefficient.
+        ValueError: At construction, for a coefficient that is negative or not finite.
     """
 
-    coef: NonNegative[float] = 0.0
+    coef: FiniteNonNegative[float] = 0.0
     divergence: Divergence = ClosedForm()
     guides = False
 
@@ -160,7 +163,7 @@ class AdvantageWeighted(Term):
         ValueError: At construction, for a number out of its range.
     """
 
-    coef: NonNegative[float] = 1.0
+    coef: FiniteNonNegative[float] = 1.0
     temperature: Positive[float] = 5.0
     max_weight: Positive[float] = 100.0
     schedule: Schedule = Constant()

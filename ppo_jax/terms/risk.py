@@ -6,7 +6,14 @@ import jax.numpy as jnp
 
 from ppo_jax import losses
 from ppo_jax.component import component, require, require_field
-from ppo_jax.component.bounds import Bound, NonNegative, Positive, PositiveShare
+from ppo_jax.component.bounds import (
+    Bound,
+    Finite,
+    FiniteNonNegative,
+    NonNegative,
+    Positive,
+    PositiveShare,
+)
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
 from ppo_jax.state import Batch
@@ -112,7 +119,7 @@ class CVaR(_Tail):
         <https://arxiv.org/abs/1404.3862>`_, 2015.
     """
 
-    coef: NonNegative[float] = 0.5
+    coef: FiniteNonNegative[float] = 0.5
 
     def coefficient(self, memory: PyTree) -> Array:
         return jnp.asarray(self.coef, jnp.float32)
@@ -145,8 +152,8 @@ class CVaRConstraint(_Tail):
         Criteria <https://arxiv.org/abs/1512.01629>`_, 2018.
     """
 
-    limit: float = 0.0
-    learning_rate: NonNegative[float] = 0.01
+    limit: Finite[float] = 0.0
+    learning_rate: FiniteNonNegative[float] = 0.01
     max_dual: NonNegative[float] = 1.0
     estimate: Estimate = Empirical()
 
@@ -207,7 +214,7 @@ class PredictedCVaR(Term):
         ValueError: At construction, for a number out of its range.
     """
 
-    coef: NonNegative[float] = 0.5
+    coef: FiniteNonNegative[float] = 0.5
     alpha: PositiveShare[float] = 0.05
     guides = False
 

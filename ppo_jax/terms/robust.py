@@ -4,7 +4,7 @@ from typing import Any
 
 from ppo_jax import losses
 from ppo_jax.component import component, require
-from ppo_jax.component.bounds import NonNegative
+from ppo_jax.component.bounds import FiniteNonNegative
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Term
 
@@ -20,14 +20,14 @@ class RobustKL(Term):
         coef: Coefficient ≥ 0.
 
     Raises:
-        ValueError: At construction, for a negative coefficient.
+        ValueError: At construction, for a coefficient that is negative or not finite.
 
     References:
         Zhang et al., `Robust Deep Reinforcement Learning against Adversarial
         Perturbations on State Observations <https://arxiv.org/abs/2003.08938>`_, 2020.
     """
 
-    coef: NonNegative[float] = 0.1
+    coef: FiniteNonNegative[float] = 0.1
     guides = False
     compares = True
 

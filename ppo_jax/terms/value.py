@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ppo_jax.component import component, require, require_field
-from ppo_jax.component.bounds import NonNegative, Positive
+from ppo_jax.component.bounds import FiniteNonNegative, Positive
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
 from ppo_jax.ppo import counting
@@ -41,7 +41,7 @@ class Value(Term):
             without a range.
     """
 
-    coef: NonNegative[float] = 0.5
+    coef: FiniteNonNegative[float] = 0.5
     clip_eps: Positive[float | None] = None
     gate: ClipGate | None = None
     poor: PoorValueScale | None = None

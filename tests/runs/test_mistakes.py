@@ -73,6 +73,9 @@ WRITTEN = {
     "changed(optimizer=optimizers.UPGD(float('inf')))": [
         "UPGD.learning_rate: expected a finite number ≥ 0, got inf"
     ],
+    "changed(terms=(terms.Surrogate(), terms.Value(), terms.Entropy(float('nan'))))": [
+        "Entropy.coef: expected a finite number, got nan"
+    ],
     "changed(terms=(terms.Surrogate(-0.2), terms.Value()))": [
         "Surrogate.clip_eps: expected a number > 0, got -0.2"
     ],

@@ -146,7 +146,9 @@ def test_the_share_of_imitation_by_hand():
     [
         (lambda: terms.Surrogate(clip_eps=0.0), "Surrogate.clip_eps: expected"),
         (lambda: terms.Surrogate(dual_clip=1.0), "Surrogate.dual_clip: expected"),
-        (lambda: terms.Kl(coef=-1.0), "Kl.coef: expected a number ≥ 0, got -1"),
+        (lambda: terms.Kl(coef=-1.0), "Kl.coef: expected a finite number ≥ 0, got -1"),
+        (lambda: terms.Kl(coef=float("inf")), "Kl.coef: .*, got inf"),
+        (lambda: terms.Entropy(float("nan")), "Entropy.coef: expected a finite number"),
         (lambda: terms.AdvantageWeighted(coef=-1.0), "AdvantageWeighted.coef"),
         (lambda: terms.AdvantageWeighted(temperature=0.0), "temperature: expected"),
         (lambda: terms.AdvantageWeighted(max_weight=0.0), "max_weight: expected"),

@@ -100,7 +100,7 @@ def test_it_remembers_updates_and_the_last_finite_measurement():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: terms.Value(coef=-1.0), r"Value\.coef: expected a number ≥ 0"),
+        (lambda: terms.Value(coef=-1.0), r"Value\.coef: expected a finite number ≥ 0"),
         (lambda: terms.Value(clip_eps=0.0), r"Value\.clip_eps: expected a number > 0"),
         (lambda: terms.Value(gate=ClipGate()), r"Value\.gate: expected None without a"),
     ],
