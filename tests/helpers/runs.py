@@ -121,10 +121,10 @@ def arguments(name, *options):
     return [sys.executable, "-m", f"ppo_jax.{name}", *map(str, options)]
 
 
-def command(name, *options, timeout=180, cwd=None, environment=ENVIRONMENT):
+def command(name, *options, environment=ENVIRONMENT, **how):
     """What a command ends with, in a process that need not import anything."""
     words = arguments(name, *options)[1:]
-    return zygote.run(words, environment, cwd, timeout)
+    return zygote.run(words, environment, **how)
 
 
 def called(name, *options, timeout=300):

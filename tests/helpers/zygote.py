@@ -1,8 +1,9 @@
 """Processes of Python that find all that commands import imported already.
 
 Whoever imports this has a child, the zygote, which imports what commands import, waits,
-and forks for each of them. Threads do not outlive a fork, and JAX starts some with its
-first array; until then, a process that was forked is like any other one.
+and forks for each of them; another one has only what all of them begin with. Threads do
+not outlive a fork, and JAX starts some with its first array; until then, a process that
+was forked is like any other one.
 """
 
 import atexit
@@ -36,6 +37,8 @@ MODULES = (
     "tyro._backends._tyro_backend",
 )
 """What takes long to import."""
+PACKAGE = ("ppo_jax",)
+"""What is imported before any command is, however it is started."""
 READ_EARLY = ("JAX_", "PYTHON")
 """How variables begin that are read before there is a command."""
 DEVICES = "JAX_NUM_CPU_DEVICES"
@@ -43,10 +46,10 @@ DEVICES = "JAX_NUM_CPU_DEVICES"
 SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 
-def run(words, environment, cwd=None, timeout=180):
+def run(words, environment, cwd=None, timeout=180, imported=MODULES):
     """What `python -m MODULE ...`, or `python -c CODE ...`, ends with."""
     early = [x for x in environment.items() if _is_early(x[0])]
-    zygote = _zygote(tuple(early))
+    zygote = _zygote(tuple(early), imported)
     with tempfile.TemporaryDirectory() as folder:
         streams = [str(Path(folder, name)) for name in ("stdout", "stderr")]
         asked = (words, environment, str(cwd or Path.cwd()), streams, timeout)
@@ -67,10 +70,10 @@ def _is_early(name):
 
 
 @functools.cache
-def _zygote(early):
+def _zygote(early, imported):
     others = {x: y for x, y in os.environ.items() if not x.startswith(READ_EARLY)}
     process = subprocess.Popen(
-        [sys.executable, __file__],
+        [sys.executable, __file__, *imported],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -82,7 +85,7 @@ def _zygote(early):
 
 def _wait():
     """Forks for every line that is said; a child returns, with what to do."""
-    for name in MODULES:
+    for name in sys.argv[1:]:
         importlib.import_module(name)
     assert not xla_bridge.backends_are_initialized()
     gc.freeze()
