@@ -110,4 +110,4 @@ class _Units(nn.Module):
 def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:
     """An orthogonal matrix per gate, side by side."""
     init, keys = orthogonal(1.0), jax.random.split(key, gates)
-    return jnp.concatenate([init(key, (size, size)) for key in keys], axis=1)
+    return jnp.concatenate(jax.vmap(lambda key: init(key, (size, size)))(keys), axis=1)
