@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.tree_util import Partial
 
 from ppo_jax import envs
 from ppo_jax.component import former, suggestion
@@ -30,6 +31,7 @@ from ppo_jax.host.recording import Folder, Memory
 from ppo_jax.host.stopping import Callback, deaf
 from ppo_jax.host.trained import Trained
 from ppo_jax.ppo import devices
+from ppo_jax.state import Population
 from ppo_jax.sweeps import plan
 
 CHECKPOINTS = ("newest", "best")
@@ -84,13 +86,14 @@ def fit(
     console = guests(quiet)()
     check(config)
     first = None if begin is None else begun(config, begin, optimizer, console)
+    start = training.start if first is None else Partial(_as_given, first.population)
     with _kept(config, run_dir, resume, first) as (record, hint):
         ended = training.train(
             config,
             record,
             console,
             hint,
-            begin=training.start if first is None else lambda *_: first.population,
+            begin=start,
             callback=heard,
         )
     if ended.ending == "failed":
@@ -188,6 +191,11 @@ def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> 
     return Trained(
         config, population, 0, lineage=beginning.lineage_of(config, population)
     )
+
+
+def _as_given(population: Population, *_: Any) -> Population:
+    """Members that have been made."""
+    return population
 
 
 @contextmanager

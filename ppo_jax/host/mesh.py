@@ -11,12 +11,14 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import call
 from typing import Any, Self
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
+from jax.tree_util import Partial
 
 from ppo_jax import component, tree
 from ppo_jax.attacks.opponents import Opponent
@@ -32,7 +34,8 @@ from ppo_jax.types import Array, Key, PyTree
 
 Begin = Callable[[Config, Array], Population]
 """What members begin with: of an experiment, that knows of the host's fields only its
-population, and its seed."""
+population, and its seed. What a `Partial` of JAX was given is no part of the program
+that makes them, which is the same for other numbers."""
 
 MEMBERS: Any = Axes("population")
 """On the devices of their member, whole."""
@@ -103,9 +106,10 @@ class Layout:
     def making(self, begin: Begin, config: Config) -> Compilation:
         """What makes the members of an experiment where they lie."""
         options = compiling.QUICK.get(self.devices[0].platform)
-        make = jax.jit(begin, out_shardings=self._lies, compiler_options=options)
-        given = component.program(config, "pbt"), np.uint32(config.seed)
-        return Compilation(compiling.name_of(begin), make, given)
+        make = jax.jit(call, out_shardings=self._lies, compiler_options=options)
+        begin = begin if isinstance(begin, Partial) else Partial(begin)
+        given = begin, component.program(config, "pbt"), np.uint32(config.seed)
+        return Compilation(compiling.name_of(begin.func), make, given)
 
     def described(self, shapes: Population) -> Population:
         """Shapes of a population, and how it lies."""

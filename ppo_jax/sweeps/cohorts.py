@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
 
 from ppo_jax import component
 from ppo_jax.config import Config
@@ -19,6 +20,7 @@ from ppo_jax.host.recording import Folder
 from ppo_jax.host.training import Ended, Steer
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
+from ppo_jax.types import Array
 
 
 class Member(NamedTuple):
@@ -97,7 +99,7 @@ def memory(members: Sequence[Member]) -> int:
     memory together.
     """
     outlines = [x._replace(config=x.config.outline) for x in members]
-    config, shapes = _alone(outlines[0].config), jax.eval_shape(lambda: begin(outlines))
+    config, shapes = _alone(outlines[0].config), jax.eval_shape(begin(outlines))
     layout = mesh.layout_of(config, shapes.fitness.size)
     phase = readiness.needed(config, layout, shapes)[0]
     bytes_of: Any = phase.lower().compile().memory_analysis()
@@ -110,22 +112,25 @@ def memory(members: Sequence[Member]) -> int:
     )
 
 
-def begin(members: Sequence[Member]) -> Population:
-    """These members before their first update; each as if it were trained alone.
+def begin(members: Sequence[Member]) -> Partial:
+    """Makes these members before their first update; each as if it were trained alone.
 
     One whose experiment has a population is all of that, one after the other.
     """
-    pbt, size = members[0].config.pbt, members[0].config.num_members
-    configs = [component.program(member.config) for member in members]
-    numbers = jax.tree.map(
-        lambda *each: jnp.array(each, jnp.float32).repeat(size), *configs
-    )
-    keys = [streams.members(member.seed, size) for member in members]
+    configs = [component.program(member.config, "pbt") for member in members]
+    config = jax.tree.map(lambda *each: np.array(each, np.float32), *configs)
+    return Partial(_begun, config, np.array([x.seed for x in members], np.uint32))
+
+
+def _begun(config: Config, seeds: Array, *_: Any) -> Population:
+    """Members of a structure, with numbers `[M]` and seeds `[M]`."""
+    pbt, size = config.pbt, config.num_members
+    config = jax.tree.map(lambda x: x.repeat(size), component.program(config))
+    keys = jax.vmap(lambda seed: streams.members(seed, size))(seeds)
     if pbt is not None:
-        first = [streams.generation(member.seed, 0, size) for member in members]
-        drawn = jax.vmap(pbt.space.sample)(jnp.concatenate(first))
-        numbers = pbt.space.write(numbers, drawn)
-    return populations.init(numbers, jnp.concatenate(keys))
+        first = jax.vmap(lambda seed: streams.generation(seed, 0, size))(seeds)
+        config = pbt.space.write(config, jax.vmap(pbt.space.sample)(first.reshape(-1)))
+    return populations.init(config, keys.reshape(-1))
 
 
 def train(
@@ -146,7 +151,7 @@ def train(
             record,
             console,
             hint,
-            begin=lambda *_: begin(members),
+            begin=begin(members),
             steer=steer,
         )
 

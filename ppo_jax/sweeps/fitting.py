@@ -131,8 +131,6 @@ def _require_same(place: Path, planned: Plan) -> None:
 def _together(group: list[Member], console: Console) -> dict[Run, Trained]:
     """What becomes of members of one program, by setting and seed."""
     record = Memory()
-    ended = training.train(
-        group[0].config, record, console, begin=lambda *_: cohorts.begin(group)
-    )
+    ended = training.train(group[0].config, record, console, begin=cohorts.begin(group))
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
     return running.by_run(group, population, ended.update, ended.ending, rows)

@@ -88,6 +88,6 @@ def by_run(
 
 def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
     with checkpoints(home) as saved:
-        update, population, _ = saved.read(lambda: cohorts.begin(batch))
+        update, population, _ = saved.read(cohorts.begin(batch))
     rows = files.rows(home / "metrics.jsonl")
     return by_run(batch, population, update, ending, rows)

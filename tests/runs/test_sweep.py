@@ -138,7 +138,7 @@ def test_a_run_begins_as_if_it_were_trained_alone(path):
     _, all_members = members(path)
     first = cohorts.group(all_members)[0]
     assert [member.setting for member in first] == [0, 0, 0, 2, 2, 2]
-    whole = cohorts.begin(first)
+    whole = cohorts.begin(first)()
     for i in (1, 5):
         config = experiment.load(path, ["--seed", str(first[i].seed)])
         setting = {RATE: (1e-4, 1e-2)[i // 3], "num_epochs": 1}

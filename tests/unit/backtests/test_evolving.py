@@ -31,7 +31,7 @@ def begun(config):
     """Two populations of two, before their first update."""
     members = planned(config).groups[0][:2]
     assert [member.seed for member in members] == [0, 1]
-    return cohorts.begin(members)
+    return cohorts.begin(members)()
 
 
 class Told:

@@ -28,7 +28,7 @@ def batch(plan):
 @pytest.fixture(scope="module")
 def stages(batch):
     """The same members with three sets of parameters, by updates."""
-    members = cohorts.begin(batch)
+    members = cohorts.begin(batch)()
     keys = jax.random.split(jax.random.key(1), (3, 3))
     return {
         2 * (i + 1): dataclasses.replace(

@@ -8,7 +8,7 @@ import pytest
 from brief import experiment
 
 from ppo_jax.envs.probes import IdenticalRewards
-from ppo_jax.host import training
+from ppo_jax.host import mesh, training
 from ppo_jax.sweeps import cohorts
 from ppo_jax.sweeps.cohorts import Member
 
@@ -67,12 +67,24 @@ def test_as_many_go_together_as_there_is_room_for(
 
 
 def test_each_begins_as_if_it_were_trained_alone():
-    begun = cohorts.begin(MEMBERS)
+    begun = cohorts.begin(MEMBERS)()
     chex.assert_shape(begun.fitness, (3,))
     for i, member in enumerate(MEMBERS):
         alone = training.start(dataclasses.replace(member.config, seed=member.seed))
         one = jax.tree.map(lambda x, i=i: x[i : i + 1], begun.runs)
         chex.assert_trees_all_equal(one, alone.runs)
+
+
+def test_other_numbers_and_seeds_are_made_by_the_same_program():
+    """Which the next sweep finds, by the name of what makes them."""
+    others = [
+        Member(9, x.seed + 1, dataclasses.replace(x.config, gamma=0.75))
+        for x in MEMBERS
+    ]
+    layout = mesh.layout_of(CONFIG, 3)
+    made = [layout.making(cohorts.begin(each), CONFIG) for each in (MEMBERS, others)]
+    first, second = (making.lower().as_text() for making in made)
+    assert first == second and made[0].name == made[1].name != ""
 
 
 def test_a_device_has_memory():
