@@ -82,11 +82,13 @@ def _simulated(game: Game, key: Key) -> Turns:
 
 def _compiled(env: Env, game: Game, key: Key) -> Turns:
     """Episodes in environments that programs step."""
-    begin = jax.jit(lambda learner: episodes.begin(game._replace(learner=learner), key))
+    begin = jax.jit(
+        lambda learner, key: episodes.begin(game._replace(learner=learner), key)
+    )
     advance = jax.jit(
         lambda learner, play: episodes.advance(game._replace(learner=learner), play)
     )
-    play = begin(game.learner)
+    play = begin(game.learner, key)
     for _ in range(episodes.limit(env)):
         before, play = play, advance(game.learner, play)
 
