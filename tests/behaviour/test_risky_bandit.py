@@ -24,20 +24,22 @@ MEMBERS = {
 }
 
 
-CONSTRAINT = terms.CVaRConstraint(limit=0.0, learning_rate=0.005, max_dual=0.0)
+SHARE = 0.1
+"""How often the better arm is terrible: the share of outcomes that risk is of."""
+CONSTRAINT = terms.CVaRConstraint(SHARE, limit=0.0, learning_rate=0.005, max_dual=0.0)
 
 
 def experiment(*objective, **changes):
     fields = {
-        "env": RiskyBandit(),
-        "num_envs": 64,
+        "env": RiskyBandit(chance=SHARE),
+        "num_envs": 32,
         "num_steps": 8,
         "num_epochs": 2,
         "num_minibatches": 2,
         "network": networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
         "terms": (terms.Surrogate(), terms.Value(), *objective),
         "optimizer": optimizers.Adam(learning_rate=1e-2),
-        "total_timesteps": 512 * UPDATES,
+        "total_timesteps": 256 * UPDATES,
     }
     return Config(**fields | changes)
 
@@ -45,7 +47,7 @@ def experiment(*objective, **changes):
 @pytest.fixture(scope="module")
 def trained():
     """Eight of each kind in one program, and the means of their metrics `[updates]`."""
-    config = as_arrays(experiment(terms.CVaR(coef=0.0), CONSTRAINT))
+    config = as_arrays(experiment(terms.CVaR(SHARE, coef=0.0), CONSTRAINT))
     members = []
     for numbers in MEMBERS.values():
         one = config
@@ -109,7 +111,7 @@ def test_a_constraint_on_what_is_predicted_makes_the_policy_safe():
     Its multiplier swings, and some of the agents are on their way back in the end.
     """
     foresee = dataclasses.replace(CONSTRAINT, max_dual=1.0, estimate=terms.Predicted())
-    config = experiment(foresee, critic=critics.Quantile(20))
+    config = experiment(foresee, critic=critics.Quantile(10))
     members = population.init(config, jax.random.split(jax.random.key(0), 2 * COPIES))
     members, metrics = population.advance(
         members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
@@ -132,10 +134,10 @@ def test_a_penalty_makes_the_policy_safe(trained):
 def test_each_constraint_follows_its_own_gap():
     """PROP-13.10: two in one objective, whose metrics have the same names."""
     met, violated = (terms.CVaRConstraint(limit=limit) for limit in (-1e3, 1e3))
-    objective = (terms.Surrogate(), terms.Value(), violated, met)
+    objective = (terms.Surrogate(), violated, met)
     run = tabular.first(tabular.experiment(terms=objective))
     for _ in range(2):
         run, _, _ = tabular.update(run)
-    _, _, rising, still = run.learner.memories
+    _, rising, still = run.learner.memories
     assert rising > 0
     assert still == 0
