@@ -12,16 +12,18 @@ import pytest
 import tabular
 from stepping import KEY, PARAMS, steps
 
-from ppo_jax import networks
-from ppo_jax.component import as_arrays, component, replace_at
+from ppo_jax import terms
+from ppo_jax.component import as_arrays, component
 from ppo_jax.config import Config
-from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.description import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
-from ppo_jax.ppo import population
+from ppo_jax.ppo import learner, population
+from ppo_jax.ppo.batch import assemble
+from ppo_jax.ppo.update import update
 from ppo_jax.schedules import Constant, Progress
 
+learn = jax.jit(update)
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
 
 
@@ -30,10 +32,10 @@ def test_numbers_may_be_traced(kind):
     """One compilation for members with their own numbers, VGS included."""
     optimizer = kind(vgs=VGS(warmup_steps=1))
     members = jax.tree.map(lambda x: jnp.stack([x, 0.9 * x]), as_arrays(optimizer))
-    together, _ = jax.jit(jax.vmap(steps))(members)
+    together, _ = jax.jit(jax.vmap(partial(steps, count=3)))(members)
     for i in range(2):
         member = jax.tree.map(lambda x, i=i: x[i], members)
-        alone, _ = steps(member)
+        alone, _ = steps(member, count=3)
         one = jax.tree.map(lambda x, i=i: x[i], together)
         chex.assert_trees_all_close(one, alone, rtol=1e-4, atol=1e-6)
 
@@ -66,21 +68,37 @@ def test_another_learning_rate_keeps_the_moments(kind):
     assert np.abs(long["w"]).max() > 1e-4
 
 
+@jax.jit
+def experience(run):
+    """A rollout, as an update learns from it."""
+    *_, steps, carries = learner.lived(run, Progress.at(0.0))
+    return assemble(run.learner, steps, carries)[0]
+
+
+@pytest.fixture(scope="module")
+def lived():
+    """Who is to learn, and from what."""
+    run = tabular.first(tabular.experiment(terms=(terms.Surrogate(), terms.Value())))
+    return run.learner, experience(run)
+
+
 @pytest.mark.parametrize("kind", [Sgd, Adam, AdamW])
-def test_parameters_may_be_one_array(kind):
+def test_parameters_may_be_one_array(lived, kind):
     """What is derived of an optimiser is given each of them; updates are the same."""
 
     @component
     class Derived(kind):
         pass
 
+    begun, batch = lived
     rates = {"learning_rate": 0.1, "max_grad_norm": 0.5}
     ends = []
     for optimizer in (kind(**rates), Derived(**rates)):
-        run = tabular.first(tabular.experiment(optimizer=optimizer))
+        config = dataclasses.replace(begun.config, optimizer=as_arrays(optimizer))
+        after = begun.replace(config=config, opt_state=optimizer.init(begun.params))
         for done in (0.0, 0.3, 0.6):
-            run, _, _ = tabular.update(run, done)
-        ends.append(run.learner)
+            after, _ = learn(after, batch, KEY, Progress.at(done))
+        ends.append(after)
     assert kind().elementwise
     assert not Derived().elementwise
     assert not kind(vgs=VGS()).elementwise
@@ -92,16 +110,11 @@ UPDATES = 12
 
 
 def stepping():
-    """Two members on a chain; a phase takes one step in each of its updates."""
-    config = Config(
-        env=TimeLimitChain(limit=5),
-        num_envs=4,
-        num_steps=8,
+    """Two members with lookup tables; a phase takes one step in each of its updates."""
+    config = tabular.experiment(
         num_epochs=1,
-        num_minibatches=1,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
-        total_timesteps=3200,
-        optimizer=AdaptiveUPGD(1e-3, schedule=Constant(), vgs=VGS(warmup_steps=2)),
+        terms=(terms.Surrogate(), terms.Value()),
+        optimizer=AdaptiveUPGD(1e-2, schedule=Constant(), vgs=VGS(warmup_steps=2)),
     )
     return population.init(config, jnp.stack([KEY, KEY]))
 
@@ -111,19 +124,16 @@ def test_a_population_changes_a_learning_rate_between_two_steps():
     progress, one_update = Progress.at(np.zeros(UPDATES)), jnp.int32(1)
     members, _ = population.advance(stepping(), progress, jnp.int32(3))
     compiled = population.advance._cache_size()
-    learner = members.runs.learner
-    rates = jnp.array([1e-3, 4e-3])
-    changed = replace_at(learner.config, "optimizer.learning_rate", rates)
-    learner = dataclasses.replace(learner, config=changed)
-    before = jax.tree.map(np.array, learner.params)
-    runs = dataclasses.replace(members.runs, learner=learner)
-    members = dataclasses.replace(members, runs=runs)
+    before = jax.tree.map(np.array, members.runs.learner.params)
+    members = population.with_numbers(
+        members, {"optimizer.learning_rate": np.float32([1e-2, 4e-2])}
+    )
     members, _ = population.advance(members, progress, one_update)
     assert population.advance._cache_size() == compiled
-    learner = members.runs.learner
-    for one, other in jax.tree.leaves(jax.device_get(learner.opt_state)):
+    after = jax.device_get(members.runs.learner)
+    for one, other in jax.tree.leaves(after.opt_state):
         chex.assert_trees_all_equal(one, other)
-    moved = jax.tree.map(np.subtract, jax.device_get(learner.params), before)
+    moved = jax.tree.map(np.subtract, after.params, before)
     for slow, fast in jax.tree.leaves(moved):
         assert np.abs(slow).max() > 1e-4
         chex.assert_trees_all_close(fast, 4 * slow, rtol=1e-3, atol=1e-6)
