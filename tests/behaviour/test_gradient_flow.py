@@ -35,6 +35,8 @@ PROGRAMS = [
     pytest.param((QUANTILE, LSTM), id="quantiles, lstm", marks=pytest.mark.slow),
     pytest.param((ATOMS, MLP), id="atoms", marks=pytest.mark.slow),
 ]
+FORESEEN = terms.CVaRConstraint(0.3, limit=1e3, estimate=terms.Predicted())
+AHEAD = (terms.Surrogate(), FORESEEN, terms.Value(coef=0.0))
 OFF = (
     terms.Surrogate(),
     terms.Entropy(coef=0.0),
@@ -77,6 +79,12 @@ def experiment(critic, network, objective=OFF, **changes):
 
 def first(*parts):
     return tabular.first(experiment(*parts), seed=2)
+
+
+def ahead(num_critics):
+    """Before one step, in which a constraint on what is predicted may count."""
+    parts = critics.Quantile(4), LSTM, AHEAD
+    return tabular.first(experiment(*parts, num_critics=num_critics, num_epochs=1))
 
 
 def after(run, numbers):
@@ -167,8 +175,7 @@ def test_the_constraint_reaches_the_actor(begun):
 )
 def test_a_constraint_on_what_is_predicted(through, dual, limit, actor, critic):
     """PROP-13.12, R-D3, R-E1: critics learn from a violation only, if asked."""
-    foreseen = terms.CVaRConstraint(0.3, limit=1e3, estimate=terms.Predicted())
-    run = first(critics.Quantile(4), MLP, (terms.Surrogate(), foreseen))
+    run = ahead(num_critics=2)
     alone, _ = after(run, {})
     numbers = {
         "terms.cvar_constraint.limit": limit,
@@ -229,11 +236,7 @@ def test_measurements_reach_nothing(begun):
 def test_twins_that_agree_are_one():
     """PROP-11.5: the same update; what one head learns is shared by two."""
 
-    def begin(num_critics):
-        parts = critics.Quantile(4), LSTM, (terms.Surrogate(), terms.Value())
-        return tabular.first(experiment(*parts, num_critics=num_critics, num_epochs=1))
-
-    alone, both = begin(1), begin(2)
+    alone, both = ahead(num_critics=1), ahead(num_critics=2)
     ends, starts = [], []
     heads = jax.tree.map(
         lambda x: np.concatenate([x, x]), alone.learner.params["critic"]["heads"]
@@ -243,7 +246,7 @@ def test_twins_that_agree_are_one():
     both = both.replace(learner=both.learner.replace(params=params))
     for run in (alone, both):
         starts.append(run.learner.params)
-        ends.append(after(run, {})[0])
+        ends.append(after(run, {"terms.value.coef": 0.5})[0])
     one, two = ends
     close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6)
     jax.tree.map(close, two["actor"], one["actor"])
