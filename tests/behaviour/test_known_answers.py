@@ -125,6 +125,18 @@ def test_rewards_of_hidden_steps_are_not_learned_from():
     assert steps.action.mean() > 0.95
 
 
+def test_steps_without_weight_teach_nothing():
+    """PROP-15.4: garbage in rows of weight 0 changes no parameter."""
+    quiet, loud = (
+        train(experiment(HiddenSteps(garbage=garbage), obs_clip=10.0), updates=2)[0]
+        for garbage in (100.0, -1e3)
+    )
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
+        *(run.learner.params for run in (quiet, loud)),
+    )
+
+
 @component
 class Ending(TimeLimitChain):
     """The chain of a build that takes a time limit for an end."""
