@@ -1,5 +1,7 @@
 """All terms that move a policy in one update, against the same update in float64."""
 
+import dataclasses
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from tabular import (
 )
 
 from ppo_jax import networks, optimizers, terms
-from ppo_jax.component import component, replace_at
+from ppo_jax.component import as_arrays, component, program, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import (
     K1,
@@ -521,9 +523,9 @@ def test_critics_are_asked_again_by_hand(grouped):
     assert metrics[f"{name}_after"] > metrics[name] + 0.01
 
 
-@pytest.mark.parametrize("chunk", [4, 8])
-def test_critics_that_learned_nothing_say_the_same_again(chunk):
-    """PROP-14.5: with their memories as they were when acting; chunks do not matter."""
+@pytest.fixture(scope="module")
+def unteachable():
+    """A member with memories, before its first update."""
     memory = networks.ActorCritic(
         torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=8)
     )
@@ -532,12 +534,20 @@ def test_critics_that_learned_nothing_say_the_same_again(chunk):
         num_envs=4,
         num_steps=8,
         num_minibatches=1,
-        chunk_length=chunk,
         network=memory,
+        terms=(terms.Surrogate(),),
         appraisal=Appraisal(),
         optimizer=optimizers.Sgd(learning_rate=0.0),
     )
-    run, step = first(config), jax.jit(learner.iteration)
+    return jax.jit(learner.init)(program(config), jax.random.key(0))
+
+
+@pytest.mark.parametrize("chunk", [4, 8])
+def test_critics_that_learned_nothing_say_the_same_again(unteachable, chunk):
+    """PROP-14.5: with their memories as they were when acting; chunks do not matter."""
+    config = dataclasses.replace(unteachable.learner.config, chunk_length=chunk)
+    run = unteachable.replace(learner=unteachable.learner.replace(config=config))
+    step = jax.jit(learner.iteration)
     for _ in range(2):
         run, said = step(run, Progress.at(0.0))
         for name in ("explained_variance", "ev/mean_grouped_weighted"):
@@ -600,11 +610,18 @@ def shown(run, cards):
     return run.replace(learner=run.learner.replace(params=params), actor=actor)
 
 
+@pytest.fixture(scope="module")
+def even():
+    return first(experiment(env=Even(), num_envs=5, num_steps=1, holdout_envs=1))
+
+
+lived = jax.jit(learner.lived)
+
+
 @jax.jit
-def prepared(run):
+def prepared(learner, *experience):
     """What a rollout says before anything is learned from it."""
-    *_, steps, carries = learner.lived(run, Progress.at(0.0))
-    _, _, metrics, _ = assemble(run.learner, steps, carries)
+    _, _, metrics, _ = assemble(learner, *experience)
     return metrics
 
 
@@ -619,12 +636,11 @@ def prepared(run):
     ],
     ids=["over all", "per env", "one group", "one of two is flat", "both are"],
 )
-def test_what_has_no_weight_does_not_count_as_flat(kind, cards, share):
+def test_what_has_no_weight_does_not_count_as_flat(even, kind, cards, share):
     """PROP-4.5, PROP-4.6: neither card 2, nor the last environment, held out."""
-    config = experiment(
-        env=Even(), standardization=kind, num_envs=5, num_steps=1, holdout_envs=1
-    )
-    metrics = prepared(shown(first(config), cards))
+    run, *_, steps, carries = lived(shown(even, cards), Progress.at(0.0))
+    config = dataclasses.replace(run.learner.config, standardization=as_arrays(kind))
+    metrics = prepared(run.learner.replace(config=config), steps, carries)
     np.testing.assert_allclose(metrics["train/advantages_zero_std"], share, rtol=1e-6)
 
 
