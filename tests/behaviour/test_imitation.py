@@ -30,7 +30,7 @@ def experiment(env, demonstrations, **changes):
 
 
 def trained(config, coefs=(1.0,)):
-    """Members from the same key, which imitate so much and do nothing else."""
+    """Parameters and learners from the same key, who imitate so much and no more."""
     keys = jnp.broadcast_to(jax.random.key(0), len(coefs))
     members = population.init(config, keys)
     members = population.with_numbers(
@@ -40,7 +40,7 @@ def trained(config, coefs=(1.0,)):
     progress = Progress.of(np.arange(100), 100)
     members, said = population.advance(members, progress, jnp.int32(100))
     assert said["error/skipped_steps"].sum() == 0
-    return before, members.runs
+    return before, jax.device_get(members.runs.learner)
 
 
 def test_an_update_by_hand():
@@ -95,8 +95,8 @@ def imitators(request):
 
 def test_observations_and_actions_are_those_of_the_environment(imitators):
     """A policy of normalised observations and squashed actions learns a = −obs."""
-    config, _, runs = imitators
-    learner = jax.tree.map(lambda x: x[1], runs.learner)
+    config, _, learners = imitators
+    learner = jax.tree.map(lambda x: x[1], learners)
     shown = acting.observe(learner, jnp.asarray(OPPOSITE[None], jnp.float32))
     reset = jnp.ones((1, 41), bool)
     policy = config.build().apply(learner.params, (), shown, reset).policy
@@ -108,7 +108,7 @@ def test_observations_and_actions_are_those_of_the_environment(imitators):
 def test_members_imitate_as_much_as_they_shall(imitators):
     """A coefficient is a number; 0 is as if there were no demonstrations."""
     _, before, after = imitators
-    old, new = (jax.tree.leaves(x["actor"]) for x in (before, after.learner.params))
+    old, new = (jax.tree.leaves(x["actor"]) for x in (before, after.params))
     for a, b in zip(old, new, strict=True):
         np.testing.assert_array_equal(a[0], b[0])
         np.testing.assert_allclose(b[1], b[2], atol=1e-6)
@@ -133,13 +133,13 @@ def test_a_memory_learns_from_sequences():
         RecallCue(delay=2),
         recalled(),
         network=networks.ActorCritic(
-            torso=networks.Mlp(hidden=(16,)), memory=networks.Gru(size=8)
+            torso=networks.Mlp(hidden=(16,)), memory=networks.Gru(size=8), shared=True
         ),
         num_minibatches=2,
     )
-    _, runs = trained(config)
+    _, learners = trained(config)
     returns, ended = jax.jit(episodes.run_episodes, static_argnums=2)(
-        jax.tree.map(lambda x: x[0], runs.learner), jax.random.key(1), 64
+        jax.tree.map(lambda x: x[0], learners), jax.random.key(1), 64
     )
     assert ended.all() and returns.mean() == 1
 
@@ -214,11 +214,10 @@ def test_demonstrations_of_something_else_are_errors(
 MORE = """
 import dataclasses
 import numpy as np
-from ppo_jax import terms
 from ppo_jax.terms import Demonstrations, Imitation
 
 imitation = Imitation(Demonstrations(np.zeros((2, {size})), [0, 1]))
-config = dataclasses.replace(config, terms=(terms.Surrogate(), imitation))
+config = dataclasses.replace(config, terms=(imitation,))
 """
 
 

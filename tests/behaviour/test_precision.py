@@ -135,9 +135,13 @@ def test_an_experiment_in_long_floats_has_no_short_ones():
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Run directories of an experiment in short floats: whole, and in two parts."""
-    config = made(*CASES["a shared memory"], **SHORT)
-    steady = optimizers.Adam(schedule=schedules.Constant())
-    config = dataclasses.replace(config, optimizer=steady)
+    env, parts, _ = CASES["a shared memory"]
+    config = brief(
+        env,
+        network=networks.ActorCritic(**parts, **SHORT),
+        terms=(terms.Surrogate(), terms.Value()),
+        optimizer=optimizers.Adam(schedule=schedules.Constant()),
+    )
     half = dataclasses.replace(config, total_timesteps=config.total_timesteps // 3)
     home = tmp_path_factory.mktemp("runs")
     training.train(config, Folder(home / "whole"), Console(QUIET))
@@ -148,7 +152,7 @@ def runs(tmp_path_factory):
 
 def restored(config, run_dir):
     checkpoints = Checkpointer(run_dir)
-    _, members, _ = checkpoints.restore(training.start(config))
+    _, members, _ = checkpoints.read(lambda: training.start(config))
     checkpoints.close()
     return members
 

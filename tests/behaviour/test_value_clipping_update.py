@@ -188,7 +188,7 @@ def test_gates_of_a_real_update(updates, value, known, warmup, poor):
     gate = ClipGate(warmup_updates=2.0, threshold=0.2)
     config = clipping(KINDS["scalar"], NARROW)
     value_term = dataclasses.replace(config.terms[0], gate=gate)
-    config = dataclasses.replace(config, terms=(value_term,))
+    config = dataclasses.replace(config, terms=(value_term,), num_critics=1)
     run = first(config)
     memory = run.learner.memories[0]._replace(
         updates=jnp.int32(updates),
