@@ -1,7 +1,5 @@
 """Value clipping in real updates, against the same updates in float64."""
 
-import dataclasses
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -33,18 +31,31 @@ KINDS = {
 }
 pytestmark = pytest.mark.filterwarnings("ignore:Config.terms")  # Values alone.
 COEF, RATE, WIDE, NARROW = 0.7, 2.0, 1e6, 0.02
+GATE = ClipGate(warmup_updates=2.0, threshold=0.2)
 FORESEEN = terms.CVaRConstraint(
     0.4, limit=5.0, learning_rate=0.1, max_dual=9.0, estimate=terms.Predicted()
 )
 
 
 def clipping(critic, eps):
-    """Twins of a kind that learn nothing but values, and report what they predict."""
-    value = terms.Value(coef=COEF, clip_eps=eps)
+    """Twins of a kind that learn nothing but values, and report what they predict.
+
+    Those of one number clip where a gate is open.
+    """
+    gate = None if critic.distributional else GATE
+    value = terms.Value(coef=COEF, clip_eps=eps, gate=gate)
     silent = terms.PredictedCVaR(coef=0.0, alpha=0.4)
     sgd = optimizers.Sgd(learning_rate=RATE, max_grad_norm=None)
     objective = (value, silent, FORESEEN) if critic.distributional else (value, silent)
     return experiment(critic=critic, num_critics=2, terms=objective, optimizer=sgd)
+
+
+def known(run, updates, value, is_known=True):
+    """The run after so many updates, whose critics are known to explain a share."""
+    explained = Known(jnp.float32(value), jnp.array(is_known))
+    gated, *others = run.learner.memories
+    gated = gated._replace(updates=jnp.int32(updates), explained_variance=explained)
+    return run.replace(learner=run.learner.replace(memories=(gated, *others)))
 
 
 class ByHand:
@@ -142,6 +153,8 @@ def test_clipped_updates_by_hand(critic):
     follows its mean over all examples and steps of the update.
     """
     run = first(clipping(critic, WIDE))
+    if not critic.distributional:
+        run = known(run, updates=9, value=0.9)
     moved = {}
     for eps in (WIDE, NARROW):
         before = with_numbers(run, clipping(critic, eps))
@@ -172,7 +185,7 @@ def test_clipped_updates_by_hand(critic):
 
 
 @pytest.mark.parametrize(
-    ("updates", "value", "known", "warmup", "poor"),
+    ("updates", "value", "is_known", "warmup", "poor"),
     [
         (1, 0.9, True, True, False),
         (1, 0.1, True, True, True),
@@ -182,24 +195,15 @@ def test_clipped_updates_by_hand(critic):
         (9, 0.19, True, False, True),
     ],
 )
-def test_gates_of_a_real_update(updates, value, known, warmup, poor):
+def test_gates_of_a_real_update(updates, value, is_known, warmup, poor):
     """PROP-12.11: after the warm-up, if the critic is known to explain enough."""
     clips = not warmup and not poor
-    gate = ClipGate(warmup_updates=2.0, threshold=0.2)
-    config = clipping(KINDS["scalar"], NARROW)
-    value_term = dataclasses.replace(config.terms[0], gate=gate)
-    config = dataclasses.replace(config, terms=(value_term,), num_critics=1)
-    run = first(config)
-    memory = run.learner.memories[0]._replace(
-        updates=jnp.int32(updates),
-        explained_variance=Known(jnp.float32(value), jnp.array(known)),
-    )
-    run = run.replace(learner=run.learner.replace(memories=(memory,)))
+    run = known(first(clipping(KINDS["scalar"], NARROW)), updates, value, is_known)
     after, metrics, _ = update(run)
     assert (metrics["train/value_clip_fraction"] > 0) == clips
     names = ("active", "warmup_active", "ev_gate_active", "last_ev")
     said = [metrics[f"train/vf_clip_{name}"] for name in names]
-    last = value if known else np.nan
+    last = value if is_known else np.nan
     np.testing.assert_allclose(said, [clips, warmup, poor, last])
     new = after.learner.memories[0]
     assert new.updates == updates + 1 and new.explained_variance.known
