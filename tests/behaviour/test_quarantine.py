@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import networks, optimizers, tree
+from ppo_jax import networks, optimizers
 from ppo_jax.config import Config
 from ppo_jax.envs.env import NEVER
 from ppo_jax.envs.faults import Faulty
@@ -76,7 +76,7 @@ def test_one_broken_environment_harms_no_other_member(what):
     others = (jax.tree.map(lambda x: x[[0, 2]], end) for end in (healthy, ill))
     chex.assert_trees_all_equal(*others)
     mine = jax.tree.map(lambda x: x[1], ill)
-    assert tree.all_finite((mine.params, mine.opt_state, mine.obs_moments))
+    chex.assert_tree_all_finite((mine.params, mine.opt_state, mine.obs_moments))
     weights = (jax.tree.leaves(end.params)[0][1] for end in (before, ill))
     assert not np.array_equal(*weights)
     quarantined = metrics["error/quarantined_steps"].sum(axis=0)
@@ -151,7 +151,7 @@ def test_a_memory_begins_anew_after_a_fault(memory, what, place):
         *((runs, metrics), remembering(memory, what)),
     )
     mine = jax.tree.map(lambda x: x[2], runs.learner)
-    assert tree.all_finite((mine.params, mine.opt_state, mine.obs_moments))
+    chex.assert_tree_all_finite((mine.params, mine.opt_state, mine.obs_moments))
     assert (metrics["train/n_minibatches_done"] == 1).all()
 
 
