@@ -16,7 +16,7 @@ from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile, Scalar, ValueDist
 from ppo_jax.envs.env import Discrete, Env, outcome
-from ppo_jax.envs.probes import IdenticalRewards, TimeLimited
+from ppo_jax.envs.probes import TimeLimited
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.ppo.batch import advantages, chunks
@@ -86,6 +86,23 @@ iteration = jax.jit(learner.iteration)
 
 def update(run, progress=0.0):
     return iteration(run, Progress.at(progress))
+
+
+live, learn = jax.jit(learner.lived), jax.jit(learner.learned)
+
+
+@functools.cache
+def course():
+    """The key, actor, steps and carries of an iteration of `Course`."""
+    _, *experience = live(first(experiment(Course(), obs_clip=10.0)), Progress.at(0.0))
+    return experience
+
+
+def learned(run, progress=0.0, **changes):
+    """An update on that, whatever is learned from it; leaves of steps may be others."""
+    key, actor, steps, carries = course()
+    steps = steps._replace(**changes)
+    return learn(run, Progress.at(progress), key, actor, steps, carries)
 
 
 def change(before, after):
@@ -277,6 +294,7 @@ def test_two_updates_by_hand(changes):
         )
         chex.assert_trees_all_close(run.learner.params, expected, rtol=0, atol=2e-5)
         assert norm(change(before, run)) > 0.05
+        assert all(np.any(x) for x in jax.tree.leaves(change(before, run)))
         assert metrics["train/clip_fraction"] > 0
         observed.append(np.asarray(hand.observed())[hand.weight > 0])
         if hand.normalizes:
@@ -291,22 +309,15 @@ def test_two_updates_by_hand(changes):
             )
 
 
-@jax.jit
-def update_badly(run, log_probs):
+def learned_badly(run, log_probs):
     """An update on a rollout whose first stored log-probabilities are replaced."""
-    unroll = rollout.unroll
-
-    def poisoned(*args):
-        actor, steps, carries = unroll(*args)
-        row = jnp.where(log_probs == 0, steps.log_prob[0], log_probs)
-        return actor, steps._replace(log_prob=steps.log_prob.at[0].set(row)), carries
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollout, "unroll", poisoned)
-        return learner.iteration(run, Progress.at(0.0))
+    _, _, steps, _ = course()
+    stored = np.array(steps.log_prob)
+    stored[0] = np.where(np.array(log_probs) == 0, stored[0], log_probs)
+    return learned(run, log_prob=stored)
 
 
-FOUR_ROWS = experiment(Course(), num_steps=1, num_epochs=2, optimizer=optimizers.Adam())
+ADAM = experiment(Course(), obs_clip=10.0, optimizer=optimizers.Adam())
 NAN, INF = float("nan"), float("inf")
 
 
@@ -318,23 +329,49 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 def test_log_ratios_that_are_not_finite_are_counted(log_probs, nans, infinities):
-    """PROP-5.4, R-D6: of four, one NaN and two infinite; the step is a no-op."""
-    run = first(FOUR_ROWS)
-    after, metrics = update_badly(run, np.array(log_probs))
-    assert metrics["error/log_ratio_nan_count"] == nans * 2
-    assert metrics["error/log_ratio_inf_count"] == infinities * 2
-    assert metrics["error/skipped_steps"] == 2 == after.counters.skipped_steps
+    """PROP-5.4, R-D6: one NaN and two infinite; the step is a no-op."""
+    run = first(ADAM)
+    after, metrics = learned_badly(run, log_probs)
+    assert metrics["error/log_ratio_nan_count"] == nans
+    assert metrics["error/log_ratio_inf_count"] == infinities
+    assert metrics["error/skipped_steps"] == 1 == after.counters.skipped_steps
     assert metrics["train/n_minibatches_done"] == 0
     chex.assert_trees_all_equal(after.learner.params, run.learner.params)
     chex.assert_trees_all_equal(after.learner.opt_state, run.learner.opt_state)
 
 
+@component
+class Cliff(terms.Term):
+    """A finite loss, whose gradient is not if it is steep."""
+
+    steep: float = 0.0
+
+    def __call__(self, out, batch, context):
+        def root(x):
+            return jnp.sqrt(jnp.abs(x))
+
+        still = out.value.mean().min(axis=-1) * 0.0
+        return jax.lax.cond(self.steep > 0, root, jnp.zeros_like, still), {}
+
+
+def eight_steps(steep):
+    """In two epochs of four minibatches."""
+    return experiment(
+        Course(),
+        terms=(terms.Surrogate(), terms.Value(), Cliff(steep)),
+        num_epochs=2,
+        num_minibatches=4,
+        optimizer=optimizers.Adam(learning_rate=0.1),
+    )
+
+
 def test_other_minibatches_go_on():
     """R-D6: a minibatch with a NaN is skipped, its neighbours are not."""
-    run = first(experiment(Course(), num_steps=4, num_minibatches=4))
-    after, metrics = update_badly(run, np.array([NAN, 0.0, 0.0, 0.0]))
-    assert metrics["error/log_ratio_nan_count"] == 1
-    assert metrics["train/n_minibatches_done"] == 3
+    run = first(eight_steps(steep=0.0))
+    after, metrics = learned_badly(run, [NAN, 0.0, 0.0, 0.0])
+    assert metrics["error/log_ratio_nan_count"] == 2 == metrics["error/skipped_steps"]
+    assert metrics["train/n_minibatches_done"] == 6
+    assert metrics["train/n_epochs_completed"] == 2
     assert after.counters.failure_streak == 0
     chex.assert_tree_all_finite((after.learner.params, metrics["train/policy_loss"]))
 
@@ -342,9 +379,12 @@ def test_other_minibatches_go_on():
 @pytest.mark.parametrize("log_prob", [-1e4, 1e4])
 def test_extreme_log_ratios_stay_finite(log_prob):
     """PROP-5.4, R-D19, R-E12: the clamp at ± 20 keeps the step, and is reported."""
-    after, metrics = update_badly(first(FOUR_ROWS), np.array([log_prob, 0.0, 0.0, 0.0]))
+    after, metrics = learned_badly(first(ADAM), [log_prob, 0.0, 0.0, 0.0])
     assert metrics["error/skipped_steps"] == 0
-    assert metrics["train/log_ratio_clamp_frac"] == 0.25
+    _, _, steps, _ = course()
+    assert steps.weight[0, 0] == 1
+    share = 1 / steps.weight.sum()
+    chex.assert_trees_all_close(metrics["train/log_ratio_clamp_frac"], share, rtol=1e-5)
     chex.assert_tree_all_finite(after.learner.params)
 
 
@@ -357,56 +397,13 @@ def test_thresholds_of_log_ratios_are_strict():
     assert metrics["train/log_ratio_clamp_frac"].tolist() == [0, 0, 0, 0, 0, 1]
 
 
-@component
-class Cliff(terms.Term):
-    """A finite loss whose gradient is not."""
-
-    def __call__(self, out, batch, context):
-        still = out.value.mean().min(axis=-1) * 0.0
-        return jnp.sqrt(jnp.abs(still)), {}
-
-
-FALLING = experiment(
-    IdenticalRewards(),
-    terms=(Cliff(),),
-    num_minibatches=2,
-    optimizer=optimizers.Adam(learning_rate=0.1),
-)
-
-
 def test_a_gradient_that_is_not_finite_is_no_step():
     """PROP-16.5: a no-op with its own counter, though the loss is finite."""
-    run = first(FALLING)
-    after, metrics = update(run)
-    assert metrics["error/nonfinite_grad"] == 2 == metrics["error/skipped_steps"]
+    run = first(eight_steps(steep=1.0))
+    after, metrics = learned(run)
+    assert metrics["error/nonfinite_grad"] == 8 == metrics["error/skipped_steps"]
     assert metrics["error/nonfinite_loss"] == 0
     chex.assert_trees_all_equal(after.learner.params, run.learner.params)
-
-
-@component
-class Hidden(Course):
-    """`Course`, whose first steps are seen as `noise` and carry no weight."""
-
-    noise: float = 0.0
-    weight: float = 1.0
-    """Of all other steps."""
-
-    def reset(self, key):
-        obs, state = super().reset(key)
-        return obs + self.noise, state
-
-    def transition(self, key, state, action):
-        timestep, after = super().transition(key, state, action)
-        weight = jnp.where(state[1] == 0, 0.0, self.weight)
-        return timestep._replace(weight=weight), after
-
-
-def hidden(**numbers):
-    return first(
-        experiment(
-            Hidden(**numbers), num_epochs=2, optimizer=optimizers.Adam(), obs_clip=10.0
-        )
-    )
 
 
 def test_an_epoch_without_weight_is_empty():
@@ -414,22 +411,37 @@ def test_an_epoch_without_weight_is_empty():
 
     Nothing moves, no epoch counts, and it is said.
     """
-    run = hidden(weight=0.0)
-    after, metrics = update(run)
+    run = first(ADAM)
+    after, metrics = learned(run, weight=np.zeros((8, 4), np.float32))
     chex.assert_trees_all_equal(after.learner.params, run.learner.params)
     chex.assert_trees_all_equal(after.learner.opt_state, run.learner.opt_state)
     chex.assert_trees_all_equal(after.learner.obs_moments, run.learner.obs_moments)
     assert metrics["warn/empty_epoch"] == 1
     assert metrics["train/n_epochs_completed"] == 0
     assert metrics["error/skipped_steps"] == 0 == after.counters.failure_streak
-    _, metrics = update(hidden())
+    _, metrics = learned(run)
     assert metrics["warn/empty_epoch"] == 0
-    assert metrics["train/n_epochs_completed"] == 2
+    assert metrics["train/n_epochs_completed"] == 1
+
+
+def hidden(noise):
+    """First steps of episodes, which no other follows: without weight, and with noise.
+
+    What is stored of them is what they come to.
+    """
+    _, _, steps, _ = jax.device_get(course())
+    fields = ("obs", "raw_obs", "log_prob", "value", "reward")
+    stored = {name: getattr(steps, name).copy() for name in (*fields, "weight")}
+    for name in fields:
+        stored[name][steps.reset] += noise
+    stored["weight"][steps.reset] = 0
+    return stored
 
 
 def test_rows_without_weight_influence_nothing():
     """PROP-15.4: parameters and moments are the same to the bit."""
-    after = [update(hidden(noise=noise))[0] for noise in (0.0, 1e-3)]
+    run = first(ADAM)
+    after = [learned(run, **hidden(noise))[0] for noise in (0.0, 1e-3)]
     chex.assert_trees_all_equal(*[run.learner.params for run in after])
     chex.assert_trees_all_equal(*[run.learner.obs_moments for run in after])
 
@@ -586,15 +598,15 @@ def test_every_epoch_is_shuffled_anew():
     assert len({one for one, _ in orders}) > 1
 
 
-MEMORIES = [networks.Lstm(size=4, layers=2), networks.Gru(4)]
+LAYERS = networks.Lstm(size=4, layers=2)
 
 
 @functools.cache
-def learned(memory):
+def updated(memory):
     """A run before and after an update, and what is said of that."""
     if memory is None:
         run = first(experiment(Course()))
-        return run, *update(run)
+        return run, *learned(run)
     network = networks.ActorCritic(
         torso=SMALL, memory=memory, head=networks.TanhHead(), critic_hidden=(4,)
     )
@@ -603,13 +615,13 @@ def learned(memory):
     return run, *update(run)
 
 
-@pytest.mark.parametrize("memory", [None, *MEMORIES])
+@pytest.mark.parametrize("memory", [None, LAYERS])
 def test_groups_of_gradients_are_disjoint(memory):
     """PROP-16.1, PROP-16.4, R-D7, X2, PROP-11.6.
 
     Their squares add up to the global norm's.
     """
-    _, _, metrics = learned(memory)
+    _, _, metrics = updated(memory)
     groups = {k: v for k, v in metrics.items() if k.startswith("train/grad_norm/")}
     memories = {"train/grad_norm/actor_lstm", "train/grad_norm/critic_lstm"}
     assert memories.issubset(groups) == (memory is not None)
@@ -619,10 +631,9 @@ def test_groups_of_gradients_are_disjoint(memory):
     chex.assert_trees_all_close(total, metrics["train/grad_norm_pre_clip"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_every_parameter_learns(memory):
+def test_every_parameter_learns():
     """PROP-17.4: twin critics, both memories, all layers and log_std."""
-    run, after, _ = learned(memory)
+    run, after, _ = updated(LAYERS)
     for path, step in jax.tree_util.tree_flatten_with_path(change(run, after))[0]:
         assert np.any(step), jax.tree_util.keystr(path)
 
@@ -630,7 +641,7 @@ def test_every_parameter_learns(memory):
 def moved(bound):
     sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
     run = first(experiment(Course(), optimizer=sgd))
-    after, metrics = update(run)
+    after, metrics = learned(run)
     return change(run, after), metrics["train/grad_norm_pre_clip"]
 
 
@@ -664,12 +675,12 @@ def with_rate(run, rate):
 
 def test_a_learning_rate_counts_from_the_next_step():
     """A rate may change between updates; the moments of the optimiser are kept."""
-    run, _ = update(first(experiment(Course(), optimizer=optimizers.Adam())))
-    still, metrics = update(with_rate(run, 0.0))
+    run, _ = learned(first(ADAM))
+    still, metrics = learned(with_rate(run, 0.0))
     assert metrics["train/learning_rate"] == 0
     chex.assert_trees_all_equal(still.learner.params, run.learner.params)
-    twice, _ = update(with_rate(run, 2 * 2.5e-4))
-    once, _ = update(run)
+    twice, _ = learned(with_rate(run, 2 * 2.5e-4))
+    once, _ = learned(run)
     chex.assert_trees_all_equal(twice.learner.opt_state, once.learner.opt_state)
     chex.assert_trees_all_equal(still.learner.opt_state, once.learner.opt_state)
     double, single = (change(run, after) for after in (twice, once))
@@ -684,7 +695,7 @@ def test_the_first_step_has_the_schedule_s_first_factor():
     for schedule, rate in ((Linear(), 0.1), (Warmup(0.5, bounded), 0.0)):
         sgd = optimizers.Sgd(learning_rate=0.1, max_grad_norm=0.5, schedule=schedule)
         run = first(experiment(Course(), optimizer=sgd))
-        after, metrics = update(run, progress=0.0)
+        after, metrics = learned(run, progress=0.0)
         chex.assert_trees_all_close(norm(change(run, after)), 0.5 * rate, rtol=1e-4)
         chex.assert_trees_all_close(metrics["train/learning_rate"], rate, rtol=1e-7)
 
@@ -696,7 +707,7 @@ def test_a_learning_rate_stays_within_the_bounds_of_its_schedule():
     run = first(experiment(Course(), optimizer=sgd))
     rates, flags, moved = [], [], []
     for progress in (0.1, 0.2, 0.6, 0.9):
-        after, metrics = update(run, progress)
+        after, metrics = learned(run, progress)
         rates.append(metrics["train/learning_rate"])
         flags.append(metrics["train/learning_rate_held"])
         moved.append(critic_bias(after) - critic_bias(run))
@@ -712,9 +723,9 @@ def critic_bias(run):
 
 def test_skipped_steps_do_not_hold_the_schedule_back():
     """PROP-17.3: the optimiser waits for a step that is taken, progress does not."""
-    run = first(FALLING)
-    after, metrics = update(run, progress=0.75)
-    assert metrics["error/skipped_steps"] == 2
+    run = first(eight_steps(steep=1.0))
+    after, metrics = learned(run, progress=0.75)
+    assert metrics["error/skipped_steps"] == 8
     chex.assert_trees_all_equal(after.learner.opt_state, run.learner.opt_state)
     chex.assert_trees_all_close(metrics["train/learning_rate"], 0.025, rtol=1e-6)
 
@@ -722,15 +733,12 @@ def test_skipped_steps_do_not_hold_the_schedule_back():
 @pytest.mark.filterwarnings("ignore:Config.terms")
 def test_the_entropy_bonus_makes_the_policy_less_certain():
     """R-E10: an update by the bonus alone raises the entropy."""
-    config = experiment(
-        IdenticalRewards(), terms=(terms.Entropy(coef=1.0),), num_epochs=4
-    )
-    run = first(config)
+    run = first(experiment(Course(), terms=(terms.Entropy(coef=1.0),), num_epochs=4))
     params = run.learner.params
-    params["actor"]["head"]["bias"] = jnp.array([1.0, -1.0])
+    params["actor"]["head"]["bias"] = jnp.array([1.0, -1.0, 0.0])
     run = run.replace(learner=run.learner.replace(params=params))
     entropies = []
     for _ in range(3):
-        run, metrics = update(run)
+        run, metrics = learned(run)
         entropies.append(float(metrics["train/policy_entropy"]))
-    assert entropies[0] < entropies[1] < entropies[2] <= np.log(2)
+    assert entropies[0] < entropies[1] < entropies[2] <= np.log(3)
