@@ -65,7 +65,7 @@ def small(**changes):
 
 EVERYTHING = small(
     network=networks.ActorCritic(
-        torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=4)
+        torso=networks.Mlp(hidden=()), memory=networks.Gru(size=4)
     ),
     obs_clip=10.0,
     return_scale=ReturnNormalization(min_returns=8),
@@ -329,7 +329,11 @@ def test_nothing_is_compiled_anew():
 
 
 MEMBERS = 6
-PLAIN = small(pbt=PBT({RATE: LogUniform(1e-3, 1e-1)}, size=MEMBERS))
+PLAIN = small(
+    obs_clip=10.0,
+    terms=(terms.Surrogate(), terms.Value(), terms.Entropy()),
+    pbt=PBT({RATE: LogUniform(1e-3, 1e-1)}, size=MEMBERS),
+)
 
 
 @functools.cache
@@ -360,33 +364,34 @@ def test_a_learning_rate_of_zero_freezes_exactly_that_member(strategy):
         (chex.assert_trees_all_equal if copied[member] else assert_different)(old, new)
 
 
-def test_every_number_moves_the_next_update():
+MOVED = {
+    RATE: 2e-3,
+    "optimizer.max_grad_norm": 0.01,
+    "optimizer.b1": 0.5,
+    "optimizer.b2": 0.9,
+    "optimizer.eps": 0.1,
+    "gamma": 0.5,
+    "gae_lambda": 0.5,
+    "obs_clip": 0.1,
+    "terms.surrogate.clip_eps": 1e-5,
+    "terms.value.coef": 0.1,
+    "terms.entropy.coef": 0.5,
+}
+
+
+@pytest.mark.parametrize("begin", range(0, len(MOVED), MEMBERS - 1))
+def test_every_number_moves_the_next_update(begin):
     """P12: members that differ in one number differ after one update."""
-    config = small(
-        obs_clip=10.0, terms=(terms.Surrogate(), terms.Value(), terms.Entropy())
-    )
-    moved = {
-        RATE: 2e-3,
-        "optimizer.max_grad_norm": 0.01,
-        "optimizer.b1": 0.5,
-        "optimizer.b2": 0.9,
-        "optimizer.eps": 0.1,
-        "gamma": 0.5,
-        "gae_lambda": 0.5,
-        "obs_clip": 0.1,
-        "terms.surrogate.clip_eps": 1e-5,
-        "terms.value.coef": 0.1,
-        "terms.entropy.coef": 0.5,
-    }
-    members = population.init(config, jnp.repeat(jax.random.key(0)[None], 12))
-    known = numbers(config)
+    paths = list(MOVED)[begin : begin + MEMBERS - 1]
+    members = population.init(PLAIN, jnp.repeat(jax.random.key(0)[None], MEMBERS))
+    known = numbers(PLAIN)
     values = {
-        path: np.where(np.arange(12) == member, value, known[path])
-        for member, (path, value) in enumerate(moved.items(), start=1)
+        path: np.where(np.arange(MEMBERS) == member, MOVED[path], known[path])
+        for member, path in enumerate(paths, start=1)
     }
     after, _ = advance(population.with_numbers(members, values), updates=2)
     params = after.runs.learner.params
-    for member in range(1, 12):
+    for member in range(1, 1 + len(paths)):
         assert_different(one(params, 0), one(params, member))
 
 
@@ -551,7 +556,7 @@ def test_members_who_are_too_few_learn_together():
     """All six have 96 steps: it is the program without groups."""
     few, together = (in_groups(steps, initial(PLAIN)) for steps in (97, 0))
     assert not loops(few)
-    assert few.lower().as_text() == together.lower().as_text()
+    assert str(few.jaxpr) == str(together.jaxpr)
 
 
 def test_survivors_may_explore():
@@ -581,13 +586,14 @@ def explored():
     with pytest.warns(UserWarning, match="gamma: two steps by its factor cross"):
         pbt = PBT(
             NEAR_ONE | RECIPE,
-            size=16,
+            size=MEMBERS,
             movers=Everyone(),
             readiness=Readiness(min_episodes=0.0),
         )
-    members, before, after = initial(small(pbt=pbt)), [], []
-    for seed in range(40):
-        members = rated(members, np.random.default_rng(seed).permutation(16))
+    members = initial(dataclasses.replace(PLAIN, pbt=pbt))
+    before, after = [], []
+    for seed in range(107):
+        members = rated(members, np.random.default_rng(seed).permutation(MEMBERS))
         numbers = pbt.space.read(members.runs.learner.config)
         members, generation = evolve(pbt, members, seed)
         assert generation.explored.all()
