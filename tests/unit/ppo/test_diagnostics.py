@@ -8,15 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
+from tabular import first
 
 from ppo_jax import networks, optimizers
-from ppo_jax.component import program
-from ppo_jax.critics import Quantile
+from ppo_jax.critics import Quantile, Scalar
 from ppo_jax.envs.probes import IdenticalRewards, Target
-from ppo_jax.ppo import diagnostics, learner, population, rollout
+from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.schedules import Progress
 
 NAN = math.nan
+iteration = jax.jit(learner.iteration)
 
 
 def norm(*trees):
@@ -24,7 +25,7 @@ def norm(*trees):
     return np.sqrt(sum(np.sum(x**2) for x in leaves))
 
 
-def one_update(bound, network):
+def one_update(bound, network, critic):
     """How parameters moved in one step of length one along the gradient."""
     sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
     config = experiment(
@@ -32,25 +33,25 @@ def one_update(bound, network):
         num_epochs=1,
         num_minibatches=1,
         network=network,
-        critic=Quantile(4),
+        critic=critic,
         num_critics=2,
         optimizer=sgd,
     )
-    members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    before = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.learner.params)
-    members, said = population.advance(members, Progress.at([0.0]), jnp.int32(1))
-    run = jax.tree.map(lambda x: np.asarray(x[0]), members.runs.replace(key=()))
-    moved = jax.tree.map(np.subtract, run.learner.params, before)
-    return moved, {name: float(x[0, 0]) for name, x in said.items()}, run.actor.carry
+    run = first(config)
+    after, said = iteration(run, Progress.at(0.0))
+    params = jax.device_get((after.learner.params, run.learner.params))
+    moved = jax.tree.map(np.subtract, *params)
+    return moved, {name: float(x) for name, x in said.items()}, after.actor.carry
 
 
 GRU = networks.Gru(size=4, layers=2)
 
 
 @pytest.mark.parametrize(
-    ("memory", "shared"), [(None, False), (GRU, False), (GRU, True)]
+    ("memory", "shared", "critic"),
+    [(None, False, Quantile(4)), (GRU, False, Scalar()), (GRU, True, Scalar())],
 )
-def test_norms_of_gradients_are_those_of_the_step(memory, shared):
+def test_norms_of_gradients_are_those_of_the_step(memory, shared, critic):
     """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X10.
 
     Groups, critics, carries.
@@ -59,11 +60,11 @@ def test_norms_of_gradients_are_those_of_the_step(memory, shared):
     network = networks.ActorCritic(
         torso=torso, memory=memory, critic_hidden=(4,), shared=shared
     )
-    moved, said, carry = one_update(1e6, network)
-    actor, critic = moved["actor"], moved["critic"]
-    each = [jax.tree.map(lambda x, i=i: x[i], critic["heads"]) for i in (0, 1)]
+    moved, said, carry = one_update(1e6, network, critic)
+    actor, critics = moved["actor"], moved["critic"]
+    each = [jax.tree.map(lambda x, i=i: x[i], critics["heads"]) for i in (0, 1)]
     without = [{k: v for k, v in own.items() if k != "torso"} for own in each]
-    trunk = critic.get("trunk", {})
+    trunk = critics.get("trunk", {})
     torsos = (trunk.get("torso", ()), [own.get("torso", ()) for own in each])
     expected = {
         "grad_norm/actor_mlp": norm(actor["trunk"]["torso"]),
@@ -92,7 +93,7 @@ def test_norms_of_gradients_are_those_of_the_step(memory, shared):
     chex.assert_trees_all_close(total, said["train/grad_norm_pre_clip"], rtol=1e-5)
     assert said["train/critic1_grad_norm"] != said["train/critic2_grad_norm"]
     assert_carries(said, carry)
-    bounded, said, _ = one_update(0.125, network)
+    bounded, said, _ = one_update(0.125, network, critic)
     chex.assert_trees_all_close(norm(bounded), 0.125, rtol=1e-3)
     chex.assert_trees_all_close(said["train/grad_norm_post_clip"], 0.125, rtol=1e-6)
 
@@ -140,8 +141,7 @@ def test_the_largest_log_ratio_of_an_update(monkeypatch):
     config = experiment(
         IdenticalRewards(), num_microbatches=2, optimizer=optimizers.Sgd(0.0)
     )
-    run = jax.jit(learner.init)(program(config), jax.random.key(0))
-    _, said = jax.jit(lambda run: learner.iteration(run, Progress.at(0.0)))(run)
+    _, said = iteration(first(config), Progress.at(0.0))
     chex.assert_trees_all_close(said["train/log_ratio_max_abs"], 7.0, rtol=1e-5)
     rest = (1 - math.exp(-7)) ** 2 / 64
     chex.assert_trees_all_close(said["train/ratio_var"], rest, rtol=1e-5)

@@ -507,7 +507,7 @@ def test_the_order_of_members_means_nothing():
 
 
 def test_members_with_their_own_numbers_equal_separate_runs():
-    """For ten updates."""
+    """PROP-21.7: for ten updates."""
     members = initial(PLAIN)
     member = jax.jit(population.member)
     alone = [member(members, 0), member(members, 3)]
