@@ -1,6 +1,5 @@
 """Thresholds of alerts, and alerts of real updates, each by its cause."""
 
-import dataclasses
 import math
 
 import chex
@@ -234,8 +233,10 @@ def test_a_critic_of_even_returns_has_nothing_to_explain():
 def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
     """R-C7: three of eight members are ill; medians would hide it, and did."""
     ill = jnp.isin(jnp.arange(8), jnp.array([1, 4, 6]))
-    config = dataclasses.replace(
-        HEALTHY,
+    config = experiment(
+        Plain(),
+        num_critics=2,
+        optimizer=optimizers.Adam(learning_rate=1e-2),
         pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=4),
         phase_updates=4,
         total_timesteps=4 * HEALTHY.steps_per_update,

@@ -27,7 +27,7 @@ CONFIG = Config(
     num_steps=8,
     num_epochs=2,
     num_minibatches=2,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     obs_clip=10.0,
     return_scale=ReturnNormalization(min_returns=1),
     terms=(
