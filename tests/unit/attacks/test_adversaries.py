@@ -90,7 +90,6 @@ def experiment(adversary=None, coef=0.5, **changes):
         "obs_clip": 10.0,
         "optimizer": optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         "total_timesteps": 24_000,
-        "num_critics": 2,
     }
     return Config(**fields | changes)
 
@@ -359,10 +358,11 @@ def test_rows_without_weight_influence_nobody():
 
 
 def beset(target, step_size=0.4, number=PGD):
-    """An experiment with any kind of critic, and microbatches."""
+    """An experiment with twins of any kind, and microbatches."""
     attack = ChosenAttack(EPS, L2(), number=number, step_size=step_size)
     adversary = Mixed(attack, target=Chosen(target))
-    return experiment(adversary, critic=Quantile(4), num_microbatches=2)
+    twins = {"critic": Quantile(4), "num_critics": 2}
+    return experiment(adversary, **twins, num_microbatches=2)
 
 
 def test_the_lower_critic_is_feared():
@@ -525,20 +525,21 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def live(path):
-    """The rows of a run of so many steps."""
+    """The folder of a run of so many steps, its rows, and its warnings."""
 
+    @functools.cache
     def live(steps):
         run_dir = path.parent / str(steps)
-        options = "--run-dir", run_dir, "--total-timesteps", steps, "--obs-clip", 10
-        assert called("train", path, *options).returncode == 0
-        return rows(run_dir)
+        done = called("train", path, "--run-dir", run_dir, "--total-timesteps", steps)
+        assert done.returncode == 0, done.stderr
+        return run_dir, rows(run_dir), done.stderr
 
     return live
 
 
 @pytest.fixture(scope="module")
 def lived(live):
-    return live(24 * 10 + 5)
+    return live(24 * 10 + 5)[1]
 
 
 def test_the_radius_follows_the_length_of_the_run(lived):
@@ -561,7 +562,7 @@ def test_the_radius_follows_the_length_of_the_run(lived):
 
 def test_one_update_alone_is_the_first_of_its_schedules(live):
     """A2: neither a quotient by 0 nor the end."""
-    (row,) = live(24)
+    _, (row,), _ = live(24)
     assert row["sa_ppo/current_epsilon"] == pytest.approx(0.3)
     assert row["train/clip_range"] == pytest.approx(0.3)
     assert row["error/skipped_steps"] == 0
@@ -651,12 +652,14 @@ def test_raw_observations_warn():
         experiment(obs_clip=None)
 
 
-def test_a_run_warns_once_or_says_what_is_wrong(path, tmp_path):
-    done = called("train", path, "--run-dir", tmp_path / "raw", "--seed", 1)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("observations are not normalised") == 1
-    done = called("train", path, "--run-dir", tmp_path / "x", "--obs-clip", 10)
-    assert done.returncode == 0 and "not normalised" not in done.stderr
+def test_a_run_warns_once_or_says_what_is_wrong(path, live):
+    run_dir, _, said = live(24)
+    assert said.count("observations are not normalised") == 1
+    for options, times in (((), 1), (("--obs-clip", 10), 0)):
+        # The folder is taken, which is found once the experiment is read.
+        done = called("train", path, "--run-dir", run_dir, *options)
+        assert done.returncode == 2 and str(run_dir) in done.stderr
+        assert done.stderr.count("not normalised") == times
     for options, said in (
         (("--adversary.ratio", 0.9), "max_percent = 50"),
         (("--adversary.attack.eps", -1), "a number ≥ 0"),
