@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.component import component
+from ppo_jax.component import component, program
 from ppo_jax.config import Config
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.networks import ActorCritic, Mlp
-from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo import learner
 from ppo_jax.ppo.episodes import run_episodes
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.schedules import Progress
@@ -135,11 +135,12 @@ class Sealed(Env):
 def test_an_environment_may_keep_keys_of_its_own():
     """It trains, is evaluated, and its keys are JAX's own afterwards."""
     config = Config(Sealed(), num_envs=2, num_steps=8, network=SMALL)
-    run = learner.init(config, jax.random.key(0))
-    after, metrics = jax.jit(learner.iteration)(run, Progress.at(0.0))
+    run = jax.jit(learner.init)(program(config), jax.random.key(0))
+    iteration = jax.jit(learner.iteration)
+    after, metrics = iteration(run, Progress.at(0.0))
     assert metrics["episodes/count"] == 4
-    again, _, _ = jax.jit(rollout.unroll)(after.learner, after.actor, after.key)
-    chex.assert_trees_all_equal_dtypes(again.env_state, after.actor.env_state)
+    again, _ = iteration(after, Progress.at(0.0))
+    chex.assert_trees_all_equal_dtypes(again.actor.env_state, after.actor.env_state)
     assert after.actor.env_state[0].dtype == jax.random.key(0).dtype
     key, paid = jax.random.key(5), []
     for _ in range(3):

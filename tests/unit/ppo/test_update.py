@@ -73,7 +73,6 @@ def experiment(env, **changes):
         "num_steps": 8,
         "num_epochs": 1,
         "num_minibatches": 1,
-        "num_critics": 2,
         "network": FEED_FORWARD,
         "optimizer": optimizers.Sgd(learning_rate=0.1, max_grad_norm=None),
         "total_timesteps": 32_000,
@@ -260,9 +259,9 @@ class ByHand:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"obs_clip": 10.0},
-        {"network": LSTM, "chunk_length": 4, "obs_clip": 10.0, "num_critics": 1},
-        {"network": GRU, "num_microbatches": 2},
+        {"obs_clip": 10.0, "num_critics": 2},
+        {"network": LSTM, "chunk_length": 4, "obs_clip": 10.0},
+        {"network": GRU, "num_microbatches": 2, "num_critics": 2},
     ],
     ids=["mlp", "lstm", "gru"],
 )
@@ -610,7 +609,7 @@ def updated(memory):
     network = networks.ActorCritic(
         torso=SMALL, memory=memory, head=networks.TanhHead(), critic_hidden=(4,)
     )
-    changes = {"num_steps": 16, "critic": Quantile(num_quantiles=3)}
+    changes = {"num_steps": 16, "critic": Quantile(num_quantiles=3), "num_critics": 2}
     run = first(experiment("Pendulum-v1", network=network, **changes))
     return run, *update(run)
 
