@@ -27,7 +27,7 @@ from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
 SMALL = networks.Mlp(hidden=(8,))
 FEED_FORWARD = networks.ActorCritic(torso=SMALL)
 LSTM = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=8))
-GRU = networks.ActorCritic(torso=SMALL, memory=networks.Gru(size=8, layers=2))
+GRU = networks.ActorCritic(torso=SMALL, memory=networks.Gru(size=8))
 ENDS_AT = 5
 WEIGHTS = (1.0, 0.5, 0.0)
 
