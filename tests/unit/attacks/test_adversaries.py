@@ -40,6 +40,7 @@ MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 GRU = dataclasses.replace(MLP, memory=networks.Gru(size=4))
 MEMORIES = {"mlp": {}, "gru": {"network": GRU, "chunk_length": 3}}
 EPS = 0.3
+TERMS = terms.Surrogate(), terms.Value(), terms.Entropy(0.1)
 
 
 @component
@@ -85,7 +86,7 @@ def experiment(adversary=None, coef=0.5, **changes):
         "num_epochs": 2,
         "num_minibatches": 2,
         "network": MLP,
-        "terms": (terms.Surrogate(), terms.Value(), terms.Entropy(0.1), *smooth),
+        "terms": TERMS + smooth,
         "adversary": adversary,
         "obs_clip": 10.0,
         "optimizer": optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
@@ -157,8 +158,9 @@ def experience(run):
 
 def peaceful(run):
     """The same run without its adversary, which is no part of what it lives."""
-    config, memories = run.learner.config, run.learner.memories[:3]
-    config = dataclasses.replace(config, adversary=None, terms=config.terms[:3])
+    config, plain = run.learner.config, slice(len(TERMS))
+    config = dataclasses.replace(config, adversary=None, terms=config.terms[plain])
+    memories = run.learner.memories[plain]
     return run.replace(learner=run.learner.replace(config=config, memories=memories))
 
 
