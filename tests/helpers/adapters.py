@@ -56,17 +56,18 @@ def owed(env, final):
         final: From the state before a rollout and the actions to the final observation.
     """
     run = jax.jit(first)(experiment(env, num_envs=4), 1)
-    _, kept, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    lived = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    begun, kept = jax.device_get((run.actor.env_state, lived[1]))
     cut = kept.last & ~kept.terminated
     assert cut.sum(axis=0).tolist() == [1] * 4
-    network = run.learner.config.build()
+    apply = jax.jit(run.learner.config.build().apply)
     others = []
     for i, t in enumerate(np.argmax(cut, axis=0)):
-        before = jax.tree.map(lambda x, i=i: x[i], run.actor.env_state)
+        before = jax.tree.map(lambda x, i=i: x[i], begun)
         obs = final(before, kept.action[: t + 1, i])
-        one = jax.tree.map(lambda x: jnp.asarray(x)[None, None], obs)
-        value = network.apply(run.learner.params, (), one, jnp.zeros((1, 1), bool))
-        expected = value.value.mean().squeeze()
+        one = jax.tree.map(lambda x: np.asarray(x)[None, None], obs)
+        out = apply(run.learner.params, (), one, np.zeros((1, 1), bool))
+        expected = np.squeeze(out.value.mean())
         chex.assert_trees_all_close(kept.next_value[t, i], expected, rtol=0, atol=1e-6)
         around = kept.value[t : t + 2, i]  # Of what was seen before, and of a start.
         others.append(np.abs(around - expected) > 1e-5)

@@ -1,7 +1,5 @@
 """Grids of XLand-MiniGrid, against its own stepping and against numbers by hand."""
 
-from functools import partial
-
 import adapters
 import chex
 import jax
@@ -20,8 +18,14 @@ TO_THE_GOAL = (AHEAD, AHEAD, RIGHT, AHEAD, AHEAD)
 """Of a room of 3×3 cells, from one corner to the other."""
 
 
-def empty(limit=100):
-    return XMiniGrid("MiniGrid-Empty-5x5", params={"max_steps": limit})
+LIMIT = 6
+
+
+def grid(kind):
+    return XMiniGrid(f"MiniGrid-{kind}-5x5", params={"max_steps": LIMIT})
+
+
+EMPTY = grid("Empty")
 
 
 def shown(timestep):
@@ -35,47 +39,49 @@ def shown(timestep):
 ENV, PARAMS = xminigrid.make("MiniGrid-Empty-5x5")
 
 
-@partial(jax.jit, static_argnums=0)
-def stepped(limit, timestep, action):
-    return strong(ENV.step(PARAMS.replace(max_steps=limit), timestep, action))
+@jax.jit
+def stepped(timestep, action):
+    return strong(ENV.step(PARAMS.replace(max_steps=LIMIT), timestep, action))
 
 
-def by_itself(limit, timestep, actions):
+def by_itself(timestep, actions):
     """Timesteps of the suite, which no wrapper resets."""
     for action in actions:
-        timestep = stepped(limit, timestep, np.int32(action))
+        timestep = stepped(timestep, np.int32(action))
         yield timestep
 
 
 @pytest.fixture(scope="module")
 def start():
-    return jax.jit(empty().reset)(jax.random.key(3))
+    return jax.jit(EMPTY.reset)(jax.random.key(3))
 
 
-@pytest.mark.parametrize("limit", [100, 5, 3])
-def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, start, limit):
+@pytest.mark.parametrize("waits", [0, 1, 2])
+def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, start, waits):
     """The goal is reached in five steps: sooner than the limit, at it, or not."""
     _, state = start
-    env, actions = empty(limit), TO_THE_GOAL[:limit]
-    given = adapters.played(env, "transition", state, actions, key)
-    own = list(by_itself(limit, state, actions))
+    actions = (*[STILL] * waits, *TO_THE_GOAL, STILL)[:LIMIT]
+    given = adapters.played(EMPTY, "step", state, actions, key)
+    own = list(by_itself(state, actions[: 5 + waits]))
+    given = jax.tree.map(lambda x: x[: len(own)], jax.device_get(given))
     for t, expected in enumerate(own):
         seen = jax.tree.map(lambda x, t=t: x[t], given.final_obs)
         chex.assert_trees_all_equal(seen, shown(expected))
     rewards = [expected.reward for expected in own]
     chex.assert_trees_all_equal(given.reward, np.float32(rewards))
     steps = np.arange(1, len(own) + 1)
-    np.testing.assert_array_equal(given.terminated, steps == 5)
-    np.testing.assert_array_equal(given.truncated, (steps == limit) & (steps < 5))
-    assert rewards[-1] == pytest.approx(1 - 0.9 * 5 / limit if limit >= 5 else 0)
-    assert env.max_episode_steps == env.min_steps_to_truncation == limit
+    np.testing.assert_array_equal(given.terminated, steps == 5 + waits)
+    np.testing.assert_array_equal(given.truncated, (steps == LIMIT) & (waits > 1))
+    paid = 1 - 0.9 * len(own) / LIMIT if waits < 2 else 0
+    assert rewards[-1] == pytest.approx(paid)
+    assert EMPTY.max_episode_steps == EMPTY.min_steps_to_truncation == LIMIT
 
 
 def test_a_step_that_ends_shows_the_end_and_the_next_start(key, start):
     obs, state = start
-    given = adapters.played(empty(), "step", state, TO_THE_GOAL, key)
-    *_, last = by_itself(100, state, TO_THE_GOAL)
-    end = jax.tree.map(lambda x: x[-1], given)
+    given = adapters.played(EMPTY, "step", state, (*TO_THE_GOAL, STILL), key)
+    *_, last = by_itself(state, TO_THE_GOAL)
+    end = jax.tree.map(lambda x: x[4], jax.device_get(given))
     chex.assert_trees_all_equal(end.final_obs, shown(last))
     chex.assert_trees_all_equal(end.obs, obs)  # Every episode begins alike.
     assert not np.array_equal(end.obs["grid"], end.final_obs["grid"])
@@ -85,17 +91,17 @@ def test_a_rollout_owes_the_value_of_the_last_sight():
     """R-D8: of what the suite shows before a reset."""
 
     def final(before, actions):
-        *_, last = by_itself(5, before, actions)
+        *_, last = by_itself(before, actions)
         return shown(last)
 
-    adapters.owed(XMiniGrid("MiniGrid-EmptyRandom-5x5", params={"max_steps": 5}), final)
+    adapters.owed(grid("EmptyRandom"), final)
 
 
 def test_observations_are_what_a_convolution_takes():
     core = xminigrid.core.constants
     assert (core.NUM_TILES, core.NUM_COLORS) == LAYERS
     torso = networks.Cnn(channels=(4,))
-    config = Config(empty(), network=networks.ActorCritic(torso))
+    config = Config(EMPTY, network=networks.ActorCritic(torso))
     obs = {name: x.shape for name, x in config.obs_spec().items()}
     assert obs == {"grid": (7, 7, 25), "direction": (4,)}
     assert config.env.action_space == envs.Discrete(6)
@@ -126,14 +132,14 @@ def test_an_environment_keeps_the_protocol(env_id):
 
 @pytest.mark.slow
 def test_a_population_goes_on_with_a_pool(tmp_path):
-    adapters.goes_on(empty(limit=3), tmp_path)
+    adapters.goes_on(EMPTY, tmp_path)
 
 
 def test_a_picture_shows_the_agent_where_it_is(start):
     """Tiles of 32 pixels; one that turns is all that changes."""
     _, before = start
-    (after,) = by_itself(100, before, [RIGHT])
-    pictures = [empty().render(jax.device_get(state)) for state in (before, after)]
+    (after,) = by_itself(before, [RIGHT])
+    pictures = [EMPTY.render(jax.device_get(state)) for state in (before, after)]
     assert pictures[0].dtype == np.uint8 and pictures[0].shape == (160, 160, 3)
     tiles = (pictures[0] != pictures[1]).reshape(5, 32, 5, 32, 3).any((1, 3, 4))
     row, column = np.array(before.state.agent.position)
