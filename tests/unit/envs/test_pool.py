@@ -8,7 +8,7 @@ import pytest
 from brief import experiment
 from tabular import first
 
-from ppo_jax import envs, tree
+from ppo_jax import envs, optimizers, terms
 from ppo_jax.component import component
 from ppo_jax.envs import Env, Faulty, MaskObservation, ResetPool, TimeLimit, probes
 from ppo_jax.envs.env import NEVER
@@ -17,6 +17,7 @@ from ppo_jax.schedules import Progress
 
 B, T = 4, 16
 live, updated = jax.jit(rollout.unroll), jax.jit(learner.iteration)
+said = jax.jit(jax.vmap(lambda env, state: env.metrics(state), (None, 0)))
 
 
 @component
@@ -60,9 +61,32 @@ class OwnStep(Lottery):
         return super().step(key, state, action)
 
 
-def begin(env, **changes):
-    fields = {"num_envs": B, "num_steps": T, "obs_clip": None} | changes
-    return first(experiment(env, **fields))
+@component
+class Keyed(Lottery):
+    """Its state has two keys: one of a reset, and one of its own making."""
+
+    def reset(self, key):
+        obs, drawn = super().reset(key)
+        return obs, (drawn, key, jax.random.key(5))
+
+    def transition(self, key, state, action):
+        timestep, _ = super().transition(key, state[0], action)
+        return timestep, state
+
+
+def begin(env):
+    """An experiment whose updates are as little as there are."""
+    config = experiment(
+        env,
+        num_envs=B,
+        num_steps=T,
+        num_epochs=1,
+        num_minibatches=1,
+        standardization=None,
+        terms=(terms.Surrogate(),),
+        optimizer=optimizers.Sgd(max_grad_norm=None),
+    )
+    return first(config)
 
 
 def pool_of(state):
@@ -74,32 +98,37 @@ def taken_by_hand(before, after, steps):
     """What each environment showed at the starts of episodes after the first one."""
     shown = np.concatenate([steps.obs, after.obs[None]])[..., 0]
     began = np.concatenate([steps.reset[1:], after.reset[None]])
-    np.testing.assert_array_equal(shown[0], before.obs[:, 0])
+    np.testing.assert_array_equal(shown[0], np.ravel(before.obs))
     return [shown[1:][began[:, i], i].tolist() for i in range(B)]
 
 
-def test_episodes_begin_with_the_starts_in_order_and_then_again():
-    """Known from a loop over steps; what is reused is counted."""
-    for size, some_reused in ((T, False), (2, True)):
-        run = begin(ResetPool(Lottery(), size))
-        actor, steps, _ = live(run.learner, run.actor, run.key)
-        starts = np.asarray(actor.env_state.starts[0])[..., 0]
-        reused = []
-        for i, taken in enumerate(taken_by_hand(run.actor, actor, steps)):
-            expected = [starts[i, k % size] for k in range(len(taken))]
-            assert taken == expected and len(taken) > 2
-            reused.append(sum(taken[k] in taken[:k] for k in range(len(taken))))
-            said = run.learner.config.env.metrics(
-                jax.tree.map(lambda x, i=i: x[i], actor.env_state)
-            )
-            assert said["rollout/reused_starts"] == reused[-1]
-        assert all(reused) == any(reused) == some_reused
+def reused(run, actor):
+    """What each environment says of the starts that it took again."""
+    metrics = said(run.learner.config.env, actor.env_state)
+    return metrics["rollout/reused_starts"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("env", "size", "again"), [(Lottery(), T, False), (Keyed(), 2, True)]
+)
+def test_episodes_begin_with_the_starts_in_order_and_then_again(env, size, again):
+    """Known from a loop over steps; what is reused is counted. States may have keys."""
+    run = begin(ResetPool(env, size))
+    actor, steps, _ = live(run.learner, run.actor, run.key)
+    starts = np.asarray(actor.env_state.starts[0])[..., 0]
+    counts = []
+    for i, taken in enumerate(taken_by_hand(run.actor, actor, steps)):
+        expected = [starts[i, k % size] for k in range(len(taken))]
+        assert taken == expected and len(taken) > 2
+        counts.append(sum(taken[k] in taken[:k] for k in range(len(taken))))
+    assert reused(run, actor) == counts
+    assert all(counts) == any(counts) == again
 
 
 def test_states_begin_with_their_observations():
     """What an episode shows is what its state knows, to its last step."""
-    run = begin(ResetPool(Lottery(), 2))
-    actor, steps, _ = live(run.learner, run.actor, run.key)
+    run = begin(ResetPool(Lottery(), T))
+    actor, steps, _ = jax.device_get(live(run.learner, run.actor, run.key))
     constant = ~steps.reset[1:]
     same = steps.obs[1:, :, 0] == steps.obs[:-1, :, 0]
     assert same[constant].all() and constant.any()
@@ -114,7 +143,7 @@ def test_an_episode_goes_on_while_its_successors_are_drawn_anew():
     np.testing.assert_array_equal(later.obs, run.actor.obs)
     np.testing.assert_array_equal(later.env_state.env, run.actor.env_state.env)
     pools = [np.ravel(x.env_state.starts[0]) for x in (run.actor, actor, later)]
-    everything = np.concatenate([*pools, run.actor.obs[:, 0]])
+    everything = np.concatenate([*pools, np.ravel(run.actor.obs)])
     assert len(np.unique(everything)) == everything.size == 3 * T * B + B
 
 
@@ -129,7 +158,7 @@ def test_the_pool_is_begun_anew_with_every_rollout():
 
 def test_starts_are_distributed_as_those_of_resets():
     """Kolmogorov and Smirnov: √n · sup |F_n − F| exceeds 2 once in 1500 times."""
-    run = begin(ResetPool(Lottery(), T), num_steps=T)
+    run = begin(ResetPool(Lottery(), T))
     actor, begun = run.actor, []
     for key in jax.random.split(jax.random.key(3), 100):
         after, steps, _ = live(run.learner, actor, key)
@@ -137,7 +166,7 @@ def test_starts_are_distributed_as_those_of_resets():
             begun += taken
         actor = after
     keys = jax.random.split(jax.random.key(4), 10**6)
-    drawn = np.sort(jax.vmap(Lottery().reset)(keys)[1])
+    drawn = np.sort(jax.jit(jax.vmap(Lottery().reset))(keys)[1])
     rank = np.searchsorted(drawn, np.sort(begun)) / drawn.size
     n = len(begun)
     assert n > 2000 and len(set(begun)) > n - 5  # Floats of 23 bits may coincide.
@@ -149,7 +178,7 @@ def test_starts_are_distributed_as_those_of_resets():
 def test_without_renewal_the_first_start_is_that_of_any_reset(key):
     """As many draws as there are starts, and one for the first episode."""
     env = ResetPool(Lottery(), 6)
-    obs, state = env.reset(key)
+    obs, state = jax.device_get(env.reset(key))
     assert obs[0] == state.env
     everything = np.append(state.starts[0][:, 0], obs)
     assert len(np.unique(everything)) == 7
@@ -212,23 +241,22 @@ def assert_drawn_anew(before, after):
     assert not np.isin(old, new).any()
 
 
-@pytest.mark.parametrize("around", [lambda env: env, limited, breakable, veiled])
-@pytest.mark.parametrize(("length", "reused"), [(2.0, 5), (5.0, 0)])
-def test_a_rollout_renews_a_pool_and_counts_what_was_reused(around, length, reused):
+@pytest.mark.parametrize("around", [lambda env: env, limited, breakable])
+@pytest.mark.parametrize(("length", "again"), [(2.0, 5), (5.0, 0)])
+def test_a_rollout_renews_a_pool_and_counts_what_was_reused(around, length, again):
     """16 steps are 8 episodes of two; of 3 starts, 5 are reused in each environment."""
     run = begin(around(ResetPool(Turns(length=length), 3)))
     actor, _, _ = live(run.learner, run.actor, run.key)
-    said = jax.vmap(run.learner.config.env.metrics)(actor.env_state)
-    assert said["rollout/reused_starts"].tolist() == [reused] * B
+    assert reused(run, actor) == [again] * B
     assert_drawn_anew(run.actor, actor)
 
 
 def test_an_update_says_what_was_reused():
     """By all environments together, whatever is around their pools."""
-    for length, reused in ((2.0, 5), (5.0, 0)):
+    for length, again in ((2.0, 5), (5.0, 0)):
         run = begin(wrapped(ResetPool(Turns(length=length), 3)))
         after, metrics = updated(run, Progress.at(0.0))
-        assert metrics["rollout/reused_starts"] == B * reused
+        assert metrics["rollout/reused_starts"] == B * again
         assert_drawn_anew(run.actor, after.actor)
 
 
@@ -241,7 +269,7 @@ def test_others_say_nothing_of_starts():
 def test_a_time_limit_takes_the_next_start():
     """Episodes of five steps that never end by themselves."""
     run = begin(TimeLimit(ResetPool(Turns(length=99.0), 3), 5))
-    actor, steps, _ = live(run.learner, run.actor, run.key)
+    actor, steps, _ = jax.device_get(live(run.learner, run.actor, run.key))
     pool = pool_of(actor.env_state)
     assert pool.taken.tolist() == [3] * B
     assert taken_by_hand(run.actor, actor, steps) == pool.starts[0][..., 0].tolist()
@@ -254,12 +282,15 @@ def test_an_environment_that_breaks_begins_anew_with_a_pool(what):
     env = Faulty(ResetPool(Turns(), 3), rate=0.0, steps=NEVER, **{what: np.nan})
     run = begin(env)
     state = run.actor.env_state
-    struck = state._replace(start=state.start.at[1].set(T - 2))
-    ill, steps, _ = live(run.learner, run.actor.replace(env_state=struck), run.key)
-    healthy, _, _ = live(run.learner, run.actor, run.key)
-    assert not steps.valid[-1, 1] and steps.valid[:, jnp.array([0, 2, 3])].all()
-    others = jnp.array([0, 2, 3])
-    given, expected = (tree.take(x.env_state, others) for x in (ill, healthy))
+    start = np.where(np.arange(B) == 1, T - 2, state.start)
+    struck = run.actor.replace(env_state=state._replace(start=start))
+    ill, steps, _ = jax.device_get(live(run.learner, struck, run.key))
+    healthy, _, _ = jax.device_get(live(run.learner, run.actor, run.key))
+    others = np.array([0, 2, 3])
+    assert not steps.valid[-1, 1] and steps.valid[:, others].all()
+    given, expected = (
+        jax.tree.map(lambda x: x[others], actor.env_state) for actor in (ill, healthy)
+    )
     chex.assert_trees_all_equal(given._replace(start=expected.start), expected)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(ill.env_state))
     assert ill.env_state.env.taken[1] == 0
@@ -267,38 +298,20 @@ def test_an_environment_that_breaks_begins_anew_with_a_pool(what):
     assert steps.valid.all()
 
 
-@component
-class Keyed(Lottery):
-    """Its state has two keys: one of a reset, and one of its own making."""
-
-    def reset(self, key):
-        obs, drawn = super().reset(key)
-        return obs, (drawn, key, jax.random.key(5))
-
-    def transition(self, key, state, action):
-        timestep, _ = super().transition(key, state[0], action)
-        return timestep, state
-
-
-def test_states_with_keys_are_starts_too():
-    run = begin(ResetPool(Keyed(), 3))
-    actor, steps, _ = live(run.learner, run.actor, run.key)
-    starts = actor.env_state.starts[0][..., 0]
-    for i, taken in enumerate(taken_by_hand(run.actor, actor, steps)):
-        assert taken == [starts[i, k % 3] for k in range(len(taken))]
-
-
 @pytest.mark.parametrize("env", [probes.RecallCue(), "CartPole-v1"])
 def test_a_pool_keeps_the_protocol(env):
     """`taken` outlives episodes on purpose, as `check` is told."""
     pool = ResetPool(env, 8)
-    with pytest.raises(ValueError, match=r"check\(env, carried=\('state.taken',\)\)"):
-        envs.check(pool, steps=600)
     envs.check(pool, steps=600, carried=("state.taken",))
     inner = envs.make(env)
     assert pool.action_space == inner.action_space
     assert pool.min_steps_to_truncation == inner.min_steps_to_truncation
     assert pool.max_episode_steps == inner.max_episode_steps
+
+
+def test_check_wants_to_be_told():
+    with pytest.raises(ValueError, match=r"check\(env, carried=\('state.taken',\)\)"):
+        envs.check(ResetPool(probes.RecallCue(), 8), steps=600)
 
 
 def test_masks_pass_through(key):
