@@ -10,62 +10,83 @@ import pytest
 from tabular import first
 
 from ppo_jax import networks, optimizers, terms
-from ppo_jax.component import replace_at
+from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import ClosedForm, KlPid, KlStop
 from ppo_jax.envs.faults import Faulty
-from ppo_jax.envs.probes import MaskedBandit, RecallCue, Target, TwoDigits
+from ppo_jax.envs.probes import RecallCue, Target, TwoDigits
 from ppo_jax.networks.distributions import Categorical, MultiCategorical
 from ppo_jax.ppo import learner
-from ppo_jax.ppo.batch import chunks
+from ppo_jax.ppo.batch import assemble
 from ppo_jax.ppo.objective import forward
+from ppo_jax.ppo.update import update
 from ppo_jax.schedules import Progress
 
+begin = jax.jit(first)
+
+
+@component
+class Patient(RecallCue):
+    """Cues are allowed one after the other."""
+
+    def action_mask(self, state):
+        return jnp.arange(self.num_cues) <= state.time
+
+
+def broken(rate):
+    nan = float("nan")
+    return Faulty(Target(size=2), reward=nan, obs=nan, rate=rate)
+
+
 POLICIES = {
-    "some actions forbidden": (MaskedBandit(), {}),
+    "some actions forbidden, and a memory": (
+        Patient(delay=2, num_cues=3),
+        {"memory": networks.Lstm(size=4)},
+    ),
     "several choices": (TwoDigits(), {}),
-    "real actions": (Target(size=2), {}),
+    "real actions": (broken(rate=0.0), {}),
     "squashed actions": (Target(size=2), {"head": networks.TanhHead()}),
-    "a memory": (RecallCue(delay=2), {"memory": networks.Lstm(size=4)}),
 }
 
 
-def experiment(env, objective, **network):
+def experiment(env, **network):
     """Two full-batch steps in an update; a target below 0 ends it after the first."""
+    penalty = terms.KlPenalty(KlPid(0.02, initial=0.5), ClosedForm())
     return Config(
         env,
         num_steps=8,
         num_epochs=2,
         num_minibatches=1,
         network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), **network),
-        terms=objective,
+        terms=(terms.Surrogate(), penalty),
         early_stop=KlStop(1e9, absolute=1.0, share=None, divergence=ClosedForm()),
         optimizer=optimizers.Sgd(learning_rate=3.0, max_grad_norm=None),
     )
 
 
 class Update(NamedTuple):
-    run: Any
+    learner: Any
     metrics: Any
     acted: Any
     """The policies of its rollout, per example."""
     others: Any
     """Those of the parameters in question."""
+    quarantined: Any
+    """How many of its steps were not finite."""
 
 
 @jax.jit
-def update(run, params):
+def updated(run, params):
     """An update, and what the policies of some parameters are in it."""
     progress = Progress.at(0.0)
-    begun, *lived = learner.lived(run, progress)
-    after = learner.learned(begun, progress, *lived)
-    *_, steps, carries = lived
-    nothing = jnp.zeros_like(steps.reward)
-    batch = chunks(run.learner.config, steps, nothing, nothing, carries)
+    begun, key, _, steps, carries = learner.lived(run, progress)
+    batch, *_ = assemble(begun.learner, steps, carries)
+    after, result = update(begun.learner, batch, key, progress)
     swap = jax.tree.map(lambda x: x.swapaxes(0, 1), batch._replace(carry=()))
     rows = swap._replace(carry=batch.carry)
     others = forward(run.learner.config.build(), params, rows).policy
-    return Update(*after, rows.old_policy, others)
+    quarantined = jnp.sum(~steps.valid)
+    return Update(after, result.metrics, rows.old_policy, others, quarantined)
 
 
 def divergence(old, new):
@@ -88,13 +109,13 @@ def divergence(old, new):
 def test_the_divergence_of_every_policy(name):
     """PROP-7.6: 0 in the first step, in the second that of what the first made."""
     env, network = POLICIES[name]
-    begun = first(experiment(env, (terms.Surrogate(), terms.Kl()), **network))
+    begun = begin(experiment(env, **network))
     config = replace_at(begun.learner.config, "early_stop.target", jnp.float32(-1.0))
     alone = begun.replace(learner=begun.learner.replace(config=config))
-    short = update(alone, begun.learner.params)
+    short = updated(alone, begun.learner.params)
     assert short.metrics["train/n_minibatches_done"] == 1
     chex.assert_trees_all_close(short.metrics["train/kl"], 0.0, rtol=0, atol=1e-6)
-    whole = update(begun, short.run.learner.params)
+    whole = updated(begun, short.learner.params)
     assert whole.metrics["train/n_minibatches_done"] == 2
     kl = divergence(whole.acted, whole.others).mean()
     assert kl > 1e-4
@@ -103,11 +124,8 @@ def test_the_divergence_of_every_policy(name):
 
 def test_a_quarantined_step_has_no_divergence():
     """R-A20: a penalty in closed form learns beside steps that are not finite."""
-    env = Faulty(Target(size=2), reward=float("nan"), obs=float("nan"), rate=0.3)
-    penalty = terms.KlPenalty(KlPid(0.02, initial=0.5), ClosedForm())
-    begun = first(experiment(env, (terms.Surrogate(), penalty)))
-    run, metrics, *_ = update(begun, begun.learner.params)
-    assert metrics["error/quarantined_steps"] > 0
-    assert metrics["error/skipped_steps"] == 0
+    begun = begin(experiment(broken(rate=0.3)))
+    after, metrics, *_, quarantined = updated(begun, begun.learner.params)
+    assert quarantined > 0 and metrics["error/skipped_steps"] == 0
     assert metrics["train/n_minibatches_done"] == 2 and metrics["train/kl"] > 0
-    chex.assert_tree_all_finite(run.learner.params)
+    chex.assert_tree_all_finite(after.params)
