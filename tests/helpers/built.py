@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax import critics, networks
 from ppo_jax.envs.env import Discrete
@@ -15,3 +16,10 @@ def build(space=TWO_ACTIONS, num_critics=2, critic=SCALAR, obs=OBS, **fields):
     torso = fields.pop("torso", networks.Mlp(hidden=(8,)))
     architecture = networks.ActorCritic(torso=torso, **fields)
     return networks.build(architecture, space, obs, critic, num_critics)
+
+
+def drawn(network, seed=0):
+    """Parameters, any that are there: no program is compiled for them."""
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    return jax.tree.map(lambda x: np.float32(rng.normal(size=x.shape)), shapes)

@@ -3,8 +3,9 @@
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
-from built import build
+from built import build, drawn
 
 from ppo_jax import networks
 
@@ -14,20 +15,25 @@ from ppo_jax import networks
 def test_a_sequence_equals_its_steps(memory, shared):
     """PROP-21.4: over time at once, or step by step; a reset clears the carry."""
     network = build(memory=memory, shared=shared)
-    params = jax.jit(network.init)(jax.random.key(0))
-    obs = jax.random.normal(jax.random.key(1), (6, 2, 3))
-    reset = jnp.zeros((6, 2), bool).at[3, 0].set(True)
-    whole = network.apply(params, network.initial_carry(2), obs, reset)
-    carry, values = network.initial_carry(2), []
+    params, start = drawn(network), network.initial_carry(2)
+
+    @jax.jit
+    def said(carry, obs, reset):
+        out = network.apply(params, carry, obs, reset)
+        return out.carry, out.value.mean()
+
+    obs = np.float32(np.random.default_rng(1).normal(size=(6, 2, 3)))
+    reset, never = np.zeros((2, 6, 2), bool)
+    reset[3, 0] = True
+    _, whole = jax.device_get(said(start, obs, reset))
+    carry, values = start, []
     for t in range(6):
-        out = network.apply(params, carry, obs[t : t + 1], reset[t : t + 1])
-        carry, values = out.carry, [*values, out.value.mean()[0]]
-    chex.assert_trees_all_close(
-        whole.value.mean(), jnp.stack(values), rtol=0, atol=1e-6
-    )
-    fresh = network.apply(params, network.initial_carry(2), obs[3:], reset[3:])
-    got, expected = whole.value.mean()[3:, 0], fresh.value.mean()[:, 0]
-    chex.assert_trees_all_close(got, expected, rtol=0, atol=1e-6)
+        carry, value = said(carry, obs[t : t + 1], reset[t : t + 1])
+        values.append(np.asarray(value)[0])
+    chex.assert_trees_all_close(whole, np.stack(values), rtol=0, atol=1e-6)
+    _, fresh = jax.device_get(said(start, np.roll(obs, -3, axis=0), never))
+    chex.assert_trees_all_close(whole[3:, 0], fresh[:3, 0], rtol=0, atol=1e-6)
+    assert np.abs(whole[3:, 1] - fresh[:3, 1]).max() > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from built import TWO_ACTIONS, build
+from built import TWO_ACTIONS, build, drawn
 
 from ppo_jax import critics, networks
 from ppo_jax.component import component
@@ -22,14 +22,14 @@ def reach(loss, params):
 def test_nothing_is_shared_between_actor_and_critic(memory):
     """PROP-21.5: each loss reaches the parameters of its own side alone."""
     network = build(memory=memory)
-    params = jax.jit(network.init)(jax.random.key(0))
-    obs, reset = jnp.ones((2, 1, 3)), jnp.zeros((2, 1), bool)
+    params = drawn(network)
+    obs, reset = np.ones((2, 1, 3), np.float32), np.zeros((2, 1), bool)
 
     def out(params):
         return network.apply(params, network.initial_carry(1), obs, reset)
 
     def policy(params):
-        return out(params).policy.log_prob(jnp.zeros((2, 1), int)).sum()
+        return out(params).policy.log_prob(np.zeros((2, 1), int)).sum()
 
     def value(params):
         return out(params).value.mean().sum()
@@ -45,9 +45,9 @@ def test_a_shared_trunk_is_moved_by_both_losses(memory):
     """The policy is that of an actor on its own; critics read what its head reads."""
     fields = {"memory": memory, "critic_hidden": (5,)}
     alone, network = build(**fields), build(**fields, shared=True)
-    params = jax.jit(network.init)(jax.random.key(0))
+    params = drawn(network)
     assert params["critic"]["heads"].keys() == {"layers", "head"}
-    obs, reset = jnp.ones((2, 1, 3)), jnp.zeros((2, 1), bool)
+    obs, reset = np.ones((2, 1, 3), np.float32), np.zeros((2, 1), bool)
     carry = network.initial_carry(1)
     policy = network.apply(params, carry, obs, reset).policy
     others = jax.eval_shape(alone.init, jax.random.key(1))
@@ -67,8 +67,8 @@ def test_critics_are_two():
     """Twins begin apart, and each has parameters of its own."""
     network = build(critic=critics.Quantile(num_quantiles=5))
     params = jax.jit(network.init)(jax.random.key(0))
-    obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
-    value = network.apply(params, (), obs, reset).value
+    obs, reset = np.ones((1, 1, 3), np.float32), np.zeros((1, 1), bool)
+    value = jax.jit(network.apply)(params, (), obs, reset).value
     chex.assert_shape(value.outputs, (1, 1, 2, 5))
     assert not np.allclose(value.mean()[..., 0], value.mean()[..., 1])
     chex.assert_trees_all_equal(critics.pessimistic(value), value.mean().min(axis=-1))
@@ -79,12 +79,12 @@ def test_an_actor_by_itself_says_what_it_says_with_critics(shared):
     """Of one step, with what is legal and where episodes begin."""
     fields = {"memory": networks.Gru(size=4), "shared": shared}
     network = build(**fields)
-    params = jax.jit(network.init)(jax.random.key(0))
+    params = drawn(network)
     rng = np.random.default_rng(0)
     obs, carry = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
-    obs, carry = (jnp.asarray(x, jnp.float32) for x in (obs, carry))
+    obs, carry = np.float32(obs), np.float32(carry)
     before = network.initial_carry(2) | {"actor": ((carry,),)}
-    reset, mask = jnp.array([True, False]), jnp.array([[True, False], [True, True]])
+    reset, mask = np.array([True, False]), np.array([[True, False], [True, True]])
     expected = network.apply(params, before, obs[None], reset[None], mask[None])
     architecture = networks.ActorCritic(networks.Mlp(hidden=(8,)), **fields)
     policy, after = networks.act(
@@ -102,18 +102,16 @@ def rounded(x):
 def test_hidden_layers_round_and_the_last_ones_do_not():
     """By hand: operands and results of hidden layers are bfloat16, sums are exact."""
     network = build(compute_dtype="bfloat16", num_critics=1)
-    params = jax.device_get(jax.jit(network.init)(jax.random.key(0)))
-    params = jax.tree.map(lambda x: x + np.float32(0.01), params)
-    params["actor"]["head"]["kernel"] *= 100
-    obs = jax.random.normal(jax.random.key(1), (4, 2, 3))
-    said = network.apply(params, (), obs, jnp.zeros((4, 2), bool))
+    params = drawn(network)
+    obs = np.float32(np.random.default_rng(1).normal(size=(4, 2, 3)))
+    said = network.apply(params, (), obs, np.zeros((4, 2), bool))
     (layer,) = params["actor"]["trunk"]["torso"]["_Layers_0"].values()
     summed = rounded(rounded(obs) @ rounded(layer["kernel"])) + rounded(layer["bias"])
     features = rounded(np.tanh(rounded(summed)))
     head = jax.tree.map(np.float64, params["actor"]["head"])
     logits = features @ head["kernel"] + head["bias"]
     chex.assert_trees_all_close(said.policy.logits, logits, rtol=0, atol=1e-5)
-    plain = build(num_critics=1).apply(params, (), obs, jnp.zeros((4, 2), bool))
+    plain = build(num_critics=1).apply(params, (), obs, np.zeros((4, 2), bool))
     assert np.abs(plain.policy.logits - logits).max() > 1e-3
 
 
