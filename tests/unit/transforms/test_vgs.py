@@ -1,5 +1,7 @@
 """Variance gradient scaling against float64 formulas and hand-computed numbers."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -30,21 +32,26 @@ def gradients(steps=200, scale=1.0, seed=0):
     }
 
 
-def run(transformation, sequence):
+def run(sequence, **settings):
     """Scaled gradients of a whole sequence, the factors, and the last state."""
-    sequence = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), sequence)
+    sequence = jax.tree.map(np.float32, sequence)
+    state, (updates, factors) = jax.device_get(scanned(sequence, **settings))
+    return updates, factors, state
+
+
+@functools.partial(jax.jit, static_argnames=("statistic", "aggregate"))
+def scanned(sequence, **settings):
+    transformation = scale_by_variance(**settings)
+
+    def step(state, g):
+        updates, state = transformation.update(g, state)
+        return state, (updates, state.factor)
+
     state = transformation.init(jax.tree.map(lambda x: x[0], sequence))
+    return jax.lax.scan(step, state, sequence)
 
-    @jax.jit
-    def scan(state, sequence):
-        def step(state, g):
-            updates, state = transformation.update(g, state)
-            return state, (updates, state.factor)
 
-        return jax.lax.scan(step, state, sequence)
-
-    state, (updates, factors) = scan(state, sequence)
-    return updates, np.asarray(factors), state
+metrics_of = jax.jit(vgs_metrics)
 
 
 def ratios(sequence, statistic, beta=0.99, eps=1e-8):
@@ -92,7 +99,8 @@ def oracle_factors(sequence, statistic, aggregate, alpha, cap, floor, warmup):
 def test_golden_trajectory(statistic, aggregate, cap, floor):
     """V3, V9: 200 steps against the formulas in float64."""
     sequence = gradients()
-    vgs = scale_by_variance(
+    updates, factors, state = run(
+        sequence,
         alpha=0.1,
         cap=cap,
         floor=floor,
@@ -100,14 +108,13 @@ def test_golden_trajectory(statistic, aggregate, cap, floor):
         statistic=statistic,
         aggregate=aggregate,
     )
-    updates, factors, state = run(vgs, sequence)
     expected = oracle_factors(sequence, statistic, aggregate, 0.1, cap, floor, 10)
     assert np.ptp(expected[10:]) > 0.005
     chex.assert_trees_all_close(factors, expected, rtol=1e-5)
     for name, leaf in updates.items():
         scale = expected.reshape(-1, *(1,) * (leaf.ndim - 1))
         chex.assert_trees_all_close(leaf, sequence[name] * scale, rtol=1e-5, atol=1e-7)
-    metrics = vgs_metrics(state, **NUMBERS)
+    metrics = metrics_of(state, **NUMBERS)
     leaves, _ = ratios(sequence, statistic)
     for name, q in (("p10", 10), ("p50", 50), ("p90", 90)):
         chex.assert_trees_all_close(
@@ -121,19 +128,18 @@ def test_golden_trajectory(statistic, aggregate, cap, floor):
 
 def test_factor_by_hand():
     """V9: gradients 1 and 3 give M = 2.005025, V = 0.999975, R = 0.248743."""
-    _, factors, state = run(
-        scale_by_variance(warmup_steps=0), {"w": np.array([[1.0, 1], [3, 3], [5, 5]])}
-    )
+    sequence = {"w": np.array([[1.0, 1], [3, 3], [5, 5]])}
+    _, factors, state = run(sequence, warmup_steps=0)
     chex.assert_trees_all_close(factors, np.array([1.0, 1.0, 1 / 1.0248743]), rtol=1e-6)
     chex.assert_trees_all_close(state.mean["w"], 3.0134002, rtol=1e-6)
 
 
 def test_the_factor_is_one_during_warmup_and_when_off():
     """R-A4, V8, modules 1.7.1: for as many steps, for alpha = 0, without parameters."""
-    sequence = gradients(30)
-    _, factors, _ = run(scale_by_variance(warmup_steps=20), sequence)
+    sequence = gradients(40)
+    _, factors, _ = run(sequence, alpha=0.1, warmup_steps=20)
     assert (factors[:20] == 1).all() and (factors[20:] < 1).all()
-    updates, factors, _ = run(scale_by_variance(alpha=0.0, warmup_steps=0), sequence)
+    updates, factors, _ = run(sequence, alpha=0.0, warmup_steps=0)
     chex.assert_trees_all_equal(factors, 1)
     for name, leaf in updates.items():
         chex.assert_trees_all_equal(leaf, np.float32(sequence[name]))
@@ -141,35 +147,38 @@ def test_the_factor_is_one_during_warmup_and_when_off():
     _, state = vgs.update({}, vgs.init({}))
     assert vgs.update({}, state)[1].factor == 1
     state = state._replace(count=jnp.int32(3))
-    metrics = vgs_metrics(state, **NUMBERS | {"warmup_steps": 4})
+    metrics = metrics_of(state, **NUMBERS | {"warmup_steps": 4})
     assert metrics["vgs/warmup_active"] == 1
-    assert vgs_metrics(state, **NUMBERS)["vgs/warmup_active"] == 0
+    assert metrics_of(state, **NUMBERS)["vgs/warmup_active"] == 0
+
+
+@jax.jit
+def second_step(variance, cap):
+    """A second update by any variance, its state, and what is said of it."""
+
+    def aggregate(ratios, signals):
+        return variance
+
+    vgs = scale_by_variance(cap=cap, warmup_steps=0, aggregate=aggregate)
+    params = jnp.ones(2)
+    _, state = vgs.update(params, vgs.init(params))
+    updates, state = vgs.update(params, state)
+    metrics = vgs_metrics(state, **NUMBERS | {"cap": cap}, aggregate=aggregate)
+    return updates, state, metrics
 
 
 @pytest.mark.parametrize("cap", [50.0, None])
 def test_the_factor_is_bounded_and_falls_with_the_variance(cap):
     """R-A4, V9, V10, modules 1.7.2: for any aggregate, infinity included."""
-    params = jnp.ones(2)
     last = 1.0
     for variance in (0.0, 0.1, 1.0, 49.0, 50.0, 51.0, 1e5, 1e7, np.inf):
-        vgs = scale_by_variance(
-            cap=cap,
-            warmup_steps=0,
-            aggregate=lambda r, s, v=variance: jnp.float32(v),
-        )
-        _, state = vgs.update(params, vgs.init(params))
-        updates, state = vgs.update(params, state)
+        updates, state, metrics = jax.device_get(second_step(variance, cap))
         capped = min(variance, 1e6 if cap is None else cap)
         expected = max(1 / (1 + 0.1 * capped), 0.1)
         chex.assert_trees_all_close(state.factor, expected, rtol=1e-6)
         assert 0.1 <= state.factor <= last
         assert (updates >= np.float32(0.1)).all()
         last = float(state.factor)
-        metrics = vgs_metrics(
-            state,
-            **NUMBERS | {"cap": cap},
-            aggregate=lambda r, s, v=variance: jnp.float32(v),
-        )
         assert metrics["vgs/capped"] == (variance >= (1e6 if cap is None else cap))
 
 
@@ -179,11 +188,11 @@ def test_factors_are_finite_for_finite_gradients(statistic, scale):
     """V10, modules 1.7.2: underflow and overflow of squares included."""
     signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(20, 4, 3))
     updates, factors, state = run(
-        scale_by_variance(warmup_steps=0, statistic=statistic), {"w": scale * signs}
+        {"w": scale * signs}, warmup_steps=0, statistic=statistic
     )
     assert ((factors >= 0.1) & (factors <= 1)).all()
     chex.assert_tree_all_finite(updates["w"])
-    chex.assert_tree_all_finite(vgs_metrics(state, **NUMBERS))
+    chex.assert_tree_all_finite(metrics_of(state, **NUMBERS))
 
 
 def test_a_constant_gradient_has_no_variance_over_time():
@@ -191,14 +200,12 @@ def test_a_constant_gradient_has_no_variance_over_time():
     pattern = np.random.default_rng(2).normal(size=(3, 4)) + 0.5
     sequence = {"w": np.broadcast_to(pattern, (500, 3, 4))}
     for statistic in (layer_mean, elementwise):
-        _, factors, state = run(
-            scale_by_variance(warmup_steps=0, statistic=statistic), sequence
-        )
+        _, factors, state = run(sequence, warmup_steps=0, statistic=statistic)
         chex.assert_trees_all_equal(factors, 1)
         assert (state.variance["w"] < 1e-13 * state.mean["w"] ** 2).all()  # An ulp.
-    _, _, state = run(scale_by_variance(statistic=second_moment), sequence)
+    _, _, state = run(sequence, statistic=second_moment)
     chex.assert_trees_all_close(
-        vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"],
+        metrics_of(state, **NUMBERS)["vgs/normalized_variance"],
         pattern.var() / pattern.mean() ** 2,
         rtol=1e-5,
     )
@@ -210,8 +217,8 @@ def test_uniform_noise_is_seen_by_all_statistics_alike():
     sequence = {"w": np.broadcast_to(noise, (50, 3, 4))}
     seen = []
     for statistic in STATISTICS:
-        _, _, state = run(scale_by_variance(statistic=statistic), sequence)
-        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+        _, _, state = run(sequence, statistic=statistic)
+        seen.append(metrics_of(state, **NUMBERS)["vgs/normalized_variance"])
     assert seen[0] > 0.1
     chex.assert_trees_all_close(np.array(seen), np.array([seen[0]] * 3), rtol=1e-5)
 
@@ -222,10 +229,8 @@ def test_anticorrelated_noise_is_seen_elementwise_only():
     noise = flips * np.array([[1.0, -1.0, 1.0, -1.0]])
     seen = {}
     for statistic in (layer_mean, elementwise):
-        _, _, state = run(
-            scale_by_variance(statistic=statistic), {"w": 0.5 + 0.25 * noise}
-        )
-        metrics = vgs_metrics(state, **NUMBERS)
+        _, _, state = run({"w": 0.5 + 0.25 * noise}, statistic=statistic)
+        metrics = metrics_of(state, **NUMBERS)
         seen[statistic] = float(metrics["vgs/normalized_variance"])
     assert seen[layer_mean] < 1e-10
     assert seen[elementwise] > 0.1
@@ -241,10 +246,8 @@ def test_more_noise_is_more_variance(statistic):
     noise = np.random.default_rng(5).normal(size=(100, 6))
     seen = []
     for size in (0.01, 0.1, 1.0):
-        _, _, state = run(
-            scale_by_variance(statistic=statistic), {"w": 1 + size * noise}
-        )
-        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+        _, _, state = run({"w": 1 + size * noise}, statistic=statistic)
+        seen.append(metrics_of(state, **NUMBERS)["vgs/normalized_variance"])
         assert (np.asarray(state.variance["w"]) >= 0).all()
     assert seen[0] < seen[1] < seen[2]
 
@@ -254,17 +257,16 @@ def test_the_variance_does_not_depend_on_scale_or_sign(statistic):
     """Modules 1.7.8: over twelve orders of magnitude."""
     seen = []
     for scale in (1.0, -1.0, 1e-9, 1e3):
-        _, _, state = run(
-            scale_by_variance(statistic=statistic), gradients(50, scale=scale)
-        )
-        seen.append(vgs_metrics(state, **NUMBERS)["vgs/normalized_variance"])
+        sequence = gradients(40, scale=scale)
+        _, _, state = run(sequence, warmup_steps=0, statistic=statistic)
+        seen.append(metrics_of(state, **NUMBERS)["vgs/normalized_variance"])
     chex.assert_trees_all_close(np.array(seen), np.array([seen[0]] * 4), rtol=1e-4)
 
 
 def test_one_factor_for_all_leaves():
     """Modules 1.7.9: the direction is preserved exactly."""
-    sequence = gradients(50)
-    updates, factors, _ = run(scale_by_variance(warmup_steps=0), sequence)
+    sequence = gradients(40)
+    updates, factors, _ = run(sequence, alpha=0.1, warmup_steps=0)
     assert factors[-1] < 1
     for name, leaf in updates.items():
         expected = np.float32(sequence[name][-1]) * factors[-1]
@@ -274,11 +276,11 @@ def test_one_factor_for_all_leaves():
 def test_the_factor_depends_on_gradients_before_it_only():
     """R-A1, V2, modules 1.7.10: by effect."""
     sequence = gradients(40)
-    _, factors, _ = run(scale_by_variance(warmup_steps=0), sequence)
+    _, factors, _ = run(sequence, alpha=0.1, warmup_steps=0)
     changed = jax.tree.map(np.array, sequence)
     for leaf in changed.values():
         leaf[20:] *= -30 * (1 + np.arange(20).reshape(-1, *(1,) * (leaf.ndim - 1)))
-    _, others, _ = run(scale_by_variance(warmup_steps=0), changed)
+    _, others, _ = run(changed, alpha=0.1, warmup_steps=0)
     chex.assert_trees_all_equal(factors[:21], others[:21])
     assert factors[21] != others[21]
 
@@ -290,16 +292,16 @@ def test_a_leaf_that_is_not_finite_is_left_out_and_comes_back(statistic, bad):
     sequence = gradients(40)
     broken = jax.tree.map(np.array, sequence)
     broken["kernel"][10, 1, 2] = bad
-    vgs = scale_by_variance(warmup_steps=0, statistic=statistic)
-    _, _, clean = run(vgs, sequence)
-    _, factors, state = run(vgs, broken)
+    settings = {"warmup_steps": 0, "statistic": statistic}
+    _, _, clean = run(sequence, **settings)
+    _, factors, state = run(broken, **settings)
     chex.assert_tree_all_finite(factors)
     assert state.skipped == 1
     chex.assert_trees_all_equal(state.mean["bias"], clean.mean["bias"])
     chex.assert_trees_all_equal(state.variance["quiet"], clean.variance["quiet"])
-    _, _, without = run(vgs, {"kernel": np.delete(broken["kernel"], 10, axis=0)})
+    _, _, without = run({"kernel": np.delete(broken["kernel"], 10, axis=0)}, **settings)
     chex.assert_trees_all_close(state.mean["kernel"], without.mean["kernel"], rtol=1e-6)
-    assert vgs_metrics(state, **NUMBERS)["vgs/skipped_leaves"] == 1
+    assert metrics_of(state, **NUMBERS)["vgs/skipped_leaves"] == 1
 
 
 def test_statistics_hold_no_parameters():
