@@ -43,7 +43,7 @@ def random_laws(seed, num_atoms, leading=(3, 4)):
 
 
 def as_law(outcomes, probs):
-    return Law(jnp.asarray(outcomes, jnp.float32), jnp.asarray(probs, jnp.float32))
+    return Law(*(jnp.asarray(np.float32(x)) for x in (outcomes, probs)))
 
 
 def test_atoms(variant):
@@ -66,7 +66,7 @@ def test_atoms(variant):
 )
 def test_two_hot_by_hand(target, want, variant):
     """PROP-10.1."""
-    got = variant(two_hot)(jnp.array(target), ATOMS)
+    got = variant(two_hot)(jnp.asarray(np.float32(target)), ATOMS)
     chex.assert_trees_all_close(got, np.array(want), rtol=0, atol=2e-6)
 
 
@@ -75,7 +75,7 @@ def test_two_hot_keeps_the_mean_of_targets_within_the_support(num_atoms):
     """PROP-10.2: and the nearer end's of others; every row sums to 1."""
     atoms = evenly_spaced_atoms(num_atoms, -10.0, 20.0)
     target = np.random.default_rng(0).uniform(-15, 25, size=(5, 60))
-    got = np.asarray(two_hot(jnp.asarray(target), atoms), np.float64)
+    got = np.asarray(jax.jit(two_hot)(target, atoms), np.float64)
     chex.assert_shape(got, (5, 60, num_atoms))
     assert got.min() >= 0
     assert ((got > 1e-4).sum(axis=-1) <= 2).all()
@@ -97,7 +97,7 @@ def test_projection_by_hand(shift, want, mean, variant):
     """PROP-10.3: moved beyond the top, mass stays there."""
     got = variant(project)(Law(ATOMS + shift, PROBS), ATOMS)
     chex.assert_trees_all_close(got, np.array(want), rtol=0, atol=1e-6)
-    chex.assert_trees_all_close(jnp.sum(got * ATOMS), mean, rtol=0, atol=1e-6)
+    chex.assert_trees_all_close(np.dot(got, ATOMS), mean, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("num_atoms", [2, 5, 51])
@@ -105,7 +105,7 @@ def test_projection_splits_every_mass(num_atoms):
     """PROP-10.2: against a loop; any number of outcomes, any leading axes."""
     atoms = evenly_spaced_atoms(num_atoms, -2.0, 1.0)
     outcomes, probs = random_laws(num_atoms, 7)
-    got = project(as_law(outcomes, probs), atoms)
+    got = np.asarray(jax.jit(project)(as_law(outcomes, probs), atoms))
     want = [
         [split(outcomes[i, j], probs[i, j], atoms) for j in range(4)] for i in range(3)
     ]
@@ -115,8 +115,7 @@ def test_projection_splits_every_mass(num_atoms):
 
 
 def test_projection_is_exact_at_several_hits_at_once():
-    outcomes = jnp.array([-1.0, 0.5, 0.5, 1.0, 1.0])
-    got = project(Law(outcomes, PROBS), ATOMS)
+    got = project(as_law([-1.0, 0.5, 0.5, 1.0, 1.0], PROBS), ATOMS)
     chex.assert_trees_all_close(got, np.array([0.1, 0, 0, 0.6, 0.3]), rtol=0, atol=1e-6)
 
 
@@ -124,9 +123,8 @@ def test_gradient_of_cross_entropy_by_formula():
     """PROP-10.4: softmax − m."""
     rng = np.random.default_rng(1)
     logits, target = rng.normal(size=(6, 5)) * 2, rng.uniform(-1.5, 1.5, size=6)
-    got = jax.grad(lambda x: cross_entropy_loss(x, jnp.asarray(target), ATOMS).sum())(
-        jnp.asarray(logits)
-    )
+    total = jax.grad(lambda x: cross_entropy_loss(x, target, ATOMS).sum())
+    got = jax.jit(total)(logits)
     softmax = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     m = np.stack([split([y], [1.0], ATOMS) for y in target])
     chex.assert_trees_all_close(got, softmax - m, rtol=0, atol=1e-5)
@@ -135,9 +133,8 @@ def test_gradient_of_cross_entropy_by_formula():
 @pytest.mark.parametrize("extreme", [[1e4, -1e4, 0, 0, 0], [-1e4] * 4 + [1e4]])
 def test_cross_entropy_of_extreme_logits_is_finite(extreme):
     """PROP-10.4."""
-    value, slope = jax.value_and_grad(cross_entropy_loss)(
-        jnp.array(extreme), jnp.array(-0.4), ATOMS
-    )
+    slopes = jax.jit(jax.value_and_grad(cross_entropy_loss))
+    value, slope = slopes(np.float32(extreme), -0.4, ATOMS)
     chex.assert_tree_all_finite(value)
     chex.assert_tree_all_finite(slope)
     assert value > 1e3
@@ -147,9 +144,9 @@ def test_cross_entropy_of_extreme_logits_is_finite(extreme):
 def test_a_uniform_prediction_costs_ln_n(num_atoms, variant):
     """PROP-10.5: whatever the target; divided by ln N it is 1."""
     atoms = evenly_spaced_atoms(num_atoms, -1.0, 1.0)
-    target = jnp.linspace(-2.0, 2.0, 7)
-    logits = jnp.full((7, num_atoms), 3.0)
-    got = variant(cross_entropy_loss)(logits, target, atoms)
+    target = jnp.asarray(np.linspace(-2, 2, 7, dtype=np.float32))
+    logits = jnp.asarray(np.full((7, num_atoms), 3, np.float32))
+    got = np.asarray(variant(cross_entropy_loss)(logits, target, atoms))
     chex.assert_trees_all_close(got / np.log(num_atoms), 1.0, rtol=1e-6)
 
 
@@ -160,7 +157,7 @@ def test_gradient_flows_through_the_projection():
     def score(shift, probs):
         return project(Law(ATOMS + shift, probs), ATOMS) @ jnp.asarray(direction)
 
-    by_shift, by_probs = jax.grad(score, argnums=(0, 1))(0.2, PROBS)
+    by_shift, by_probs = jax.jit(jax.grad(score, argnums=(0, 1)))(0.2, PROBS)
 
     def oracle(shift, probs):
         return split(np.linspace(-1, 1, 5) + shift, probs, ATOMS) @ direction
@@ -189,7 +186,8 @@ def test_the_lazy_loss_is_that_of_the_projection(num_atoms, variant):
         return shifted_cross_entropy(Law(outcomes, probs), target, atoms)
 
     law = as_law(outcomes, probs)
-    got = variant(loss)(law.outcomes, law.probs, jnp.asarray(target, jnp.float32))
+    target = np.float32(target)
+    got = np.asarray(variant(loss)(law.outcomes, law.probs, jnp.asarray(target)))
     for index in np.ndindex(3, 4):
         law_mass = np.maximum(split(outcomes[index], probs[index], atoms), 1e-8)
         want = -split([target[index]], [1.0], atoms) @ np.log(law_mass)
@@ -198,15 +196,18 @@ def test_the_lazy_loss_is_that_of_the_projection(num_atoms, variant):
 
 def test_the_lazy_loss_has_the_gradient_of_the_projection():
     """PROP-10.6."""
-    law, target = as_law(*random_laws(4, 9)), jnp.linspace(-0.9, 0.95, 12)
-    target = target.reshape(3, 4)
+    law = as_law(*random_laws(4, 9))
+    target = np.float32(np.linspace(-0.9, 0.95, 12).reshape(3, 4))
 
     def dense(law):
         log_mass = jnp.log(jnp.maximum(project(law, ATOMS), 1e-8))
         return -jnp.sum(two_hot(target, ATOMS) * log_mass)
 
-    lazy = jax.grad(lambda law: shifted_cross_entropy(law, target, ATOMS).sum())(law)
-    for got, want in zip(lazy, jax.grad(dense)(law), strict=True):
+    def lazy(law):
+        return shifted_cross_entropy(law, target, ATOMS).sum()
+
+    slopes = [jax.jit(jax.grad(loss))(law) for loss in (lazy, dense)]
+    for got, want in zip(*slopes, strict=True):
         assert np.abs(want).sum() > 1
         chex.assert_trees_all_close(got, want, rtol=1e-3, atol=1e-4)
 
@@ -226,12 +227,12 @@ def test_targets_get_no_gradient_and_their_shape_is_checked(loss):
 @pytest.mark.parametrize("target", [np.nan, np.inf, -np.inf])
 def test_a_target_that_is_not_finite_is_seen(target):
     """It would otherwise count as an end of the support."""
-    target = jnp.array([target, 0.3])
-    logits = jnp.zeros((2, 5))
-    law = Law(jnp.tile(ATOMS, (2, 1)), jnp.full((2, 5), 0.2))
+    target = np.float32([target, 0.3])
+    logits = np.zeros((2, 5), np.float32)
+    law = as_law(np.tile(ATOMS, (2, 1)), np.full((2, 5), 0.2))
     for loss in (
-        cross_entropy_loss(logits, target, ATOMS),
-        shifted_cross_entropy(law, target, ATOMS),
+        jax.jit(cross_entropy_loss)(logits, target, ATOMS),
+        jax.jit(shifted_cross_entropy)(law, target, ATOMS),
     ):
         assert np.isnan(loss).tolist() == [True, False]
 
