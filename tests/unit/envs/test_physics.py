@@ -31,7 +31,7 @@ def throws(count=40):
 def fell(env, key=None):
     """The speeds that two steps end with, from one start."""
     keys = jnp.stack([jax.random.key(0) if key is None else key] * 3)
-    _, after, *_ = played(env, keys, jnp.zeros((2, 1)))
+    _, after, *_ = played(env, keys, np.zeros((2, 1), np.float32))
     return np.asarray(after["speed"])[:, 0]
 
 
@@ -66,16 +66,16 @@ def test_what_a_limit_cut_off_is_worth_what_was_truly_seen_last():
     """The value that is learned from is the one of the simulation's own observation."""
     fields = {"env": Stone("stone"), "num_envs": 1, "num_steps": 9, "obs_clip": None}
     network = networks.ActorCritic(networks.Mlp((4,)))
-    run = first(Summing(**fields, num_minibatches=1, network=network))
-    _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    run = jax.jit(first)(Summing(**fields, num_minibatches=1, network=network))
+    lived = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
+    steps, start = jax.device_get((lived[1], FALL.reset(jax.random.key(0))))
     before = jax.tree.map(lambda x: x[:, 0], steps.obs)
-    cut = np.asarray(steps.last & ~steps.terminated)[:, 0]
+    cut = (steps.last & ~steps.terminated)[:, 0]
     assert cut.any() and not cut.all()
+    step = jax.jit(FALL.step)
     for t in np.flatnonzero(cut):
-        state = FALL.reset(jax.random.key(0))
-        state = state.replace(obs=jax.tree.map(lambda x, t=t: x[t], before))
-        action = jnp.clip(steps.action[t, 0], -1, 1)
-        seen = FALL.step(state, action).obs
+        state = start.replace(obs=jax.tree.map(lambda x, t=t: x[t], before))
+        seen = step(state, np.clip(steps.action[t, 0], -1, 1)).obs
         expected = sum(float(x.sum()) for x in seen.values())
         np.testing.assert_allclose(steps.next_value[t, 0], expected, rtol=1e-5)
 
@@ -106,7 +106,8 @@ def test_every_episode_has_factors_of_its_own():
         speeds = [state.suite.obs["speed"][0] for state in states]
         return -10 * jnp.diff(jnp.stack(speeds))
 
-    pulls = np.asarray(jax.vmap(pull)(jax.random.split(jax.random.key(0), 500)))
+    pulls = jax.jit(jax.vmap(pull))(jax.random.split(jax.random.key(0), 500))
+    pulls = np.asarray(pulls)
     np.testing.assert_allclose(pulls[:, 0], pulls[:, 1], rtol=1e-3)
     assert 10 <= pulls.min() < 10.2 and 29.8 < pulls.max() <= 30
     np.testing.assert_allclose(pulls.mean(), 20, atol=1)

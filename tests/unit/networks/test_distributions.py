@@ -29,7 +29,7 @@ def make(name, batch=(), dtype=jnp.float32, seed=0):
     if name == "categorical":
         return Categorical(normal(4))
     if name == "masked":
-        mask = jnp.broadcast_to(jnp.array([True, False, True, True]), (*batch, 4))
+        mask = np.broadcast_to(np.array([True, False, True, True]), (*batch, 4))
         return Categorical(mask_logits(normal(4), mask))
     if name == "multi_categorical":
         return MultiCategorical((normal(3), normal(2)))
@@ -63,10 +63,14 @@ def test_every_result_has_the_leading_axes_and_float32(name, batch, key):
 
 @every
 def test_an_action_leads_back_to_a_raw_one(name, key):
-    policy = make(name, (5,))
-    action = policy.to_action(policy.sample(key))
-    raw = policy.to_raw(action)
-    chex.assert_trees_all_close(policy.to_action(raw), action, rtol=1e-5, atol=1e-5)
+
+    @jax.jit
+    def there_and_back(policy):
+        action = policy.to_action(policy.sample(key))
+        return action, policy.to_action(policy.to_raw(action))
+
+    action, again = there_and_back(make(name, (5,)))
+    chex.assert_trees_all_close(again, action, rtol=1e-5, atol=1e-5)
 
 
 @every
@@ -100,10 +104,16 @@ def test_survives_gathers_and_scans(name):
     """Bounds are static: only parameters have leading axes."""
     policy = make(name, (3,))
     chex.assert_tree_shape_prefix(policy, (3,))
-    first = jax.tree.map(lambda x: x[0], policy)
-    _, entropies = jax.lax.scan(lambda c, p: (c, p.entropy()), None, policy)
-    chex.assert_trees_all_close(first.entropy(), policy.entropy()[0], rtol=1e-6)
-    chex.assert_trees_all_close(entropies, policy.entropy(), rtol=1e-6)
+
+    @jax.jit
+    def entropies(policy):
+        first = jax.tree.map(lambda x: x[0], policy)
+        _, scanned = jax.lax.scan(lambda c, p: (c, p.entropy()), None, policy)
+        return first.entropy(), scanned, policy.entropy()
+
+    first, scanned, expected = jax.device_get(entropies(policy))
+    chex.assert_trees_all_close(first, expected[0], rtol=1e-6)
+    chex.assert_trees_all_close(scanned, expected, rtol=1e-6)
 
 
 @every
@@ -115,11 +125,16 @@ def test_kl_is_zero_to_itself_and_positive_to_others(name):
 
 @every
 def test_kl_and_entropy_match_samples(name, key):
-    policy, other = make(name), make(name, seed=1)
-    raw = jax.vmap(policy.sample)(jax.random.split(key, 20_000))
-    log_p = np.asarray(jax.vmap(policy.log_prob)(raw), np.float64)
-    log_q = np.asarray(jax.vmap(other.log_prob)(raw), np.float64)
-    for got, samples in ((policy.entropy(), -log_p), (policy.kl(other), log_p - log_q)):
+
+    @jax.jit
+    def measured(policy, other):
+        raw = jax.vmap(policy.sample)(jax.random.split(key, 20_000))
+        likely = [jax.vmap(each.log_prob)(raw) for each in (policy, other)]
+        return likely, policy.entropy(), policy.kl(other)
+
+    likely, entropy, kl = jax.device_get(measured(make(name), make(name, seed=1)))
+    log_p, log_q = np.asarray(likely, np.float64)
+    for got, samples in ((entropy, -log_p), (kl, log_p - log_q)):
         error = samples.std() / np.sqrt(samples.size)
         assert abs(got - samples.mean()) < 4 * error
 
@@ -127,11 +142,16 @@ def test_kl_and_entropy_match_samples(name, key):
 @every
 def test_mode_is_the_most_likely_raw_action(name):
     """For squashed policies: of the normal distribution below."""
-    policy = make(name)
-    below = DiagGaussian(policy.loc, policy.scale) if hasattr(policy, "loc") else policy
-    best = below.log_prob(policy.mode())
-    raws = jax.vmap(policy.sample)(jax.random.split(jax.random.key(1), 50))
-    assert (jax.vmap(below.log_prob)(raws) <= best).all()
+
+    @jax.jit
+    def found(policy):
+        normal = hasattr(policy, "loc")
+        below = DiagGaussian(policy.loc, policy.scale) if normal else policy
+        raws = jax.vmap(policy.sample)(jax.random.split(jax.random.key(1), 50))
+        return jax.vmap(below.log_prob)(raws), below.log_prob(policy.mode())
+
+    others, best = jax.device_get(found(make(name)))
+    assert (others <= best).all()
 
 
 @every
