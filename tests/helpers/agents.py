@@ -88,7 +88,7 @@ def agent(env, seed=0, obs_clip=None, **network) -> Learner:
 def seen(env, steps, count, seed=0):
     """Random observations, where episodes begin, and masks, `[steps, count, ...]`."""
     keys = jax.random.split(jax.random.key(seed), (steps, count))
-    obs, _ = jax.vmap(jax.vmap(env.reset))(keys)
+    obs, _ = jax.jit(jax.vmap(jax.vmap(env.reset)))(keys)
     rng, mask = np.random.default_rng(seed), None
     reset = rng.random((steps, count)) < 0.1
     if env.forbids:

@@ -196,9 +196,11 @@ SPACES = {
 }
 
 
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("window", [20, None])
+@pytest.mark.parametrize(
+    ("name", "window"), [*((name, 20) for name in SPACES), ("halts", None)]
+)
 def test_it_is_an_environment(name, window):
+    """Whose steps do not know whether it begins at random, or with its fold."""
     prices, positions, space = SPACES[name]
     env = Trading(prices, positions=positions, window=window, features=SHORT, last=80)
     assert env.action_space == space
@@ -207,9 +209,8 @@ def test_it_is_an_environment(name, window):
 
 def test_chosen_positions_are_those_that_are_taken():
     env = Trading(PRICES["many assets"], positions=(-1, 0, 0.5), window=20, cost=0.0)
-    _, account = env.reset(jax.random.key(0))
-    _, after = env.transition(jax.random.key(0), account, jnp.array([0, 1, 2, 2, 1]))
-    value = after.shares * env.prices.bars.open[int(after.bar)]
+    _, (_, after) = traded(env, np.array([[0, 1, 2, 2, 1]]))
+    (value,) = after.shares * env.prices.bars.open[after.bar]
     np.testing.assert_allclose(value, [-0.5, 0, 0.25, 0.25, 0], atol=1e-6)
 
 
