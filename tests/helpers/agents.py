@@ -74,13 +74,13 @@ def agent(env, seed=0, obs_clip=None, **network) -> Learner:
 
     def drawn(x):
         spread = 1.5 / np.prod(x.shape[:-1]) ** 0.5 if x.ndim > 1 else 0.3
-        return jnp.asarray(spread * rng.normal(size=x.shape), jnp.float32)
+        return np.asarray(spread * rng.normal(size=x.shape), np.float32)
 
     params = jax.eval_shape(config.build().init, jax.random.key(0))
     moments = ()
     if obs_clip is not None:
         one = observations.init(config.obs_spec())
-        spread = jax.tree.map(lambda x: 1 + 3 * jnp.abs(drawn(x)), one.var)
+        spread = jax.tree.map(lambda x: 1 + 3 * np.abs(drawn(x)), one.var)
         moments = one.replace(mean=jax.tree.map(drawn, one.mean), var=spread)
     return Learner(jax.tree.map(drawn, params), (), config, moments, (), (), ())
 
