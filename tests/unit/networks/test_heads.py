@@ -3,8 +3,9 @@
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
-from built import build
+from built import build, drawn
 
 from ppo_jax import networks
 from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
@@ -22,16 +23,20 @@ from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
 )
 def test_heads_fit_their_actions(space, head, shape):
     network = build(space, head=head)
-    params = jax.jit(network.init)(jax.random.key(0))
-    obs, reset = jnp.ones((2, 4, 3)), jnp.zeros((2, 4), bool)
-    policy = network.apply(params, (), obs, reset).policy
-    action = policy.sample(jax.random.key(1))
+
+    @jax.jit
+    def act(params):
+        obs, reset = jnp.ones((2, 4, 3)), jnp.zeros((2, 4), bool)
+        policy = network.apply(params, (), obs, reset).policy
+        action = policy.sample(jax.random.key(1))
+        return action, policy.log_prob(action), policy.to_action(action)
+
+    action, log_prob, fitted = jax.device_get(act(drawn(network)))
     chex.assert_shape(action, shape)
-    chex.assert_shape(policy.log_prob(action), (2, 4))
+    chex.assert_shape(log_prob, (2, 4))
     if isinstance(space, Box):
-        fitted = policy.to_action(action)
-        assert jnp.all(fitted >= jnp.array(space.low)[None, None])
-        assert jnp.all(fitted <= jnp.array(space.high)[None, None])
+        assert (fitted >= np.float32(space.low)).all()
+        assert (fitted <= np.float32(space.high)).all()
 
 
 @pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
@@ -39,12 +44,13 @@ def test_deviations_of_squashed_heads_stay_in_range(head):
     """PROP-21.3: .85 at first, within (.2, 1.5) wherever training takes it."""
     network = build(Box((-1.0,), (1.0,)), head=head)
     params = jax.jit(network.init)(jax.random.key(0))
-    obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
 
+    @jax.jit
     def deviation(rho):
         actor = params["actor"] | {"log_std": jnp.full(1, rho)}
+        obs, reset = jnp.ones((1, 1, 3)), jnp.zeros((1, 1), bool)
         policy = network.apply(params | {"actor": actor}, (), obs, reset).policy
-        return float(policy.scale[0, 0, 0])
+        return policy.scale[0, 0, 0]
 
     assert params["actor"]["log_std"] == 0
     chex.assert_trees_all_close(deviation(0.0), 0.85, rtol=1e-6)

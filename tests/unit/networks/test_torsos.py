@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from built import build
+from built import build, drawn
 from tabular import as_float64
 
 from ppo_jax import networks
@@ -31,9 +31,9 @@ def test_grids_and_vectors_go_through_one_torso():
         "extra": jax.ShapeDtypeStruct((), jnp.int32),
     }
     network = build(obs=obs, torso=networks.Cnn(channels=(4,), hidden=(8,)))
-    params = jax.jit(network.init)(jax.random.key(0))
-    batch = jax.tree.map(lambda x: jnp.ones((3, 2, *x.shape), x.dtype), obs)
-    out = network.apply(params, (), batch, jnp.zeros((3, 2), bool))
+    batch = jax.tree.map(lambda x: np.ones((3, 2, *x.shape), x.dtype), obs)
+    apply = jax.jit(network.apply)
+    out = apply(drawn(network), (), batch, np.zeros((3, 2), bool))
     chex.assert_shape(out.value.outputs, (3, 2, 2, 1))
 
 

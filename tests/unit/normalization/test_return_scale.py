@@ -134,12 +134,14 @@ def test_nothing_moves_before_enough_returns_were_seen():
 
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, 1e30])
 def test_returns_without_weight_do_not_matter(garbage):
-    values, weight = rollout(5, 3.0, 2.0), jnp.ones((8, 16)).at[2:4].set(0.0)
-    masked = jnp.where(weight > 0, values, garbage)
-    got = FREE.update(identity(), masked, weight)
-    want = FREE.update(identity(), jnp.delete(values, jnp.array([2, 3]), axis=0))
+    values, weight = rollout(5, 3.0, 2.0), np.ones((8, 16), np.float32)
+    weight[2:4] = 0
+    masked = np.where(weight > 0, values, np.float32(garbage))
+    update = jax.jit(FREE.update)
+    got = update(identity(), masked, weight)
+    want = update(identity(), np.delete(values, [2, 3], axis=0))
     chex.assert_trees_all_close(leaves(got), leaves(want), rtol=1e-5)
-    assert leaves(FREE.update(got, masked, 0 * weight)) == leaves(got)
+    assert leaves(update(got, masked, 0 * weight)) == leaves(got)
 
 
 def test_weights_are_shares():
@@ -164,7 +166,8 @@ def test_numbers_may_differ_over_a_population():
     )
     state = FREE.update(identity(), rollout(8, 1.0))
     values = rollout(9, 5.0, 2.0)
-    both = jax.jit(jax.vmap(lambda member: member.update(state, values)))(members)
+    together = jax.jit(jax.vmap(lambda member: member.update(state, values)))
+    both = jax.device_get(together(members))
     for i, rate in enumerate((0.25, 1.0)):
         one = dataclasses.replace(FREE, rate=rate).update(state, values)
         chex.assert_trees_all_close(both.mean[i], one.mean, rtol=1e-5)
@@ -202,27 +205,33 @@ def test_rescaling_by_hand(variant):
 def test_rescaled_heads_predict_what_they_predicted(critic):
     """PROP-3.7: values and explained variance, over a drift of the returns by 100."""
     rng = np.random.default_rng(0)
-    features = jnp.asarray(rng.normal(size=(64, 6)), jnp.float32)
-    kernel = jnp.asarray(rng.normal(size=(2, 6, critic.num_outputs)), jnp.float32)
-    bias = jnp.asarray(rng.normal(size=(2, critic.num_outputs)), jnp.float32)
+    features = np.float32(rng.normal(size=(64, 6)))
+    kernel = np.float32(rng.normal(size=(2, 6, critic.num_outputs)))
+    bias = np.float32(rng.normal(size=(2, critic.num_outputs)))
     follow = ReturnNormalization(rate=0.9, max_step=0.5, min_returns=1)
 
+    @jax.jit
     def worth(state, kernel, bias):
         outputs = jnp.einsum("xf,cfn->xcn", features, kernel) + bias[None]
         value = critics.ValueDist(outputs, critic)
         return state.decode(critics.pessimistic(value))
 
+    @jax.jit
+    def followed(state, kernel, bias, values):
+        new = follow.update(state, values)
+        return new, *critic.rescale(kernel, bias, state, new)
+
     state = scale(0.0, 1.0)
     before = worth(state, kernel, bias)
-    target = before + jnp.asarray(rng.normal(size=64), jnp.float32)
+    target = np.float32(before + rng.normal(size=64))
     for update in range(12):
-        new = follow.update(state, rollout(update, 30.0, 100.0))
-        kernel, bias = critic.rescale(kernel, bias, state, new)
-        state = new
+        values = rollout(update, 30.0, 100.0)
+        state, kernel, bias = followed(state, kernel, bias, values)
     assert float(state.std) > 50
     after = worth(state, kernel, bias)
     chex.assert_trees_all_close(after, before, rtol=1e-5, atol=1e-4)
-    evs = [returns.explained_variance(target, x, jnp.ones(64)) for x in (before, after)]
+    explained = jax.jit(returns.explained_variance)
+    evs = [explained(target, x, np.ones(64)) for x in (before, after)]
     chex.assert_trees_all_close(evs[0], evs[1], rtol=0, atol=1e-5)
     assert critic.rescalable
 
