@@ -37,7 +37,7 @@ SPREAD = np.array([0.5, 1.0, 1.5, 2.0])
 
 def learned(critic):
     """Outputs `[4, 1, N]` after regression on samples of N(LOC, SPREAD²)."""
-    steps = 1500
+    steps = 800
     optimizer = optax.adam(optax.cosine_decay_schedule(0.1, steps))
     loc, spread = jnp.asarray(LOC, jnp.float32), jnp.asarray(SPREAD, jnp.float32)
 

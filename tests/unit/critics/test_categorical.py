@@ -1,6 +1,7 @@
 """Atoms that are clipped and learned, by hand and against scipy."""
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 from criticism import LEVELS, LOC, SPREAD, learned
@@ -14,29 +15,41 @@ def test_clipped_atoms_by_hand():
     """PROP-12.8: a shift of +.25 in shares, whatever the number of rows."""
     probs = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
     critic = Categorical(5, -1.0, 1.0, clip=MeanOnly())
-    new = ValueDist(jnp.log(jnp.tile(jnp.asarray(probs), (3, 1, 1))), critic)
-    old = ValueDist(jnp.tile(jnp.array([-50.0, -50, -50, 0, -50]), (3, 1, 1)), critic)
-    moved = new.clip(old, 0.25)  # From 0 to the old mean ½ less ¼.
-    law = critic.law(new.outputs)
-    chex.assert_trees_all_close(law.probs[0, 0], probs, rtol=1e-5)
+    new, old = np.log(probs), np.array([-50.0, -50, -50, 0, -50])
+    new, old = (np.float32(np.tile(x, (3, 1, 1))) for x in (new, old))
+    targets = np.float32([-1.0, 0.5, 0.75])
+
+    @jax.jit
+    def said(new, old):
+        new, old = ValueDist(new, critic), ValueDist(old, critic)
+        moved = new.clip(old, 0.25)  # From 0 to the old mean ½ less ¼.
+        got = losses.project(moved.outputs, critic.atoms)
+        law = critic.law(new.outputs)
+        return law.probs, got, moved.mean(), moved.loss(targets), moved.cvar(0.2)
+
+    before, got, mean, loss, cvar = jax.device_get(said(new, old))
+    chex.assert_trees_all_close(before[0, 0], probs, rtol=1e-5)
     want = np.array([0.05, 0.15, 0.3, 0.3, 0.2])
-    got = losses.project(moved.outputs, critic.atoms)
     chex.assert_trees_all_close(got, np.tile(want, (3, 1, 1)), rtol=0, atol=1e-5)
     chex.assert_trees_all_close(got.sum(axis=-1), 1.0, rtol=0, atol=1e-6)
-    chex.assert_trees_all_close(moved.mean(), 0.225, rtol=0, atol=1e-5)
-    targets = jnp.array([-1.0, 0.5, 0.75])
-    loss = -np.log([0.05, 0.3, np.sqrt(0.3 * 0.2)])
-    chex.assert_trees_all_close(moved.loss(targets)[:, 0], loss, rtol=1e-4)
-    chex.assert_trees_all_close(moved.cvar(0.2), -0.5, rtol=0, atol=1e-5)
+    chex.assert_trees_all_close(mean, 0.225, rtol=0, atol=1e-5)
+    want = -np.log([0.05, 0.3, np.sqrt(0.3 * 0.2)])
+    chex.assert_trees_all_close(loss[:, 0], want, rtol=1e-4)
+    chex.assert_trees_all_close(cvar, -0.5, rtol=0, atol=1e-5)
 
 
 def test_narrowed_atoms_by_hand():
     """PROP-12.8: deviations ×½ about the clipped mean where σ may only double."""
     critic = Categorical(5, -1.0, 1.0, clip=MeanAndVariance(1.0))
-    wide = jnp.log(jnp.array([0.5, 1e-9, 1e-9, 1e-9, 0.5]))
-    narrow = jnp.log(jnp.array([1e-9, 0.5, 1e-9, 0.5, 1e-9]))
-    moved = ValueDist(wide[None], critic).clip(ValueDist(narrow[None], critic), 0.1)
-    got = losses.project(moved.outputs, critic.atoms)
+    wide = np.log(np.float32([[0.5, 1e-9, 1e-9, 1e-9, 0.5]]))
+    narrow = np.log(np.float32([[1e-9, 0.5, 1e-9, 0.5, 1e-9]]))
+
+    @jax.jit
+    def projected(wide, narrow):
+        moved = ValueDist(wide, critic).clip(ValueDist(narrow, critic), 0.1)
+        return losses.project(moved.outputs, critic.atoms)
+
+    got = projected(wide, narrow)
     chex.assert_trees_all_close(got, np.array([[0, 0.5, 0, 0.5, 0]]), rtol=0, atol=1e-4)
 
 

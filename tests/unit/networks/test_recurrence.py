@@ -77,12 +77,10 @@ def test_values_and_gradients_are_those_of_plain_steps(cell, flax_cell, params_o
         return weighed(*stepped(flax_cell, params, carry, x))
 
     params = params_of(kernel, weights)
-    value, (d_kernel, d_weights, *rest) = jax.value_and_grad(ours, (0, 1, 2, 3))(
-        kernel, weights, carry, x
-    )
-    expected, (d_params, *others) = jax.value_and_grad(plain, (0, 1, 2))(
-        params, carry, x
-    )
+    slopes = jax.jit(jax.value_and_grad(ours, (0, 1, 2, 3)))
+    value, (d_kernel, d_weights, *rest) = slopes(kernel, weights, carry, x)
+    slopes = jax.jit(jax.value_and_grad(plain, (0, 1, 2)))
+    expected, (d_params, *others) = slopes(params, carry, x)
     chex.assert_trees_all_close(value, expected, rtol=1e-5)
     close = {"rtol": 1e-4, "atol": 1e-5}
     chex.assert_trees_all_close(rest, others, **close)
@@ -92,17 +90,18 @@ def test_values_and_gradients_are_those_of_plain_steps(cell, flax_cell, params_o
 
 def test_members_have_kernels_of_their_own():
     """Under `vmap`, values and gradients are those of one after the other."""
-    kernels = jax.random.normal(jax.random.key(0), (2, SIZE, 3 * SIZE))
-    inputs = jax.random.normal(jax.random.key(1), (STEPS, BATCH, 3 * SIZE))
+    rng = np.random.default_rng(0)
+    kernels = np.float32(rng.normal(size=(2, SIZE, 3 * SIZE)))
+    inputs = np.float32(rng.normal(size=(STEPS, BATCH, 3 * SIZE)))
 
     def total(kernel):
         carry = (jnp.ones((BATCH, SIZE)),)
         _, out = recurrence.over_time(recurrence.GRU, kernel, carry, inputs, RESET)
         return (out**2).sum()
 
-    together = jax.vmap(jax.value_and_grad(total))(kernels)
-    alone = [jax.value_and_grad(total)(kernel) for kernel in kernels]
-    stacked = jax.tree.map(lambda *x: jnp.stack(x), *alone)
+    slopes = jax.value_and_grad(total)
+    together, one = jax.jit(jax.vmap(slopes))(kernels), jax.jit(slopes)
+    stacked = jax.tree.map(lambda *x: np.stack(x), *map(one, kernels))
     chex.assert_trees_all_close(together, stacked, rtol=1e-5, atol=1e-5)
 
 
@@ -125,20 +124,21 @@ def test_short_products_have_gradients_of_their_type(cell, flax_cell, params_of)
     rng = np.random.default_rng(0)
 
     def normal(*shape):
-        return jnp.asarray(0.5 * rng.normal(size=shape), jnp.bfloat16)
+        return np.asarray(0.5 * rng.normal(size=shape), jnp.bfloat16)
 
     kernel, inputs = (
         normal(SIZE, cell.gates * SIZE),
         normal(STEPS, BATCH, cell.gates * SIZE),
     )
-    carry = tuple(normal(BATCH, SIZE).astype(float) for _ in range(cell.states))
+    carry = tuple(normal(BATCH, SIZE).astype(np.float32) for _ in range(cell.states))
 
     def total(kernel, carry, inputs):
         _, out = recurrence.over_time(cell, kernel, carry, inputs, RESET)
         return (out**2).sum()
 
-    short = jax.grad(total, (0, 1, 2))(kernel, carry, inputs)
-    long = jax.grad(total, (0, 1, 2))(kernel.astype(float), carry, inputs.astype(float))
+    slopes = jax.jit(jax.grad(total, (0, 1, 2)))
+    short = slopes(kernel, carry, inputs)
+    long = slopes(kernel.astype(np.float32), carry, inputs.astype(np.float32))
     chex.assert_trees_all_equal_dtypes(short, (kernel, carry, inputs))
     for ours, theirs in zip(*map(jax.tree.leaves, (short, long)), strict=True):
         error = np.abs(np.float64(ours) - np.float64(theirs)).max()
