@@ -35,7 +35,7 @@ def config():
 @pytest.fixture(scope="module")
 def learners(config):
     keys = jax.random.split(jax.random.key(0), 1)
-    return loud(population.init(config, keys).runs.learner)
+    return loud(jax.device_get(population.init(config, keys).runs.learner))
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def config():
 def learners(config):
     """New ones say next to nothing, so these say it a thousand times louder."""
     keys = jax.random.split(jax.random.key(0), 2)
-    return loud(population.init(config, keys).runs.learner)
+    return loud(jax.device_get(population.init(config, keys).runs.learner))
 
 
 @pytest.fixture(scope="module")
