@@ -21,14 +21,13 @@ from runs import (
     leaves,
     rows,
     saved,
-    shell,
-    wait_for_checkpoint,
 )
+from signalled import short_of_disk, signalled
 
 from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
 
 POOLED = (
-    EXPERIMENT
+    EXPERIMENT.format(memory="")
     + """
 import dataclasses
 from ppo_jax import envs, optimizers, schedules
@@ -44,6 +43,7 @@ STALLING = (
     EXPERIMENT
     + """
 import dataclasses
+import pathlib
 import time
 import jax
 from ppo_jax.component import component
@@ -64,6 +64,7 @@ def stall(reward):
     global calls
     calls += 1
     if calls > 400:
+        pathlib.Path("{stalled}").touch()
         time.sleep(600)
     return reward
 
@@ -77,21 +78,20 @@ def memory(request):
     return MEMORIES[request.param]
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "experiment.py"
-    path.write_text(EXPERIMENT.format(memory=""))
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """An experiment whose environments have pools of starts."""
+    path = tmp_path_factory.mktemp("resume") / "experiment.py"
+    path.write_text(POOLED)
     return path
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(path):
     """A run that nothing disturbed."""
-    home = tmp_path_factory.mktemp("finished")
-    path = home / "experiment.py"
-    path.write_text(EXPERIMENT.format(memory=""))
-    assert called("train", path, "--run-dir", home / "run").returncode == 0
-    return home / "run"
+    run_dir = path.parent / "finished"
+    assert called("train", path, "--run-dir", run_dir).returncode == 0
+    return run_dir
 
 
 @pytest.fixture
@@ -137,54 +137,51 @@ def test_killed_at_any_moment_a_run_ends_the_same(tmp_path, memory):
     assert not being_saved(broken)
 
 
+def first_checkpoint(run_dir):
+    return run_dir / "checkpoints" / "4"
+
+
 def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
     """PROP-18.1: SIGKILL after the first checkpoint."""
     broken = tmp_path / "broken"
-    process = begin("train", path, "--run-dir", broken)
-    wait_for_checkpoint(process, broken)
-    process.kill()
-    process.communicate()
-    again = called("train", path, "--run-dir", broken, "--resume")
+    train = ("train", path, "--run-dir", broken)
+    done = signalled([signal.SIGKILL], first_checkpoint(broken), *train)
+    assert done.returncode == -signal.SIGKILL
+    again = called(*train, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
 
 @pytest.fixture(scope="module")
-def halves(tmp_path_factory):
-    """A run, its like in two halves, the file of both, and what the second half said.
-
-    Their environments have pools of starts.
-    """
-    home = tmp_path_factory.mktemp("halves")
-    path, whole, half = (home / name for name in ("pool.py", "whole", "half"))
-    path.write_text(POOLED.format(memory=""))
-    assert called("train", path, "--run-dir", whole, *budget(16)).returncode == 0
-    first = called("train", path, "--run-dir", half, *budget(8))
+def halves(path):
+    """A run in two halves, and what the second half said."""
+    half = path.parent / "half"
+    first = called("train", path, "--run-dir", half, *budget(12))
     assert first.returncode == 0, first.stderr
-    assert leaves(half)[0] == 8
-    rest = called("train", path, "--run-dir", half, "--resume", *budget(16))
+    assert leaves(half)[0] == 12
+    rest = called("train", path, "--run-dir", half, "--resume", *budget(24))
     assert rest.returncode == 0, rest.stderr
-    return path, whole, half, rest.stdout
+    return half, rest.stdout
 
 
-def test_half_a_run_with_pools_of_starts_and_then_the_rest(halves):
+def test_half_a_run_with_pools_of_starts_and_then_the_rest(finished, halves):
     """PROP-18.1: pools are a part of the environments' state."""
-    _, whole, half, _ = halves
-    assert_same(whole, half)
+    half, _ = halves
+    assert_same(finished, half)
     assert any(row["rollout/reused_starts"] > 0 for row in rows(half))
     table = (half / "metrics.md").read_text()
     assert "| `rollout/reused_starts` | episodes |" in table
 
 
-def test_half_the_budget_and_then_the_rest(halves):
+def test_half_the_budget_and_then_the_rest(path, finished, halves):
     """PROP-18.1: N updates, saved, and N more equal 2 N; the new budget is said."""
-    path, whole, half, said = halves
-    assert "total_timesteps: 256 -> 512" in said
-    assert_same(whole, half)
-    over = called("train", path, "--run-dir", half, "--resume", *budget(8))
+    half, said = halves
+    assert "total_timesteps: 384 -> 768" in said
+    assert_same(finished, half)
+    over = called("train", path, "--run-dir", half, "--resume", *budget(12))
     assert over.returncode == 0
-    assert "16 updates are done; nothing is left of 8\n" in over.stdout
-    assert_same(whole, half)
+    assert "24 updates are done; nothing is left of 12\n" in over.stdout
+    assert_same(finished, half)
 
 
 def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
@@ -203,41 +200,36 @@ def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
 def test_the_first_signal_saves_and_the_run_goes_on(path, finished, tmp_path, number):
     """PROP-18.1: interrupted between two phases."""
     broken = tmp_path / "broken"
-    process = begin("train", path, "--run-dir", broken)
-    wait_for_checkpoint(process, broken)
-    process.send_signal(number)
-    output, _ = process.communicate(timeout=120)
-    if process.returncode != 0:  # It was not about to finish anyway.
-        assert process.returncode == 130
-        assert "--resume" in output and "Traceback" not in output
-    again = called("train", path, "--run-dir", broken, "--resume")
+    train = ("train", path, "--run-dir", broken)
+    done = signalled([number], first_checkpoint(broken), *train)
+    if done.returncode != 0:  # It was not about to finish anyway.
+        assert done.returncode == 130, done.stderr
+        assert "--resume" in done.stdout and "Traceback" not in done.stderr
+    again = called(*train, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
 
 def stalled(tmp_path, seconds):
-    path = tmp_path / "stalling.py"
-    path.write_text(STALLING.format(memory="", seconds=seconds))
-    return path, tmp_path / "run"
+    """The file of an experiment, where its run is to be, and what there is then."""
+    path, run_dir, sign = (tmp_path / x for x in ("stalling.py", "run", "stalled"))
+    path.write_text(STALLING.format(memory="", seconds=seconds, stalled=sign))
+    return path, run_dir, sign
 
 
 def test_a_second_signal_stops_at_once(tmp_path):
-    path, run_dir = stalled(tmp_path, 600)
-    process = begin("train", path, "--run-dir", run_dir)
-    wait_for_checkpoint(process, run_dir)
-    time.sleep(3)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=10)
-    assert process.returncode == 130 and "once more" in output
+    """And the first one does not."""
+    path, run_dir, sign = stalled(tmp_path, 600)
+    twice = [signal.SIGINT] * 2
+    done = signalled(twice, sign, "train", path, "--run-dir", run_dir)
+    assert done.returncode == 130 and "once more" in done.stdout
+    assert done.stdout.count("gets signal") == 2
     assert saved(run_dir) and leaves(run_dir)
 
 
 @pytest.mark.slow
 def test_what_never_comes_back_is_said_and_ended(tmp_path):
-    path, run_dir = stalled(tmp_path, 20)
+    path, run_dir, _ = stalled(tmp_path, 20)
     process = begin("train", path, "--run-dir", run_dir)
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 4, output
@@ -341,9 +333,7 @@ def test_a_log_is_cut_back_and_mended(path, finished, run_dir):
 
 def test_a_full_disk_is_said(path, tmp_path):
     run_dir = tmp_path / "run"
-
-    small_files = ("sh", "-c", 'ulimit -f 12; exec "$@"', "sh")
-    done = shell("train", path, "--run-dir", run_dir, prefix=small_files)
+    done = short_of_disk("train", path, "--run-dir", run_dir)
     assert done.returncode == 3, done.stderr
     assert "error:" in done.stderr and "--resume" in done.stderr
     assert "Traceback" not in done.stderr
