@@ -40,8 +40,15 @@ LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 ALL = {"start", "phase", "play"}
 """Functions of which programs are made."""
 SIMPLE = {"optimizer": optimizers.Sgd(), "terms": (terms.Surrogate(),)}
+RATE = "optimizer.learning_rate"
+RULES = PBT({RATE: Uniform(1e-4, 1e-2)}, size=4, interval=2)
 CONFIG = brief.experiment(
-    TimeLimitChain(limit=5), num_envs=4, num_steps=4, total_timesteps=16 * 6, **SIMPLE
+    TimeLimitChain(limit=5),
+    num_envs=4,
+    num_steps=4,
+    total_timesteps=16 * 6,
+    pbt=RULES,
+    **SIMPLE,
 )
 NUMBERS = np.arange(4, dtype=np.float32)
 
@@ -135,28 +142,24 @@ def test_nothing_is_traced_twice(warm):
 
 def test_other_numbers_and_another_seed_are_no_reason_to_trace(warm):
     """They are arguments; the programs do with them what ones of their own do."""
-    learned = dataclasses.replace(CONFIG.optimizer, learning_rate=0.01)
-    other = dataclasses.replace(CONFIG, optimizer=learned, gamma=0.5, seed=2**32 - 1)
+    other = dataclasses.replace(CONFIG, gamma=0.5, seed=2**32 - 1)
     lowered, result = run(other)
     assert lowered == set()
     chex.assert_trees_all_equal(result, untouched(other))
+    rates, others = (numbers_of(x[0])[RATE] for x in (warm, result))
+    assert not (rates == others).any()  # They were drawn with its seed.
 
 
-def test_a_population_begins_with_numbers_of_its_own(home):
-    """They are drawn with its seed, from its space."""
-
-    def searching(most, seed=0):
-        space = {"optimizer.learning_rate": Uniform(1e-4, most)}
-        rules = PBT(space, size=4, interval=2)
-        return dataclasses.replace(CONFIG, pbt=rules, seed=seed)
-
-    run(searching(1e-2))
-    lowered, result = run(searching(1e-2, seed=1))
-    assert lowered == set()
-    chex.assert_trees_all_equal(result, untouched(searching(1e-2, seed=1)))
-    lowered, (begun, *_) = run(searching(1e6))
+def test_a_population_begins_with_numbers_of_its_own_space(warm):
+    space = {RATE: Uniform(1e-4, 1e6)}
+    other = dataclasses.replace(CONFIG, pbt=dataclasses.replace(RULES, space=space))
+    lowered, (begun, *_) = run(other)
     assert "start" in lowered
-    assert begun.runs.learner.config.optimizer.learning_rate.max() > 1e-2
+    assert numbers_of(begun)[RATE].max() > 1e-2
+
+
+def numbers_of(members):
+    return component.numbers(members.runs.learner.config)
 
 
 def test_another_structure_is_traced(warm):
@@ -169,7 +172,7 @@ def test_another_structure_is_traced(warm):
 def test_other_evaluations_are_traced_alone(warm):
     lowered, (*_, returns) = run(dataclasses.replace(CONFIG, eval_episodes=6))
     assert lowered == {"play"}
-    assert returns.shape == (1, 6)
+    assert returns.shape == (4, 6)
 
 
 def test_members_who_begin_otherwise_are_not_taken_for_others(warm):
@@ -186,44 +189,62 @@ def test_members_who_begin_otherwise_are_not_taken_for_others(warm):
     assert run(CONFIG)[0] == set()
 
 
-def test_prices_are_known_by_what_they_are(home, tmp_path):
-    """Not by the name of their file."""
-    path, said = tmp_path / "prices.csv", []
-    for growth in (1.0, 1.01):
-        bars = np.arange(np.datetime64("2020-01-01"), np.datetime64("2020-04-01"))
-        rows = [f"{bar},{100 * growth**i}" for i, bar in enumerate(bars)]
-        path.write_text("\n".join(["date,close", *rows]))
-        config = brief.experiment(Trading(PriceFile(str(path)), window=5), **SIMPLE)
-        lowered, (*_, returns) = run(config)
-        assert lowered == ALL
-        said.append(returns)
-    assert not (said[0] == said[1]).any()
-    lowered, (*_, returns) = run(config)
-    assert lowered == set()
-    assert (returns == said[1]).all()
+class Program:
+    """One of an experiment, and how often it was made ready for the compiler."""
 
+    def __init__(self, function):
+        self.lowered, self._program = 0, jax.jit(function)
 
-class Squares:
-    """A program of an experiment, and how often it was made ready for the compiler."""
-
-    def __init__(self):
-        self.lowered = 0
-
-    def lower(self, x):
+    def lower(self, *args):
         self.lowered += 1
-        return jax.jit(lambda x: x * x).lower(x)
+        return self._program.lower(*args)
+
+
+def made(function, args, config):
+    """What a new process makes of a program, and whether it traces it."""
+    forget()
+    kept = component.program(config, "pbt"), "here", jax.devices()[:1]
+    shelf, program = recall.Shelf(programs.kept(), *kept), Program(function)
+    wanted = Compilation("program", program, args)
+    load = shelf.find(wanted)
+    found = load() if load else shelf.compile(wanted.lower(), wanted)
+    return found(*args), bool(program.lowered)
+
+
+def square(x):
+    return x * x
 
 
 def traced(config=CONFIG):
     """Whether a new process traces a program of an experiment."""
-    forget()
-    kept = component.program(config, "pbt"), "here", jax.devices()[:1]
-    shelf, squares = recall.Shelf(programs.kept(), *kept), Squares()
-    wanted = Compilation("squares", squares, (NUMBERS,))
-    load = shelf.find(wanted)
-    program = load() if load else shelf.compile(wanted.lower(), wanted)
-    assert program(NUMBERS).tolist() == [0, 1, 4, 9]
-    return bool(squares.lowered)
+    squares, lowered = made(square, (NUMBERS,), config)
+    assert squares.tolist() == [0, 1, 4, 9]
+    return lowered
+
+
+def test_prices_are_known_by_what_they_are(tmp_path):
+    """Not by the name of their file."""
+    path, gains = tmp_path / "prices.csv", []
+    for growth, again in ((1.0, False), (1.01, False), (1.01, True)):
+        bars = np.arange(np.datetime64("2020-01-01"), np.datetime64("2020-04-01"))
+        rows = [f"{bar},{100 * growth**i}" for i, bar in enumerate(bars)]
+        path.write_text("\n".join(["date,close", *rows]))
+        config = brief.experiment(Trading(PriceFile(str(path)), window=5), **SIMPLE)
+        gain, lowered = made(gain_of(config.env), (jax.random.key(0),), config)
+        assert lowered != again
+        gains.append(gain)
+    assert gains[0] != gains[1] == gains[2]
+
+
+def gain_of(env):
+    """A function that buys at a close, and says what that gains until the next."""
+
+    def buy(key):
+        _, state = env.reset(key)
+        _, state = env.step(key, state, np.ones(1, np.float32))
+        return env.step(key, state, np.ones(1, np.float32))[0].reward
+
+    return buy
 
 
 FILE = """
@@ -345,7 +366,7 @@ def test_other_settings_of_jax_are_traced():
 
 def test_a_program_of_another_kind_is_not_found():
     forget()
-    wanted = Compilation("squares", Squares(), (NUMBERS,))
+    wanted = Compilation("squares", jax.jit(square), (NUMBERS,))
     longer = dataclasses.replace(CONFIG, env=TimeLimitChain(limit=6))
     here, there, other = (
         recall.Shelf(programs.kept(), known, place, jax.devices()[:1])
