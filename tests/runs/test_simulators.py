@@ -14,7 +14,8 @@ from pathlib import Path
 import chex
 import gyms
 import pytest
-from runs import ENVIRONMENT, arguments, leaves, rows, saved, wait_for_checkpoint
+from runs import arguments, leaves, rows, saved, wait_for_checkpoint
+from signalled import ALIKE
 
 import ppo_jax
 from ppo_jax.__main__ import main
@@ -22,7 +23,7 @@ from ppo_jax.host import experiment, files
 
 EXPERIMENT = """
 import gyms
-from ppo_jax import PBT, Config, LogUniform, envs, networks
+from ppo_jax import PBT, Config, LogUniform, envs, networks, optimizers, terms
 
 config = Config(
     env=envs.Gymnasium("Walk-v0", params={"fault": 0.0}),
@@ -35,6 +36,8 @@ config = Config(
     eval_phases=1,
     eval_episodes=4,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    optimizer=optimizers.Sgd(),
+    terms=(terms.Surrogate(),),
 )
 """
 POPULATION = """
@@ -43,7 +46,6 @@ space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
 config = dataclasses.replace(config, pbt=PBT(space, size=4, interval=2))
 """
 LONG = ("--total-timesteps", str(32 * 100_000))
-FENCED = ("--env", "gymnasium/Fenced-v0", "--env.params.fault")
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +109,6 @@ def test_a_run_of_python_is_one_of_the_command(finished):
     assert trained.evaluate(4) == loaded.evaluate(4)
 
 
-def test_a_population_is_trained(path, tmp_path, capsys):
-    many, run_dir = tmp_path / "many.py", tmp_path / "run"
-    many.write_text(EXPERIMENT + POPULATION)
-    assert said(capsys, "train", many, "--run-dir", run_dir)[0] == 0
-    lines = files.rows(run_dir / "lineage.jsonl")
-    assert len(lines) > 2 and any(any(x.get("copied", ())) for x in lines)
-
-
 def test_commands_do_what_they_do_of_any_run(path, finished, tmp_path, capsys):
     figures = tmp_path / "figures.json"
     for words in (
@@ -154,6 +148,9 @@ class Doors(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
     action_space = gymnasium.spaces.MultiDiscrete([3, 2])
 
+    def __init__(self, fault: float = 0.0):
+        self.said = {1: {}, 2: {"action_mask": (np.zeros(3), np.zeros(2))}}.get(fault)
+
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
         return self.seen()
@@ -167,19 +164,35 @@ class Doors(gymnasium.Env):
         if not all(own[i] for own, i in zip(self.open, action)):
             raise RuntimeError("a door was shut")
         obs, info = self.seen()
+        info = info if self.said is None else self.said
         return obs, 1.0, False, False, info | {"cost": 0.5}
 
 gymnasium.register("Doors-v0", entry_point=Doors, max_episode_steps=5)
-config = dataclasses.replace(config, env="gymnasium/Doors-v0")
+env = envs.Gymnasium("Doors-v0", params={"fault": 0.0})
+config = dataclasses.replace(config, env=env)
 """
+SAYS_NOTHING, FORBIDS_ALL = 1, 2
 
 
-def test_a_door_that_is_shut_is_never_tried(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def doors(path):
+    """The file of a population, and a run of half its budget."""
+    file, run_dir = path.parent / "doors.py", path.parent / "doors"
+    file.write_text(EXPERIMENT + DOORS + POPULATION)
+    half = ("--run-dir", run_dir, "--total-timesteps", 32 * 4)
+    assert said(None, "train", file, *half)[0] == 0
+    return file, run_dir
+
+
+def test_a_population_is_trained(doors):
+    lines = files.rows(doors[1] / "lineage.jsonl")
+    assert len(lines) > 2 and any(any(x.get("copied", ())) for x in lines)
+
+
+def test_a_door_that_is_shut_is_never_tried(doors, tmp_path, capsys):
     """Of two parts of an action, and by no command; else all of them would fail."""
-    file, run_dir = tmp_path / "doors.py", tmp_path / "run"
-    file.write_text(EXPERIMENT + DOORS)
+    file, run_dir = doors[0], shutil.copytree(doors[1], tmp_path / "run")
     for words in (
-        ("train", file, "--run-dir", run_dir, "--total-timesteps", 32 * 4),
         ("train", file, "--run-dir", run_dir, "--resume"),
         ("evaluate", run_dir, "--episodes", 4, "--sample"),
         ("selfcheck", file),
@@ -189,15 +202,14 @@ def test_a_door_that_is_shut_is_never_tried(tmp_path, capsys):
         assert status == 0, text
     last = rows(run_dir)[-1]
     assert last["rollout/cost_mean"] == 0.5 and last["eval/mean_reward"] == 5.0
+    assert ppo_jax.load(run_dir).policy.mask_spec.shape == (5,)
 
 
-@pytest.mark.parametrize(
-    ("env", "choices"), [(("--env", gyms.TAXI), 6), ((*FENCED, 0.0), 2)]
-)
-def test_what_is_forbidden_is_found_by_itself(path, tmp_path, capsys, env, choices):
-    status, text = said(capsys, "train", path, *env, "--run-dir", tmp_path)
+def test_what_is_forbidden_is_found_by_itself(path, tmp_path, capsys):
+    taxi = ("--env", gyms.TAXI, "--run-dir", tmp_path)
+    status, text = said(capsys, "train", path, *taxi)
     assert status == 0, text
-    assert ppo_jax.load(tmp_path).policy.mask_spec.shape == (choices,)
+    assert ppo_jax.load(tmp_path).policy.mask_spec.shape == (6,)
 
 
 FAULTY = {
@@ -232,12 +244,12 @@ def test_what_is_not_finite_is_said(path, tmp_path, capsys, fault):
     assert status == 3 and "warn/quarantined_steps: error/quarantined_steps = " in text
 
 
-@pytest.mark.parametrize("fault", [gyms.SAYS_NOTHING, gyms.FORBIDS_ALL])
-def test_a_mask_that_is_none_ends_the_run(path, tmp_path, capsys, fault):
-    fenced = (*FENCED, float(fault), "--run-dir", tmp_path)
-    status, text = said(capsys, "train", path, *fenced)
+@pytest.mark.parametrize("fault", [SAYS_NOTHING, FORBIDS_ALL])
+def test_a_mask_that_is_none_ends_the_run(doors, tmp_path, capsys, fault):
+    faulty = ("--env.params.fault", float(fault), "--run-dir", tmp_path)
+    status, text = said(capsys, "train", doors[0], *faulty)
     assert status == 3
-    assert "gymnasium/Fenced-v0: ValueError: info['action_mask']: " in text
+    assert "gymnasium/Doors-v0: ValueError: info['action_mask']: " in text
 
 
 MISTAKES = {
@@ -285,7 +297,7 @@ def process(*words):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=ENVIRONMENT | {"PYTHONPATH": places},
+        env=ALIKE | {"PYTHONPATH": places},
         start_new_session=True,
     )
 
