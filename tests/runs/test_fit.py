@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import zygote
@@ -36,8 +35,9 @@ from ppo_jax import (
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import ending, presence
+from ppo_jax.host import ending, presence, training
 from ppo_jax.host.stopwatch import COMPILED
+from ppo_jax.host.trained import Trained
 from ppo_jax.optimizers import Adam
 from ppo_jax.ppo import devices
 from ppo_jax.schedules import Constant
@@ -79,12 +79,10 @@ def kept(tmp_path_factory, alone):
 
 CORES = devices.cores()
 PROCESS = """
-import sys, jax, ppo_jax
+import dataclasses, sys, jax, ppo_jax
 sys.path += {path}
-from brief import experiment
-from ppo_jax.envs.probes import TimeLimitChain
-
-config = experiment(TimeLimitChain(limit=5), num_steps=64, total_timesteps=512)
+{file}
+long = dataclasses.replace(config, num_steps=64, total_timesteps=512)
 {code}
 print(jax.device_count())
 """
@@ -120,8 +118,8 @@ def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("code", "cores"),
     [
-        ("ppo_jax.fit_all([config])", CORES),
-        ("experiment('CartPole-v1'); ppo_jax.fit(config)", CORES),
+        ("ppo_jax.fit_all([long])", CORES),
+        ("experiment('CartPole-v1'); ppo_jax.fit(long)", CORES),
         ("import gymnax; ppo_jax.fit(config)", 1),
     ],
 )
@@ -132,7 +130,7 @@ def test_all_cores_are_used_unless_jax_has_started(code, cores):
     """
     chosen = ("NPROC", "JAX_NUM_CPU_DEVICES")
     environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
-    words = ["-c", PROCESS.format(path=sys.path, code=code)]
+    words = ["-c", PROCESS.format(path=sys.path, file=FILE, code=code)]
     done = zygote.run(words, environment)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
@@ -535,21 +533,24 @@ def test_a_run_begins_with_what_another_one_has_learned(tmp_path, alone, kept, c
     assert alone.evaluate(2)["mean"] == 5.0
 
 
-def test_a_head_that_is_another_one_is_said(alone, capsys):
-    critic = dataclasses.replace(HALF, critic=critics.Quantile(4))
-    fit(critic, begin=alone)
+def test_a_head_that_is_another_one_is_said(capsys):
+    config = dataclasses.replace(HALF, critic=critics.Quantile(4))
+    fit(HALF, begin=Trained(config, training.start(config), 0))
     assert "heads of the critics: anew, as they are others" in capsys.readouterr().out
 
 
 def test_the_policy_is_that_of_evaluations(alone, members):
     """Of a population that of its fittest member."""
+    apply, obs, reset = (
+        jax.jit(CONFIG.build().apply),
+        np.ones((3, 1), "f"),
+        np.ones(3, bool),
+    )
     for trained in (alone, members):
         policy = trained.policy
-        action, _ = policy.act(policy.init(3), jnp.ones((3, 1)))
+        action, _ = policy.act(policy.init(3), obs)
         one = trained.member(trained.fittest).learner
-        out = one.config.build().apply(
-            one.params, (), jnp.ones((1, 3, 1)), jnp.ones((1, 3), bool)
-        )
+        out = apply(one.params, (), obs[None], reset[None])
         np.testing.assert_array_equal(action, out.policy.mode()[0])
 
 
