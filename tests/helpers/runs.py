@@ -96,6 +96,12 @@ ENVIRONMENT = (
         "PYTHONUNBUFFERED": "1",
     }
 )
+HURRY = jax.config.read("jax_disable_most_optimizations")
+ALIKE = ENVIRONMENT | {
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": str(int(HURRY)),
+    zygote.DEVICES: "1",
+}
+"""As many devices as this process has, and programs as quick: the same ones."""
 FLAGS = ENVIRONMENT.get("XLA_FLAGS", "")
 EXACT = ENVIRONMENT | {"XLA_FLAGS": f"{FLAGS} --xla_cpu_max_isa=SSE4_2"}
 """The same bits on all processors of a kind."""
@@ -162,10 +168,10 @@ def _show(*warning):
     print(warnings.formatwarning(*warning[:4]), file=sys.stderr)
 
 
-def shell(name, *options, prefix=(), timeout=180, environment=ENVIRONMENT):
+def shell(name, *options, timeout=180, environment=ENVIRONMENT):
     """What a command ends with, as a shell starts it."""
     return subprocess.run(
-        [*prefix, *arguments(name, *options)],
+        arguments(name, *options),
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -205,7 +211,7 @@ def session(lines, cwd, timeout=300):
     """The exit status and the text of many command lines, all in one process."""
     asked = json.dumps([[*map(str, words)] for words in lines])
     words = ["-c", SESSION, asked]
-    done = zygote.run(words, ENVIRONMENT | OFFLINE, cwd, timeout)
+    done = zygote.run(words, ALIKE | OFFLINE, cwd, timeout)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -1,10 +1,8 @@
-"""Commands to which something happens, in processes like that of their tests."""
+"""Commands in processes of their own, to which something happens."""
 
 import zygote
-from runs import ENVIRONMENT
+from runs import ALIKE
 
-ALIKE = ENVIRONMENT | {zygote.DEVICES: "1"}
-"""Finds the programs that a process of tests has compiled."""
 SIGNALLED = """
 import glob, os, signal, sys, threading, time
 from ppo_jax.__main__ import main

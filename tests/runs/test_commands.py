@@ -93,9 +93,9 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
 def test_a_command_starts_by_itself(name):
     """What another one imports, it has to import; then it says what it always says."""
     started = command(name, "nowhere", imported=zygote.PACKAGE)
-    forked = command(name, "nowhere")
-    assert started.returncode == forked.returncode == 2
+    done = called(name, "nowhere")
+    assert started.returncode == done.returncode == 2
     assert started.stderr and (started.stdout, started.stderr) == (
-        forked.stdout,
-        forked.stderr,
+        done.stdout,
+        done.stderr,
     )

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from runs import ENVIRONMENT, EXPERIMENT, arguments, called, rows, saved
+from runs import ALIKE, EXPERIMENT, arguments, called, rows, saved
 
 BROKEN = """
 import dataclasses
@@ -82,7 +82,7 @@ def test_a_terminal_has_a_bar(path, tmp_path):
     process = subprocess.Popen(
         arguments("train", path, "--run-dir", tmp_path / "terminal"),
         stdout=theirs,
-        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "160"},
+        env=ALIKE | {"TERM": "xterm", "COLUMNS": "160"},
     )
     os.close(theirs)
     shown = b""
@@ -105,7 +105,7 @@ def piped(words, reader):
         ["bash", "-c", line],
         capture_output=True,
         text=True,
-        env=ENVIRONMENT,
+        env=ALIKE,
         timeout=180,
         check=False,
     )

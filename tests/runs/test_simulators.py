@@ -14,8 +14,7 @@ from pathlib import Path
 import chex
 import gyms
 import pytest
-from runs import arguments, leaves, rows, saved, wait_for_checkpoint
-from signalled import ALIKE
+from runs import ALIKE, arguments, leaves, rows, saved, wait_for_checkpoint
 
 import ppo_jax
 from ppo_jax.__main__ import main
