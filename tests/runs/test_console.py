@@ -11,27 +11,26 @@ import subprocess
 import pytest
 from runs import ALIKE, EXPERIMENT, arguments, called, rows, saved
 
-BROKEN = """
+BREAKING = """
 import dataclasses
 from ppo_jax.envs import Faulty
 from ppo_jax.envs.faults import NEVER
 
 nan = float("nan")
 env = Faulty(config.env, after=0, steps=NEVER, {what}=nan, rate={rate})
-config = dataclasses.replace(config, env=env, max_failures=3, phase_updates=2)
+config = dataclasses.replace(config, env=env, max_failures=5)
 """
 
 
 @pytest.fixture
 def path(tmp_path):
-    path = tmp_path / "experiment.py"
-    path.write_text(EXPERIMENT.format(memory=""))
-    return path
+    return breaking(tmp_path / "experiment.py", rate=0.0)
 
 
-def broken(path, what="reward", rate=1.0):
-    """The experiment, whose environments say NaN, or a share of them."""
-    path.write_text(EXPERIMENT.format(memory="") + BROKEN.format(what=what, rate=rate))
+def breaking(path, what="reward", rate=1.0):
+    """An experiment, a share of whose environments says NaN."""
+    text = EXPERIMENT.format(memory="") + BREAKING.format(what=what, rate=rate)
+    path.write_text(text)
     return path
 
 
@@ -138,22 +137,22 @@ def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
 def test_an_environment_that_is_never_finite_fails(path, tmp_path, what):
     """From the start: status 3, and a word on whose fault that is."""
     run_dir = tmp_path / "run"
-    done = called("train", broken(path, what=what), "--run-dir", run_dir)
+    done = called("train", breaking(path, what=what), "--run-dir", run_dir)
     assert done.returncode == 3
     assert done.stderr == (
-        "error: 3 updates in a row had no step with finite observations and rewards; "
+        "error: 5 updates in a row had no step with finite observations and rewards; "
         "`ppo_jax.envs.check` plays the environment and says which\n"
     )
-    assert "failed: 128 steps" in done.stdout and "nan" not in done.stdout
+    assert "failed: 256 steps" in done.stdout and "nan" not in done.stdout
     assert "  quarantined: 100.00% of the steps were not finite" in done.stdout
     streaks = [row["error/failure_streak"] for row in rows(run_dir)]
-    assert streaks == [2, 4]
+    assert streaks == [4, 8]
 
 
 def test_the_end_says_what_share_of_steps_was_quarantined(path, tmp_path):
     """Of 768 steps all those of one of four environments."""
     run_dir = tmp_path / "run"
-    done = called("train", broken(path, rate=0.25), "--run-dir", run_dir)
+    done = called("train", breaking(path, rate=0.25), "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     counted = sum(row["error/quarantined_steps"] for row in rows(run_dir))
     assert counted == 192
