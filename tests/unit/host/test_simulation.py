@@ -10,31 +10,38 @@ import numpy as np
 import pytest
 import twins
 
-from ppo_jax import Config, envs, networks, opponents
+from ppo_jax import Config, envs, networks, opponents, optimizers, terms
 from ppo_jax.host import mesh, simulation, streams
 from ppo_jax.host.distributed import JobError
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 
-CONFIG = Config(
-    envs.Gymnasium("Walk-v0", params={"fault": 0.0, "bonus": 0.0}),
+SIMPLE = Config(
+    envs.Gymnasium("Walk-v0"),
     num_envs=4,
     num_steps=8,
-    chunk_length=4,
     num_minibatches=2,
     num_epochs=2,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    optimizer=optimizers.Sgd(),
+    terms=(terms.Surrogate(), terms.Value()),
+    total_timesteps=32 * 8,
+    eval_episodes=3,
+)
+CONFIG = dataclasses.replace(
+    SIMPLE,
+    env=envs.Gymnasium("Fenced-v0", params={"fault": 0.0, "bonus": 0.0}),
+    chunk_length=4,
     obs_clip=5.0,
     opponent=opponents.Opponent(share=0.5),
     network=networks.ActorCritic(
         torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(size=4)
     ),
-    total_timesteps=32 * 8,
-    eval_episodes=3,
 )
+"""What is forbidden, costs, a memory in chunks, statistics and an opponent."""
 SIZE, UPDATES = 2, 2
 PROGRESS = Progress.of(np.arange(UPDATES), 8)
-FENCED = envs.Gymnasium("Fenced-v0")
-TWINS = [(CONFIG.env, twins.Ours()), (FENCED, twins.OursFenced())]
+TWINS = [(CONFIG, twins.OursFenced()), (SIMPLE, twins.Ours())]
 
 
 def members(config, **numbers):
@@ -51,7 +58,7 @@ def advanced(layout, population, count):
 
 def learned(population, layout=None):
     """What becomes of members in two updates: learners, actors, counters, metrics."""
-    config = dataclasses.replace(CONFIG, env=population.runs.learner.config.env)
+    config = population.runs.learner.config
     with closing(layout or simulation.layout_of(config, SIZE)) as layout:
         population, history = layout.fetch(advanced(layout, population, UPDATES))
     runs = population.runs
@@ -72,29 +79,25 @@ def plain(hosts):
     return learned(members(CONFIG), hosts)
 
 
-@pytest.mark.parametrize(("there", "here"), TWINS)
-def test_what_is_learned_is_what_one_program_learns(plain, there, here):
-    """Members, memories, truncations, an opponent and two rollouts in a row; what is
-    forbidden, and what it costs."""
-
-    def lived(env):
-        return learned(members(dataclasses.replace(CONFIG, env=env)))
-
-    host, device = plain if there == CONFIG.env else lived(there), lived(here)
+@pytest.mark.parametrize(("config", "twin"), TWINS)
+def test_what_is_learned_is_what_one_program_learns(plain, config, twin):
+    """Members, truncations and two rollouts in a row."""
+    host = plain if config == CONFIG else learned(members(config))
+    device = learned(members(dataclasses.replace(config, env=twin)))
     chex.assert_trees_all_close(host, device, rtol=2e-4, atol=2e-6)
     _, _, counters, metrics = host
     assert (metrics["episodes/count"] > 0).all() and (counters.quarantined == 0).all()
-    assert (metrics["costs/sum"] > 0).all() == (there == FENCED)
+    assert (metrics["costs/sum"] > 0).all() == (config == CONFIG)
 
 
-@pytest.mark.parametrize(("there", "here"), TWINS)
-def test_what_is_played_is_what_one_program_plays(there, here):
+@pytest.mark.parametrize(("config", "twin"), TWINS)
+def test_what_is_played_is_what_one_program_plays(config, twin):
     learners, ours = (
-        members(dataclasses.replace(CONFIG, env=env)).runs.learner
-        for env in (there, here)
+        members(dataclasses.replace(config, env=env)).runs.learner
+        for env in (config.env, twin)
     )
     key, one = streams.evaluation(0, 1), mesh.on_one_device()
-    with closing(simulation.on_one_device(CONFIG)) as layout:
+    with closing(simulation.on_one_device(config)) as layout:
         for how in ((3, False), (3, True)):
             host = layout.run_episodes(learners, key, *how)
             device = jax.device_get(one.run_episodes(ours, key, *how))
