@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import EXACT, SIZES, called, command, restored
+from runs import SIZES, called, restored
 
 from ppo_jax.component import component, numbers, replace_at
 
@@ -138,17 +138,6 @@ def test_a_second_of_a_kind_and_a_class_of_ones_own_have_options(own):
     assert wrong.stderr == f"error: --terms.3.coef: {expected}"
 
 
-def test_a_new_run_searches_as_a_former_one_did(tmp_path):
-    """P12: the same draws in the same order, whatever the numbers are called."""
-    path, run_dir = tmp_path / "experiment.py", tmp_path / "run"
-    path.write_text(as_now((STORED / "experiment.py").read_text()))
-    done = command("train", path, "--run-dir", run_dir, environment=EXACT)
-    assert done.returncode == 0, done.stderr
-    assert (run_dir / "lineage.jsonl").read_text() == as_now(
-        (STORED / "lineage.jsonl").read_text()
-    )
-
-
 @pytest.fixture(scope="module")
 def resumed(tmp_path_factory):
     """A former run, gone on with by its author's own file and options of then."""
@@ -214,47 +203,53 @@ def test_once_more_by_either_file(resumed, tmp_path):
     assert (wrong.returncode, wrong.stderr) == (2, f"error: --terms.2.coef: {expected}")
 
 
-def test_a_former_run_is_read_and_left_as_it_is(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """Where a former run is, its replay, and what that said."""
+    home = tmp_path_factory.mktemp("replayed")
+    run_dir = shutil.copytree(STORED, home / "run")
+    return home, said(["replay", run_dir, "--to", home / "replayed"])
+
+
+def test_a_former_run_is_read_and_left_as_it_is(replayed, monkeypatch):
     """Evaluated, attacked, drawn and replayed."""
-    monkeypatch.chdir(tmp_path)
-    run_dir = shutil.copytree(STORED, tmp_path / "run")
+    home, text = replayed
+    monkeypatch.chdir(home)
     few = ["--episodes", "2"]
     asked = [
         ["evaluate", "run", *few],
         ["robustness", "run", *few, "--eps", 0.1, "--out", "attacked"],
         ["report", "run", "--out", "run.html"],
-        ["replay", "run", "--to", "replayed"],
     ]
     for line in asked:
         assert not FORMER.search(said(line))
-    page = (tmp_path / "run.html").read_text()
-    assert "terms.entropy.coef" in page and not FORMER.search(page)
-    schedule = json.loads((tmp_path / "replayed" / "schedule.json").read_text())
+    page = (home / "run.html").read_text()
+    assert "terms.entropy.coef" in page and not FORMER.search(page + text)
+    schedule = json.loads((home / "replayed" / "schedule.json").read_text())
     assert [update for update, _ in schedule] == [0, 2, 4, 6]
     assert all("terms.entropy.coef" in given for _, given in schedule)
     for path in STORED.rglob("*"):
         if path.is_file():
-            there = run_dir / path.relative_to(STORED)
+            there = home / "run" / path.relative_to(STORED)
             assert there.read_bytes() == path.read_bytes()
 
 
-def test_a_former_replay_and_a_former_sweep_go_on(tmp_path, monkeypatch):
+def test_a_former_replay_and_a_former_sweep_go_on(replayed, tmp_path, monkeypatch):
     """What was asked for in former paths is what is gone on with."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.py").write_text((STORED / "experiment.py").read_text())
+    home = shutil.copytree(replayed[0], tmp_path / "home")
+    monkeypatch.chdir(home)
+    (home / "old.py").write_text((STORED / "experiment.py").read_text())
     new = as_now((STORED / "experiment.py").read_text())
-    (tmp_path / "new.py").write_text(new)
-    shutil.copytree(STORED, tmp_path / "run")
-    grid = ["--grid", "terms.entropy.coef=0.01,0.02", "--terms.value.coef", 0.25]
-    said(["replay", "run", "--to", "replayed"])
+    (home / "new.py").write_text(new)
+    grid = ["--grid", "terms.entropy.coef=0.02", "--terms.value.coef", 0.25]
     said(["sweep", "new.py", "--run-dir", "swept", "--total-timesteps", 64, *grid])
-    replayed, swept = tmp_path / "replayed", tmp_path / "swept"
+    replay, swept = home / "replayed", home / "swept"
     done = json.loads((swept / "results.json").read_text())
-    for run_dir in (replayed, swept):
+    for run_dir in (replay, swept):
         as_before(run_dir)
         assert FORMER.search((run_dir / "config.json").read_text())
     assert FORMER.search((swept / "sweep.json").read_text())
-    shutil.rmtree(replayed / "checkpoints" / "8")
+    shutil.rmtree(replay / "checkpoints" / "8")
     (swept / "results.json").unlink()
     again = [
         ["replay", "run", "--to", "replayed", "--resume"],
