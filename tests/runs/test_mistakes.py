@@ -4,13 +4,16 @@ A message names whose part is wrong and shows the user's own lines; nothing come
 nothing is taken for something else, and nothing is left behind.
 """
 
+import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
+from unittest import mock
 
 import pytest
-from runs import EXPERIMENT, SAYS_ALL, WALK, called, part, session
+from runs import EXPERIMENT, OFFLINE, SAYS_ALL, WALK, called, part
 
 from ppo_jax.host import experiment as experiments
 
@@ -510,6 +513,13 @@ def damage(home):
     (home / "changed" / "policy.npz").write_bytes(b"")
 
 
+def answers(lines, home):
+    """The exit status and the text of many command lines, offline."""
+    with contextlib.chdir(home), mock.patch.dict(os.environ, OFFLINE):
+        done = [called(*words) for words in lines]
+    return [(one.returncode, one.stdout + one.stderr) for one in done]
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder of experiments and runs, right ones and others."""
@@ -528,7 +538,7 @@ def home(tmp_path_factory):
         "sweep right.py --seeds 1 --run-dir swept",
         "export run --format numpy --out exported",
     )
-    for status, text in session(map(shlex.split, lines), home):
+    for status, text in answers(map(shlex.split, lines), home):
         assert status == 0, text
     pretend(home)
     damage(home)
@@ -549,7 +559,7 @@ def told(home):
     for mistake in PARTS:  # They are found when a program is made of them.
         asked[mistake] += ["--run-dir", f"{paths[mistake]}.run"]
     asked |= {line: shlex.split(line) for line in LINES}
-    found = session(asked.values(), home)
+    found = answers(asked.values(), home)
     return {
         mistake: (paths.get(mistake), *ending)
         for mistake, ending in zip(asked, found, strict=True)
@@ -622,8 +632,8 @@ config = changed(
     total_timesteps=7.68e2,
     gamma=np.float32(0.5),
     gae_lambda=1,
-    terms=[terms.Surrogate(), terms.Value()],
-    network=networks.ActorCritic(networks.Mlp(hidden=[8, np.int32(4), 2.0])),
+    terms=[terms.Surrogate(), terms.Value(), terms.Entropy()],
+    network=networks.ActorCritic(networks.Mlp(hidden=[8.0])),
 )
 """
 
@@ -632,15 +642,15 @@ def test_what_loses_nothing_is_taken(tmp_path):
     """From Python and from the command line: whole floats, lists, scalars of NumPy."""
     path, run_dir = tmp_path / "experiment.py", tmp_path / "run"
     path.write_text(BEGINNING + FREELY)
-    options = ("--num-epochs", "1e0", "--total-timesteps", "6.4e1", "--seed", "3.0")
+    options = ("--num-epochs", "2e0", "--total-timesteps", "6.4e1", "--seed", "3.0")
     done = called("train", path, "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
     told = experiments.stored(run_dir, "config.json")
-    whole = dict(num_envs=4, num_steps=8, num_epochs=1, total_timesteps=64, seed=3)
+    whole = dict(num_envs=4, num_steps=8, num_epochs=2, total_timesteps=64, seed=3)
     assert {name: told[name]["value"] for name in whole} == {
         name: str(value) for name, value in whole.items()
     }
     assert told["gamma"] == {"kind": "number", "value": "0.5"}
     assert told["gae_lambda"] == {"kind": "number", "value": "1.0"}
-    assert told["network.torso.hidden"]["value"] == "(8, 4, 2)"
+    assert told["network.torso.hidden"]["value"] == "(8,)"
     assert told["terms.value.type"]["value"] == "Value"
