@@ -29,7 +29,9 @@ class Same(envs.Env):
         state = state + 1
         return envs.outcome(jnp.zeros(1), action, truncated=state >= 4), state
 
-config = dataclasses.replace(config, env=Same(), total_timesteps=32)
+config = dataclasses.replace(
+    config, env=Same(), total_timesteps=32, eval_sample=True
+)
 """
 )
 
@@ -50,7 +52,7 @@ def signs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def same(tmp_path_factory):
-    """A run in whose episodes nothing but actions makes a difference."""
+    """A run in whose episodes nothing but actions makes a difference; it samples."""
     return trained(tmp_path_factory.mktemp("same"), SAME)
 
 
@@ -104,19 +106,15 @@ def test_an_older_checkpoint_that_stands_in_is_named(tmp_path, signs):
 
 def test_episodes_without_chance_are_said_to_be_one(tmp_path, same):
     remark = "nothing is random here: all 64 episodes are the same"
-    text, said = evaluated(tmp_path, same, "--episodes", 64)
+    text, said = evaluated(tmp_path, same, "--episodes", 64, "--no-sample")
     assert remark in text and not said["random"] and said["std"] == 0
+    assert "most likely actions" in text and said["deterministic"]
     text, said = evaluated(tmp_path, same, "--episodes", 64, "--sample")
     assert remark not in text and said["random"] and said["std"] > 0
     assert "sampled actions" in text and not said["deterministic"]
 
 
-def test_it_samples_where_evaluations_of_the_run_do(tmp_path):
-    run_dir = trained(
-        tmp_path, SAME.replace("total_tim", "eval_sample=True, total_tim")
-    )
-    text, said = evaluated(tmp_path, run_dir, "--episodes", 4)
+def test_it_samples_where_evaluations_of_the_run_do(tmp_path, same):
+    text, said = evaluated(tmp_path, same, "--episodes", 4)
     assert "sampled actions" in text and not said["deterministic"]
-    assert said["mean"] == pytest.approx(rows(run_dir)[-1]["eval/mean_reward"])
-    text, said = evaluated(tmp_path, run_dir, "--episodes", 4, "--no-sample")
-    assert "most likely actions" in text and said["deterministic"] and said["std"] == 0
+    assert said["mean"] == pytest.approx(rows(same)[-1]["eval/mean_reward"])

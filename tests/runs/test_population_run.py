@@ -12,12 +12,10 @@ from runs import (
     begin,
     called,
     command,
+    restored,
     rows,
     wait_for_checkpoint,
 )
-
-from ppo_jax.host import experiment, training
-from ppo_jax.host.checkpoint import Checkpointer
 
 POPULATION = (
     EXPERIMENT.format(memory="")
@@ -55,15 +53,6 @@ def lineage(run_dir):
 def distance(fitness):
     """From the target, root mean square; its square has fewer digits than actions."""
     return np.sqrt(-fitness)
-
-
-def restored(run_dir):
-    path, overrides = run_dir / "experiment.py", experiment.stored_overrides(run_dir)
-    config = experiment.load(path, overrides)
-    checkpoints = Checkpointer(run_dir)
-    update, population, meta = checkpoints.restore(training.start(config))
-    checkpoints.close()
-    return update, population, meta
 
 
 @pytest.fixture(scope="module")
