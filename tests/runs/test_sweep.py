@@ -19,8 +19,18 @@ from ppo_jax.sweeps import cohorts, settings
 RATE = "optimizer.learning_rate"
 GRID = (f"{RATE}=1e-4,1e-2", "num_epochs=1,2")
 ASKED = ("--seeds", 3, "--grid", *GRID, "--gamma", 0.9)
-TARGET = "\nimport dataclasses\nfrom ppo_jax.envs.probes import Target\n"
-TARGET += "config = dataclasses.replace(config, env=Target())\n"
+TARGET = """
+import dataclasses
+from ppo_jax import optimizers, schedules, terms
+from ppo_jax.envs.probes import Target
+
+config = dataclasses.replace(
+    config,
+    env=Target(),
+    optimizer=optimizers.Adam(schedule=schedules.Constant()),
+    terms=(terms.Surrogate(), terms.Value()),
+)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +238,8 @@ def assert_one_run_says_nothing_of_chance(said, table):
 
 def test_runs_that_fail_do_not_end_a_sweep(path, tmp_path):
     """A learning rate that breaks them all; the next batch is trained."""
-    text = "optimizer=optimizers.Sgd(1e30),optimizers.Adam(1e-3)"
+    constant = "schedule=schedules.Constant()"
+    text = f"optimizer=optimizers.Sgd(1e30, {constant}),optimizers.Adam({constant})"
     options = ("--grid", text, "--max-failures", 2, "--seeds", 6)
     done = called("sweep", path, "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
