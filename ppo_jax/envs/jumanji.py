@@ -128,10 +128,12 @@ class Jumanji(Env):
         return state.mask
 
     def render(self, state: PyTree) -> np.ndarray:
-        viewer: Any = copy.copy(self._load().env._viewer)
-        viewer._display = viewer._display_rgb_array
-        picture = viewer.render(jax.tree.map(jnp.asarray, state.env))
-        return picture[::2, ::2, :3].copy()  # It is large, and has no use for alpha.
+        env, pictures = copy.copy(self._load().env), []
+        for name, viewer in [*vars(env).items()]:
+            if hasattr(viewer, "_display_rgb_array"):
+                setattr(env, name, _keeping(pictures, copy.copy(viewer)))
+        env.render(jax.tree.map(jnp.asarray, state.env))
+        return pictures[-1][::2, ::2, :3].copy()  # Large, and with no use for alpha.
 
     def _load(self) -> "_Loaded":
         """The environment, with structure that is compiled for, and with numbers."""
@@ -141,6 +143,12 @@ class Jumanji(Env):
         numbers = {name: given[name] for name in given.keys() - structure.keys()}
         env, endless = (_changed(x, **numbers) for x in (loaded.env, loaded.endless))
         return loaded._replace(env=env, endless=endless)
+
+
+def _keeping(pictures: list[np.ndarray], viewer: Any) -> Any:
+    """A viewer that keeps what it draws: some environments show it, and return None."""
+    viewer._display = lambda drawn: pictures.append(viewer._display_rgb_array(drawn))
+    return viewer
 
 
 class _Loaded(NamedTuple):

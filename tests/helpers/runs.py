@@ -168,18 +168,6 @@ def _show(*warning):
     print(warnings.formatwarning(*warning[:4]), file=sys.stderr)
 
 
-def shell(name, *options, timeout=180, environment=ENVIRONMENT):
-    """What a command ends with, as a shell starts it."""
-    return subprocess.run(
-        arguments(name, *options),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env=environment,
-        check=False,
-    )
-
-
 def python(code, environment, timeout=120):
     """What code prints in a process that need not import anything."""
     done = zygote.run(["-c", code], environment, timeout=timeout)

@@ -273,8 +273,11 @@ def test_a_population_goes_on_with_a_pool(tmp_path):
     adapters.goes_on(Jumanji("RubiksCube-v0", {"time_limit": 5}), tmp_path)
 
 
-@pytest.mark.parametrize("env_id", ["Snake-v1", "Game2048-v1"])
+@pytest.mark.parametrize(
+    "env_id", ["Snake-v1", "Game2048-v1", "Connector-v3", "SlidingTilePuzzle-v0"]
+)
 def test_a_picture_shows_the_state(env_id):
+    """Whatever the environment's viewer is called, and given."""
     env = Jumanji(env_id)
     reset = jax.jit(env.reset)
     starts = [reset(jax.random.key(seed))[1] for seed in (0, 1)]
