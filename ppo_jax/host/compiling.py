@@ -89,6 +89,11 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{module}.{name}" if found is function else ""
 
 
+def start(begin: Callable[..., Any], *given: Any) -> Any:
+    """What a function begins with; programs of it have this one's name."""
+    return begin(*given)
+
+
 class TrainingProgram:
     """As `jax.jit` of a function; what it does decides what the compiler is told.
 

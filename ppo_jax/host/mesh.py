@@ -11,7 +11,6 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from operator import call
 from typing import Any, Self
 
 import jax
@@ -106,9 +105,10 @@ class Layout:
     def making(self, begin: Begin, config: Config) -> Compilation:
         """What makes the members of an experiment where they lie."""
         options = compiling.QUICK.get(self.devices[0].platform)
-        make = jax.jit(call, out_shardings=self._lies, compiler_options=options)
+        how = {"out_shardings": self._lies, "compiler_options": options}
         begin = begin if isinstance(begin, Partial) else Partial(begin)
         given = begin, component.program(config, "pbt"), np.uint32(config.seed)
+        make = jax.jit(compiling.start, **how)
         return Compilation(compiling.name_of(begin.func), make, given)
 
     def described(self, shapes: Population) -> Population:

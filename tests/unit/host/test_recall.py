@@ -35,6 +35,8 @@ from ppo_jax.host.readiness import ready
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.ppo import devices
+from ppo_jax.sweeps import cohorts
+from ppo_jax.sweeps.cohorts import Member
 
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 ALL = {"start", "phase", "play"}
@@ -173,6 +175,20 @@ def test_other_evaluations_are_traced_alone(warm):
     lowered, (*_, returns) = run(dataclasses.replace(CONFIG, eval_episodes=6))
     assert lowered == {"play"}
     assert returns.shape == (4, 6)
+
+
+def test_members_of_a_sweep_begin_with_numbers_and_seeds_of_their_own(home):
+    """They are arguments too."""
+    single = dataclasses.replace(CONFIG, pbt=None)
+
+    def sweep(*agents):
+        configs = [(seed, dataclasses.replace(single, gamma=g)) for seed, g in agents]
+        return run(single, cohorts.begin([Member(0, *one) for one in configs]))
+
+    assert sweep((0, 0.9), (1, 0.8))[0] == ALL
+    lowered, (begun, *_) = sweep((2, 0.7), (3, 0.6))
+    assert lowered == set()
+    assert numbers_of(begun)["gamma"].tolist() == pytest.approx([0.7, 0.6])
 
 
 def test_members_who_begin_otherwise_are_not_taken_for_others(warm):
