@@ -90,7 +90,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def start(begin: Callable[..., Any], *given: Any) -> Any:
-    """What a function begins with; programs of it have this one's name."""
+    """What a function makes of what it is given, in programs that have this name."""
     return begin(*given)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import shutil
+import urllib.request
 from unittest import mock
 
 import pytest
@@ -517,6 +518,7 @@ def answers(lines, home):
     """The exit status and the text of many command lines, offline."""
     with contextlib.chdir(home), mock.patch.dict(os.environ, OFFLINE):
         done = [called(*words) for words in lines]
+    urllib.request.install_opener(None)  # The one that is kept stays offline.
     return [(one.returncode, one.stdout + one.stderr) for one in done]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from built import build, drawn
 
-from ppo_jax import networks
+from ppo_jax import networks, tree
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -34,6 +34,17 @@ def test_a_sequence_equals_its_steps(memory, shared):
     _, fresh = jax.device_get(said(start, np.roll(obs, -3, axis=0), never))
     chex.assert_trees_all_close(whole[3:, 0], fresh[:3, 0], rtol=0, atol=1e-6)
     assert np.abs(whole[3:, 1] - fresh[:3, 1]).max() > 1e-3
+
+
+def test_every_gate_begins_with_an_orthogonal_matrix_of_its_own(key):
+    params = jax.jit(build(memory=networks.Gru(4), shared=True).init)(key)
+    (kernel,) = (
+        np.asarray(x) for path, x in tree.by_path(params).items() if "recurrent" in path
+    )
+    gates = np.split(kernel, 3, axis=1)
+    for gate in gates:
+        chex.assert_trees_all_close(gate.T @ gate, np.eye(4), rtol=0, atol=1e-6)
+    assert (gates[0] != gates[1]).any() and (gates[1] != gates[2]).any()
 
 
 @pytest.mark.parametrize(
