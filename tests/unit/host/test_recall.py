@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from jax import monitoring
 from jax._src import compilation_cache
+from jax.tree_util import Partial
 
 from ppo_jax import component, optimizers, terms
 from ppo_jax.envs.probes import TimeLimitChain
@@ -22,6 +23,7 @@ from ppo_jax.envs.trading.trading import Trading
 from ppo_jax.host import (
     evaluation,
     experiment,
+    fitting,
     mesh,
     phases,
     programs,
@@ -191,18 +193,32 @@ def test_members_of_a_sweep_begin_with_numbers_and_seeds_of_their_own(home):
     assert numbers_of(begun)["gamma"].tolist() == pytest.approx([0.7, 0.6])
 
 
+def shifted(members, by):
+    """The same members with other parameters."""
+    params = jax.tree.map(lambda x: x + by, members.runs.learner.params)
+    learner = dataclasses.replace(members.runs.learner, params=params)
+    runs = dataclasses.replace(members.runs, learner=learner)
+    return dataclasses.replace(members, runs=runs)
+
+
 def test_members_who_begin_otherwise_are_not_taken_for_others(warm):
-    """As with `--warm-start`: what makes them has no name by which it is found."""
+    """What makes them has no name by which it is found."""
     _, (begun, *_) = run(CONFIG)
-    params = jax.tree.map(lambda x: x + 1, begun.runs.learner.params)
-    learner = dataclasses.replace(begun.runs.learner, params=params)
-    runs = dataclasses.replace(begun.runs, learner=learner)
-    learned = dataclasses.replace(begun, runs=runs)
+    learned = shifted(begun, 1)
     for _ in range(2):
         lowered, (found, *_) = run(CONFIG, lambda *_: learned)
         assert "phase" not in lowered
-        chex.assert_trees_all_equal(found.runs.learner.params, params)
+        chex.assert_trees_all_equal(found, learned)
     assert run(CONFIG)[0] == set()
+
+
+def test_members_that_are_given_are_those_that_begin(warm):
+    """As with `fit(begin=agent)`: another agent is an argument of the same program."""
+    for by, traced in ((1, {"start"}), (2, set())):
+        given = shifted(warm[0], by)
+        lowered, (found, *_) = run(CONFIG, Partial(fitting._as_given, given))
+        assert lowered == traced
+        chex.assert_trees_all_equal(found, given)
 
 
 class Program:
