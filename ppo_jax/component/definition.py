@@ -182,7 +182,7 @@ def program(tree: T, *kept: str) -> T:
     """The same component without what only the host reads, at any depth.
 
     Ranges are not checked again: the defaults need not fit the other fields. Fields
-    whose names are to be `kept` stay as they are.
+    whose names are to be `kept` stay, but for what only the host reads in their values.
 
     >>> @component
     ... class Search:
@@ -199,9 +199,7 @@ def program(tree: T, *kept: str) -> T:
             return node
         blanked = copy.copy(node)
         for field in dataclasses.fields(node):
-            if field.name in kept:
-                continue
-            if _is_host(field):
+            if _is_host(field) and field.name not in kept:
                 object.__setattr__(blanked, field.name, field.default)
             elif _is_data(node.__component_hints__[field.name]):
                 value = getattr(node, field.name)

@@ -22,6 +22,9 @@ STEPS_OF_A_CALL = {"cpu": 2**20}
 UPDATES_OF_A_CALL = 4
 """At least: what a call works in is memory that the system hands out anew."""
 
+ROOM = 256
+"""Updates of all members together for which a call has room at least."""
+
 
 def length(config: Config) -> int:
     """Updates of a phase: as many as wished, or fewer, so that generations end one."""
@@ -39,6 +42,16 @@ def at_once(config: Config, num_members: int) -> int:
     return min(length(config), max(UPDATES_OF_A_CALL, most))
 
 
+def room(config: Config, num_members: int) -> int:
+    """Updates for which a call has room: those that it does, or more.
+
+    A power of two, and the same for all short ones: a program knows this number and no
+    other of how long a run and its phases are, and so is kept for many of them.
+    """
+    least = max(at_once(config, num_members), ROOM // num_members)
+    return 1 << (least - 1).bit_length()
+
+
 def advance(
     config: Config, layout: Layout, population: Population, done: int, until: int
 ) -> tuple[Population, dict[str, np.ndarray]]:
@@ -47,10 +60,11 @@ def advance(
     Returns:
         The members, and metrics of these updates, `[N, P]`.
     """
-    most, calls = at_once(config, population.fitness.size), []
+    size, calls = population.fitness.size, []
+    most, ahead = at_once(config, size), np.arange(room(config, size))
     for begun in range(done, until, most):
         count = min(most, until - begun)
-        progress = Progress.of(begun + np.arange(most), config.num_updates)
+        progress = Progress.of(begun + ahead, config.num_updates)
         population, said = layout.advance(population, progress, np.int32(count))
         calls.append(jax.tree.map(lambda x, n=count: x[:n], layout.fetch(said)))
     history = jax.tree.map(lambda *each: np.concatenate(each), *calls)

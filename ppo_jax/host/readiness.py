@@ -79,7 +79,7 @@ def ready(
 
 def needed(config: Config, layout: Layout, shapes: Population) -> list[Compilation]:
     """The programs of a run that has its members, the longest first."""
-    updates = np.arange(phases.at_once(config, shapes.fitness.size))
+    updates = np.arange(phases.room(config, shapes.fitness.size))
     progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
     how = config.eval_episodes, not config.eval_sample

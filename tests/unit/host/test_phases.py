@@ -69,8 +69,22 @@ def test_a_call_elsewhere_is_a_phase(platform, monkeypatch):
     assert phases.at_once(config, 8) == 100
 
 
+@pytest.mark.parametrize(
+    ("wished", "members", "updates"),
+    [(1, 1, 256), (256, 1, 256), (257, 1, 512), (1, 3, 128), (9, 64, 16), (1, 300, 1)],
+)
+def test_short_calls_have_the_same_room(wished, members, updates, monkeypatch):
+    """A power of two, and 256 of all members at least, or nearly as many."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    config = Config("CartPole-v1", phase_updates=wished)
+    assert phases.room(config, members) == updates
+
+
 def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
-    """To the bit, though numbers follow schedules; the last call is a short one."""
+    """To the bit, though numbers follow schedules; the last call is a short one.
+
+    Nor does it matter for how many updates a call has room.
+    """
     config = searching(
         interval=7,
         phase_updates=7,
@@ -78,15 +92,17 @@ def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
         optimizer=optimizers.Adam(schedule=schedules.Linear()),
     )
 
-    def trained(most):
+    def trained(most, room):
+        monkeypatch.setattr(phases, "ROOM", 4 * room)
         learned = 4 * config.steps_per_update * config.num_epochs
         monkeypatch.setattr(phases, "STEPS_OF_A_CALL", {"cpu": most * learned})
         monkeypatch.setattr(phases, "UPDATES_OF_A_CALL", 1)
         assert phases.at_once(config, 4) == most
+        assert phases.room(config, 4) == room
         layout, members = ready(config, training.start)
         return phases.advance(config, layout, members, 3, 10)
 
-    members, history = trained(7)
+    members, history = trained(most=7, room=32)
     chex.assert_tree_shape_prefix(history, (7, 4))
-    again = trained(3)
+    again = trained(most=3, room=4)
     chex.assert_trees_all_equal(again, (members, history))

@@ -154,6 +154,14 @@ def test_other_numbers_and_another_seed_are_no_reason_to_trace(warm):
     assert not (rates == others).any()  # They were drawn with its seed.
 
 
+def test_a_longer_run_of_longer_phases_is_no_reason_to_trace(warm):
+    rules = dataclasses.replace(RULES, interval=6)
+    lengths = {"total_timesteps": 16 * 60, "phase_updates": 6, "pbt": rules}
+    longer = dataclasses.replace(CONFIG, **lengths)
+    assert (phases.length(CONFIG), phases.length(longer)) == (2, 6)
+    assert run(longer)[0] == set()
+
+
 def test_a_population_begins_with_numbers_of_its_own_space(warm):
     space = {RATE: Uniform(1e-4, 1e6)}
     other = dataclasses.replace(CONFIG, pbt=dataclasses.replace(RULES, space=space))
