@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import jax
@@ -118,5 +119,27 @@ def _become(words, environment, cwd, streams, timeout):
         runpy.run_module(what, run_name="__main__", alter_sys=True)
 
 
+def _leave(status):
+    """Ends as Python does, but for what was imported, which clearing would copy."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _status(end):
+    """What Python ends with after an exception, of which it tells."""
+    if isinstance(end, SystemExit) and isinstance(end.code, int | None):
+        return end.code or 0
+    sys.excepthook(type(end), end, end.__traceback__)
+    return 1
+
+
 if __name__ == "__main__":
-    _become(*_wait())
+    asked = _wait()
+    try:
+        _become(*asked)
+    except BaseException as end:
+        _leave(_status(end))
+    _leave(0)
