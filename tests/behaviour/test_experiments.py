@@ -210,9 +210,7 @@ def test_what_training_under_attack_is_worth(script, kind):
         num_steps=4,
         num_minibatches=1,
         total_timesteps=32,
-        network=networks.ActorCritic(
-            networks.Mlp(hidden=(8,)), networks.Lstm(size=8), shared=True
-        ),
+        network=networks.ActorCritic(networks.Mlp(hidden=(8,))),
     )
     numbers = script["both"](config, 3).runs.learner.config
     np.testing.assert_array_equal(numbers.adversary.ratio, [0, 0, 0, 0.5, 0.5, 0.5])
