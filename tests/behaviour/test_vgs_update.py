@@ -4,8 +4,9 @@ import chex
 import jax
 import numpy as np
 import pytest
-from tabular import as_float64, experiment, first, update
+from tabular import Examples, as_float64, descend, experiment, first, update
 
+from ppo_jax import terms
 from ppo_jax.optimizers import VGS, Sgd
 
 ALPHA, BETA, EPS, CAP = 0.05, 0.9, 1e-8, 10.0
@@ -14,24 +15,37 @@ QUANTILE = 0.5
 SCALING = VGS(ALPHA, BETA, EPS, CAP, floor=0.01, quantile=QUANTILE, warmup_steps=0)
 
 
-def one_step(parts=1, bound=None, vgs=None):
+def one_step(parts, bound):
     """An experiment with one step of length one along the gradient per update."""
-    sgd = Sgd(learning_rate=1.0, max_grad_norm=bound, vgs=vgs)
-    return experiment(num_epochs=1, num_microbatches=parts, optimizer=sgd)
+    return experiment(
+        terms=(terms.Surrogate(), terms.Value()),
+        num_epochs=1,
+        num_microbatches=parts,
+        optimizer=Sgd(learning_rate=1.0, max_grad_norm=bound, vgs=SCALING),
+    )
 
 
-def stepped(run):
-    """The run after an update, its metrics, and how it descended in float64."""
-    after, metrics, _ = update(run)
-    before, params = as_float64((run.learner.params, after.learner.params))
-    return after, metrics, jax.tree.map(np.subtract, before, params)
+def raw_gradient(run, steps):
+    """The gradient of the whole batch at its first step, where no ratio is clipped."""
+    data, params = Examples(run, steps), as_float64(run.learner.params)
+    advantage = data.reward - data.outputs(params)[:, 0, 0]
+    advantage -= data.mean(advantage)
+    total = data.weight.sum()
+    free = 1 - (data.weight**2).sum() / total**2
+    advantage /= np.sqrt(data.mean(advantage**2) / free)
 
+    def chosen(params):
+        return np.take_along_axis(data.log_probs(params), data.action[:, None], 1)[:, 0]
 
-def raw_gradient(run):
-    """The gradient of the whole batch: a plain step from where a run is."""
-    plain = first(one_step())
-    learner = plain.learner.replace(params=run.learner.params)
-    return stepped(run.replace(learner=learner))[2]
+    old = chosen(params)
+
+    def objective(params):
+        gain = np.exp(chosen(params) - old) * advantage
+        error = data.outputs(params)[:, 0, 0] - data.reward
+        return data.mean(0.5 * error**2 / 2 - gain)
+
+    begin, end = descend(objective, params, step_size=1.0, steps=1)
+    return jax.tree.map(np.subtract, begin, end)
 
 
 def norm(gradient):
@@ -59,15 +73,17 @@ def test_gradients_are_accumulated_then_scaled_then_clipped(parts, bound):
     Parts of a minibatch have different weights. Their sum is scaled once, by what the
     raw sums before it were like; a bound that is exceeded is reached exactly.
     """
-    run = first(one_step(parts, bound, SCALING))
-    gradients = []
+    run, gradients = first(one_step(parts, bound)), []
     for t in range(1, 7):
+        before = run
+        run, metrics, steps = update(before)
         factor = factor_by_hand(gradients)
-        gradients.append(raw_gradient(run))
+        gradients.append(raw_gradient(before, steps))
         scaled = factor * norm(gradients[-1])
         assert (scaled > bound) == (bound < 1)
         share = factor * min(1, bound / scaled)
-        run, metrics, descent = stepped(run)
+        params = (x.learner.params for x in (before, run))
+        descent = jax.tree.map(np.subtract, *map(as_float64, params))
         expected = jax.tree.map(lambda g, share=share: share * g, gradients[-1])
         chex.assert_trees_all_close(descent, expected, rtol=1e-3, atol=1e-5)
         told = metrics["train/grad_norm_post_clip"]
