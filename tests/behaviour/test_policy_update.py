@@ -581,15 +581,22 @@ def test_nothing_is_learned_from_held_out_environments(grouped, env, learned):
     assert learned or measured[0] != measured[1]
 
 
+FLAT = EntropySchedule(
+    *(0.05, 0.01, 2.0), plateau=Plateau(window=3, tolerance=1e-4, min_updates=4.0)
+)
+
+
+def undivided(schedule, rate=0.5, **changes):
+    """A tail and an entropy, where advantages are as they are."""
+    objective = (terms.Surrogate(), terms.CVaR(0.3), terms.AdaptiveEntropy(schedule))
+    sgd = optimizers.Sgd(learning_rate=rate, max_grad_norm=None)
+    return experiment(terms=objective, optimizer=sgd, standardization=None, **changes)
+
+
 def test_a_flat_tail_is_no_fault():
     """Advantages that are neither divided nor different, all of them 0."""
-    run = first(
-        experiment(
-            env=Cards(stake=0.0),
-            terms=(terms.Surrogate(), terms.CVaR(0.3)),
-            standardization=None,
-        )
-    )
+    silent = dataclasses.replace(FLAT, initial=0.0, final=0.0)
+    run = first(undivided(silent, env=Cards(stake=0.0)))
     params = run.learner.params
     params = params | {"critic": jax.tree.map(jnp.zeros_like, params["critic"])}
     run = run.replace(learner=run.learner.replace(params=params))
@@ -649,11 +656,6 @@ def test_what_has_no_weight_does_not_count_as_flat(even, kind, cards, share):
     np.testing.assert_allclose(metrics["train/advantages_zero_std"], share, rtol=1e-6)
 
 
-FLAT = EntropySchedule(
-    *(0.05, 0.01, 2.0), plateau=Plateau(window=3, tolerance=1e-4, min_updates=4.0)
-)
-
-
 @pytest.mark.parametrize(
     ("rate", "expected"),
     [
@@ -664,12 +666,7 @@ FLAT = EntropySchedule(
 )
 def test_the_decay_waits_for_a_plateau_of_real_updates(rate, expected):
     """PROP-6.2, R-B4, R-C5: initial until the entropy was flat, then as without one."""
-    run = first(
-        experiment(
-            terms=(terms.Surrogate(), terms.AdaptiveEntropy(FLAT)),
-            optimizer=optimizers.Sgd(learning_rate=rate, max_grad_norm=None),
-        )
-    )
+    run = first(undivided(FLAT, rate))
     even = jax.tree.map(
         jnp.zeros_like, run.learner.params
     )  # As uncertain of all cards.
