@@ -98,19 +98,23 @@ def require_causal_journeys(journey, features, home, settings):
     """Raises if anything up to a bar depends on what comes after it."""
     number = iter(range(10_000))
 
-    def travelled(content, bar):
+    def told(content):
         path = home / f"{next(number)}.csv"
         path.write_text(content)
-        known = jax.tree.map(jnp.asarray, read(PriceFile(str(path)), features))
-        learned, (at, *decided, reward) = jax.device_get(journey(known, bar))
+        return jax.tree.map(jnp.asarray, read(PriceFile(str(path)), features))
+
+    def travelled(prices, bar):
+        learned, (at, *decided, reward) = jax.device_get(journey(prices, bar))
         decided = [x[at <= bar] for x in decided]
         return jax.tree.leaves((learned, decided, reward[at < bar])), reward[at >= bar]
+
+    good = told(GOOD)
 
     @settings
     @hypothesis.given(st.integers(20, BARS - 10), changes)
     def check(bar, changed):
         (known, later), (same, other) = (
-            travelled(content, bar) for content in (GOOD, rewritten(bar, changed))
+            travelled(prices, bar) for prices in (good, told(rewritten(bar, changed)))
         )
         for ours, theirs in zip(known, same, strict=True):
             np.testing.assert_array_equal(ours, theirs)
