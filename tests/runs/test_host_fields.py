@@ -6,7 +6,7 @@ import json
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import PBT, LogUniform, fit, metrics, networks, terms
+from ppo_jax import PBT, fit, metrics, networks, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
@@ -57,7 +57,6 @@ def evaluated(rows):
     [
         ({}, [2, 4, 6, 8], [4, 8], 4),
         ({"total_timesteps": 32 * 5}, [2, 4, 5], [4, 5], 4),
-        ({"phase_updates": 4}, [4, 8], [8], 4),
         ({"phase_updates": 0}, [1, 2, 3, 4, 5, 6, 7, 8], [2, 4, 6, 8], 4),
         ({"eval_phases": 1}, [2, 4, 6, 8], [2, 4, 6, 8], 4),
         ({"eval_episodes": 3}, [2, 4, 6, 8], [4, 8], 3),
@@ -144,18 +143,8 @@ def test_a_sink_is_told_every_row(tmp_path):
     assert told.rows == [row["step"] for row in said]
 
 
-@pytest.mark.parametrize("interval", [2, 4])
-def test_a_population_evolves_at_its_interval(tmp_path, interval):
-    """PROP-0: pbt and its interval."""
-    space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
-    rows(tmp_path, pbt=PBT(space, size=5, interval=interval))
-    lines = (tmp_path / "lineage.jsonl").read_text().splitlines()
-    updates = [json.loads(line)["update"] for line in lines]
-    assert updates == list(range(0, 9, interval))
-
-
-def test_every_host_field_is_tested_here():
-    """PROP-0: whoever adds one says what it does."""
+def test_every_host_field_is_known_here():
+    """PROP-0: whoever adds one says what it does, here or among runs that need it."""
     fields = {
         f"{cls.__name__}.{field.name}"
         for cls in (Config, PBT)

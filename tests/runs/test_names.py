@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from runs import SIZES, called, restored
 
+from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.component import component, numbers, replace_at
+from ppo_jax.host import curves
 
 STORED = Path(__file__).parent / "stored" / "population"
 FORMER = re.compile(r"(?<![\w.])terms\.\d")
@@ -215,7 +217,8 @@ def test_a_former_run_is_read_and_left_as_it_is(replayed, monkeypatch):
     """Evaluated, attacked, drawn and replayed."""
     home, text = replayed
     monkeypatch.chdir(home)
-    few = ["--episodes", "2"]
+    monkeypatch.setattr(curves, "OPPONENTS", {"random": OPPONENTS["random"]})
+    few = ["--episodes", 4]
     asked = [
         ["evaluate", "run", *few],
         ["robustness", "run", *few, "--eps", 0.1, "--out", "attacked"],
@@ -242,7 +245,8 @@ def test_a_former_replay_and_a_former_sweep_go_on(replayed, tmp_path, monkeypatc
     new = as_now((STORED / "experiment.py").read_text())
     (home / "new.py").write_text(new)
     grid = ["--grid", "terms.entropy.coef=0.02", "--terms.value.coef", 0.25]
-    said(["sweep", "new.py", "--run-dir", "swept", "--total-timesteps", 64, *grid])
+    length = ["--total-timesteps", 64, "--phase-updates", 2]  # That of the replay.
+    said(["sweep", "new.py", "--run-dir", "swept", *length, *grid])
     replay, swept = home / "replayed", home / "swept"
     done = json.loads((swept / "results.json").read_text())
     for run_dir in (replay, swept):

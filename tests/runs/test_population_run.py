@@ -94,6 +94,16 @@ def test_every_generation_is_in_the_lineage_and_in_the_checkpoint(finished):
         assert len(set(lines[0]["numbers"][path])) == 4
 
 
+def test_a_population_evolves_at_its_interval(path, finished, tmp_path):
+    """PROP-0: pbt and its interval."""
+    run_dir = tmp_path / "run"
+    options = ("--pbt.interval", 2, "--total-timesteps", 32 * 8)
+    done = called("train", path, "--run-dir", run_dir, *options)
+    assert done.returncode == 0, done.stderr
+    for one, updates in ((finished, range(0, 25, 4)), (run_dir, range(0, 9, 2))):
+        assert [line["update"] for line in lineage(one)] == [*updates]
+
+
 def test_a_generation_is_told_in_the_metrics(finished):
     """P3, P10: with every member's numbers, which are those of its next update."""
     lines = {line["update"]: line for line in lineage(finished)}
