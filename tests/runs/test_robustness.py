@@ -24,7 +24,7 @@ from ppo_jax.host import training
 from ppo_jax.host.trained import Trained
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import episodes, population
-from ppo_jax.ppo.episodes import returns_against, returns_at
+from ppo_jax.ppo.episodes import returns_at
 
 EPISODES = 400
 ASKED = ("--eps", 0.5, 0.25, 0.5, "--episodes", 3)
@@ -87,17 +87,9 @@ def agent(delay):
 @pytest.fixture(scope="module")
 def returns():
     """Mean return of the agent that answers at once, by opponent, at ε = 0, .9, 1.5."""
-    found = {}
+    found, learner, radii = {}, agent(delay=0), jnp.array([0.0, 0.9, 1.5])
     for name, opponent in OPPONENTS.items():
-
-        @jax.jit
-        @jax.vmap
-        def play(eps, opponent=opponent):
-            return returns_against(
-                opponent, agent(delay=0), eps, jax.random.key(1), EPISODES
-            )
-
-        total, ended = play(jnp.array([0.0, 0.9, 1.5]))
+        total, ended = returns_at(radii, opponent, learner, jax.random.key(1), EPISODES)
         assert ended.all()
         found[name] = np.asarray(total).mean(axis=1)
     return found
@@ -152,10 +144,9 @@ def test_a_memory_keeps_what_was_shown(key):
 @pytest.mark.parametrize("name", ["FGSM", "PGD"])
 def test_a_memory_that_is_turned_stays_turned(name, key):
     """Four steps of 0.4 against a sign of 1: the last do not make good the first."""
-    play = jax.jit(
-        lambda eps: returns_against(OPPONENTS[name], agent(delay=3), eps, key, 16)[0]
-    )
-    assert (play(0.2) == 1).all() and (play(0.4) == 0).all()
+    radii = jnp.array([0.2, 0.4])
+    (kept, turned), _ = returns_at(radii, OPPONENTS[name], agent(delay=3), key, 16)
+    assert (kept == 1).all() and (turned == 0).all()
 
 
 # The command.
@@ -163,11 +154,9 @@ def test_a_memory_that_is_turned_stays_turned(name, key):
 
 @pytest.fixture(scope="module")
 def run_dirs(tmp_path_factory):
-    """A run whose agent has a memory, and the same somewhere else."""
+    """A run, and the same somewhere else."""
     home = tmp_path_factory.mktemp("robustness")
-    torso, memory = networks.Mlp(hidden=(8,)), networks.Lstm(size=8)
-    network = networks.ActorCritic(torso=torso, memory=memory)
-    config = experiment(TimeLimitChain(limit=5), network=network)
+    config = experiment(TimeLimitChain(limit=5))
     one = Trained(config, training.start(config), update=6).save(home / "one")
     return one, shutil.copytree(one, home / "other")
 

@@ -66,6 +66,13 @@ def quadratic(centre, obs):
     return -(d.sum(axis=-1) ** 2 + 0.1 * (d**2).sum(axis=-1))
 
 
+def normal(seed):
+    """Nine samples of a grid and a vector."""
+    rng = np.random.default_rng(seed)
+    shapes = {"grid": (9, 3, 2), "vector": (9, 4)}
+    return {name: np.float32(rng.normal(size=shape)) for name, shape in shapes.items()}
+
+
 def mixture(obs):
     return obs["x"].sum(axis=-1).astype(jnp.float32) + obs["y"] + obs["id"]
 
@@ -87,13 +94,11 @@ def sizes(norm, delta):
 @each_attack
 def test_perturbations_stay_in_the_ball(attack, key):
     """A3, R-A15: also for gradients that are huge, tiny, infinite or NaN."""
-    rng = np.random.default_rng(0)
-    gradient = rng.normal(size=(9, 3, 2)).astype(np.float32)
+    gradients = normal(seed=0)
+    gradient = gradients["grid"]
     gradient[1], gradient[2] = 1e38, -1e-38
     gradient[3, 0], gradient[4, 1] = np.inf, np.nan
     gradient[5], gradient[6], gradient[7] = -np.inf, np.nan, 0.0
-    other = rng.normal(size=(9, 4)).astype(np.float32)
-    gradients = {"grid": gradient, "vector": other}
     obs = jax.tree.map(np.zeros_like, gradients)
     moved = against_linear(as_arrays(attack), gradients, obs, key)
     size = sizes(attack.norm, jax.tree.leaves(moved))
@@ -114,9 +119,7 @@ def test_a_non_finite_gradient_counts_as_zero(norm, key):
 @each_attack
 def test_no_radius_is_no_attack(attack, key):
     """Exactly the true observations, at the same cost."""
-    rng = np.random.default_rng(1)
-    shapes = {"grid": (9, 3, 2), "vector": (9, 4)}
-    obs = {name: np.float32(rng.normal(size=shape)) for name, shape in shapes.items()}
+    obs = normal(seed=1)
     off = as_arrays(dataclasses.replace(attack, eps=0.0))
     chex.assert_trees_all_equal(against_linear(off, obs, obs, key), obs)
 
@@ -132,9 +135,17 @@ def test_bounds_hold_and_never_break_the_ball(attack, key):
     assert moved[2, 0] <= 1.5
     assert moved[2, 1] >= -3.0
     assert (sizes(attack.norm, [moved - obs]) <= EPS + 1e-6).all()
-    one_side = dataclasses.replace(attack, high=0.95)
-    moved = np.asarray(against_linear(as_arrays(one_side), gradient, obs, key))
-    assert (moved[:2] <= 0.95 + 1e-6).all()
+
+
+def test_one_bound_holds_without_the_other(key):
+    obs, gradient = np.float32([[0.0, 0.9]]), np.float32([[-1.0, 1.0]])
+    for bounds, expected in (
+        ({"high": 0.95}, [-EPS, 0.95]),
+        ({"low": -0.1}, [-0.1, 0.9 + EPS]),
+    ):
+        attack = as_arrays(Fgsm(eps=EPS, **bounds))
+        moved = against_linear(attack, gradient, obs, key)
+        chex.assert_trees_all_close(moved, np.float32([expected]), rtol=1e-6)
 
 
 @each_attack
@@ -178,14 +189,18 @@ def test_a_large_batch_does_not_weaken_an_attack(key):
 
 @each_attack
 def test_attacks_are_functions_of_their_key(attack, key):
-    obs = np.zeros((64, 2), np.float32)
+    """On a plain, where nothing but chance moves a sample, as well as on a slope."""
+    slope = normal(seed=2)
+    for x in slope.values():
+        x[::2] = 0
+    obs = jax.tree.map(np.zeros_like, slope)
     one, same, other = (
-        against_quadratic(as_arrays(attack), obs + np.float32(0.1), obs, k)
+        against_linear(as_arrays(attack), slope, obs, k)
         for k in (key, key, jax.random.key(9))
     )
     chex.assert_trees_all_equal(one, same)
-    if draws(attack) and getattr(attack, "step_size", 0.0) < 1:
-        assert (one != other).any()
+    for x, y in zip(one.values(), other.values(), strict=True):
+        assert (x != y).any() == draws(attack)
 
 
 def squash(params, obs):

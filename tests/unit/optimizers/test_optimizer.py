@@ -20,6 +20,7 @@ from ppo_jax.host.description import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
 from ppo_jax.ppo import learner, population
 from ppo_jax.ppo.batch import assemble
+from ppo_jax.ppo.packing import pack, pack_like, unpack
 from ppo_jax.ppo.update import update
 from ppo_jax.schedules import Constant, Progress
 
@@ -32,10 +33,10 @@ def test_numbers_may_be_traced(kind):
     """One compilation for members with their own numbers, VGS included."""
     optimizer = kind(vgs=VGS(warmup_steps=1))
     members = jax.tree.map(lambda x: jnp.stack([x, 0.9 * x]), as_arrays(optimizer))
-    together, _ = jax.jit(jax.vmap(partial(steps, count=3)))(members)
+    together, _ = jax.jit(jax.vmap(partial(steps, count=2)))(members)
     for i in range(2):
         member = jax.tree.map(lambda x, i=i: x[i], members)
-        alone, _ = steps(member, count=3)
+        alone, _ = steps(member, count=2)
         one = jax.tree.map(lambda x, i=i: x[i], together)
         chex.assert_trees_all_close(one, alone, rtol=1e-4, atol=1e-6)
 
@@ -82,26 +83,43 @@ def lived():
     return run.learner, experience(run)
 
 
+RATES = {"learning_rate": 0.1, "max_grad_norm": 0.5}
+
+
 @pytest.mark.parametrize("kind", [Sgd, Adam, AdamW])
-def test_parameters_may_be_one_array(lived, kind):
-    """What is derived of an optimiser is given each of them; updates are the same."""
+def test_parameters_may_be_one_array(kind):
+    """Steps are the same, and so are their moments and the length of the gradients."""
+    optimizer, step = kind(**RATES), jax.jit(kind.update)
+    apart = PARAMS, optimizer.init(PARAMS)
+    whole = pack(PARAMS), pack_like(apart[1], PARAMS)
+    for t in range(3):
+        g, ends = {"w": np.cos(PARAMS["w"] + t), "b": np.float32(t)}, []
+        for (params, state), given in ((apart, g), (whole, pack(g))):
+            told = step(optimizer, given, state, params, KEY, Progress.at(0.3 * t))
+            ends.append((optax.apply_updates(params, told[0]), told[1], told[2]))
+        (*apart, norm), (*whole, same) = ends
+        chex.assert_trees_all_close(unpack(whole), apart, rtol=1e-5)
+        chex.assert_trees_all_close(same, norm, rtol=1e-5)
+    assert kind().elementwise
+    assert not kind(vgs=VGS()).elementwise
+
+
+def test_an_update_of_one_array_is_the_same(lived):
+    """What is derived of an optimiser is given each of the parameters."""
 
     @component
-    class Derived(kind):
+    class Derived(AdamW):
         pass
 
     begun, batch = lived
-    rates = {"learning_rate": 0.1, "max_grad_norm": 0.5}
     ends = []
-    for optimizer in (kind(**rates), Derived(**rates)):
+    for optimizer in (AdamW(**RATES), Derived(**RATES)):
         config = dataclasses.replace(begun.config, optimizer=as_arrays(optimizer))
         after = begun.replace(config=config, opt_state=optimizer.init(begun.params))
         for done in (0.0, 0.3, 0.6):
             after, _ = learn(after, batch, KEY, Progress.at(done))
         ends.append(after)
-    assert kind().elementwise
     assert not Derived().elementwise
-    assert not kind(vgs=VGS()).elementwise
     whole, apart = ((end.params, end.opt_state) for end in ends)
     chex.assert_trees_all_close(whole, apart, rtol=1e-4, atol=1e-6)
 
