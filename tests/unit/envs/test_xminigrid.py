@@ -36,12 +36,10 @@ def shown(timestep):
     return {"grid": np.concatenate(kinds, axis=-1), "direction": direction}
 
 
-ENV, PARAMS = xminigrid.make("MiniGrid-Empty-5x5")
-
-
 @jax.jit
 def stepped(timestep, action):
-    return strong(ENV.step(PARAMS.replace(max_steps=LIMIT), timestep, action))
+    env, params = xminigrid.make("MiniGrid-Empty-5x5")
+    return strong(env.step(params.replace(max_steps=LIMIT), timestep, action))
 
 
 def by_itself(timestep, actions):

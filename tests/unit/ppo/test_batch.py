@@ -32,7 +32,7 @@ SCALE = identity().replace(mean=jnp.float32(1.0), std=jnp.float32(2.0))
 
 
 def numbers():
-    return jnp.asarray(RANDOM.normal(size=(T, B)), jnp.float32)
+    return jnp.asarray(np.float32(RANDOM.normal(size=(T, B))))
 
 
 TERMINATED = np.zeros((T, B), bool)
@@ -41,9 +41,9 @@ VALID = np.ones((T, B), bool)
 TERMINATED[1, 0] = LAST[1, 0] = LAST[2, 1] = True  # The second one was truncated.
 VALID[2, 2] = False
 STEPS = Trajectory(**dict.fromkeys(Trajectory._fields, ()))._replace(
-    obs={"at": jnp.arange(T * B * 2.0).reshape(T, B, 2)},
-    reset=jnp.zeros((T, B), bool),
-    action=jnp.arange(T * B).reshape(T, B),
+    obs={"at": np.arange(T * B * 2, dtype=np.float32).reshape(T, B, 2)},
+    reset=np.zeros((T, B), bool),
+    action=np.arange(T * B, dtype=np.int32).reshape(T, B),
     log_prob=numbers(),
     value=numbers(),
     next_value=numbers(),
@@ -51,8 +51,8 @@ STEPS = Trajectory(**dict.fromkeys(Trajectory._fields, ()))._replace(
     terminated=jnp.array(TERMINATED),
     last=jnp.array(LAST),
     valid=jnp.array(VALID),
-    weight=jnp.array(VALID, jnp.float32),
-    group=jnp.full((T, B), -1),
+    weight=jnp.array(np.float32(VALID)),
+    group=np.full((T, B), -1, np.int32),
 )
 
 

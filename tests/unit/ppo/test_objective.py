@@ -14,11 +14,15 @@ from ppo_jax.metrics import LARGEST, MEAN, Metric
 from ppo_jax.ppo.objective import forward, objective, peaks
 from ppo_jax.state import Batch
 
-WEIGHT = jnp.array([[1.0, 0.0], [0.5, 2.0], [0.0, 1.0]])
+WEIGHT = np.float32([[1.0, 0.0], [0.5, 2.0], [0.0, 1.0]])
 CARD = np.random.default_rng(0).integers(0, 4, (3, 2))
 ACTION = np.random.default_rng(1).integers(0, 3, (3, 2))
 NETWORK = experiment(num_critics=2).build()
-PARAMS = jax.tree.map(lambda x: x, NETWORK.init(jax.random.key(0)))
+RANDOM = np.random.default_rng(2)
+PARAMS = jax.tree.map(
+    lambda x: np.float32(RANDOM.normal(size=x.shape)),
+    jax.eval_shape(lambda: NETWORK.init(jax.random.key(0))),
+)
 
 
 @component

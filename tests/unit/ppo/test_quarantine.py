@@ -14,12 +14,12 @@ from ppo_jax.ppo import quarantine
 from ppo_jax.state import Trajectory
 
 NAN, INF = float("nan"), float("inf")
-LIKE = jnp.zeros(3, bool)
-FIRST = jnp.array([True, False, False])
+LIKE = np.zeros(3, bool)
+FIRST = np.array([True, False, False])
 VALUES = {
-    "x": jnp.array([[1.0, 2.0], [NAN, 0.0], [-INF, 3.0]]),
-    "y": jnp.array([0.0, 1.0, 2.0]),
-    "n": jnp.array([1, 2, 3]),
+    "x": np.float32([[1.0, 2.0], [NAN, 0.0], [-INF, 3.0]]),
+    "y": np.float32([0.0, 1.0, 2.0]),
+    "n": np.int32([1, 2, 3]),
 }
 
 
@@ -29,7 +29,7 @@ def test_a_float_tells_its_environment(variant):
     assert variant(quarantine.has_nan)(VALUES, LIKE).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("values", [(), {"n": jnp.arange(3)}, jnp.arange(3) > 1])
+@pytest.mark.parametrize("values", [(), {"n": np.arange(3)}, np.arange(3) > 1])
 def test_what_has_no_floats_is_finite(values):
     assert quarantine.finite(values, LIKE).tolist() == [True] * 3
     assert quarantine.has_nan(values, LIKE).tolist() == [False] * 3
@@ -41,13 +41,13 @@ def test_zeros_are_seen_in_place_of_what_is_not_finite(variant):
     assert not seen["y"].any() and seen["n"].tolist() == [1, 0, 0]
 
 
-ROW = jnp.array([0.5, NAN, INF])
+ROW = np.float32([0.5, NAN, INF])
 SOUND = np.array([0.5, 0.0, 0.0])
-WIDE = jnp.stack([ROW, ROW], axis=-1)
+WIDE = np.stack([ROW, ROW], axis=-1)
 POLICIES = {
-    "discrete": (Categorical(WIDE), jnp.array([1, 0, 1])),
+    "discrete": (Categorical(WIDE), np.array([1, 0, 1])),
     "real": (DiagGaussian(WIDE, WIDE), WIDE),
-    "without a width": (DiagGaussian(WIDE, jnp.where(WIDE == 0.5, 1.0, 0.0)), WIDE),
+    "without a width": (DiagGaussian(WIDE, np.float32(WIDE == 0.5)), WIDE),
 }
 
 
