@@ -29,13 +29,11 @@ AGENTS = {
     "an LSTM in a box": made(
         Sights(space=BOX, broken=0.2), networks.Lstm(size=6, layers=2), obs_clip=2.0
     ),
-    "a GRU with masks": made(
+    "a GRU in bfloat16, with masks": made(
         Sights(space=MultiDiscrete((2, 4)), forbids=True),
         networks.Gru(size=6),
         shared=True,
-    ),
-    "a GRU in bfloat16": made(
-        Sights(space=BOX), networks.Gru(size=6), compute_dtype="bfloat16"
+        compute_dtype="bfloat16",
     ),
     "no memory, several sights": made(
         Sights(sights=(("x", (2, 2)), ("count", (3,))), space=BOX),
@@ -222,7 +220,7 @@ GIVEN = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_what_does_not_fit_is_shown_beside_what_would(name):
     given, said = GIVEN[name]
-    policy = Policy.of(AGENTS["a GRU with masks"])
+    policy = Policy.of(AGENTS["a GRU in bfloat16, with masks"])
     with pytest.raises(Misfit) as error:
         policy.act(policy.init(2), **given)
     assert str(error.value).startswith(said)

@@ -41,7 +41,7 @@ def broken(rate):
 POLICIES = {
     "some actions forbidden, and a memory": (
         Patient(delay=2, num_cues=3),
-        {"memory": networks.Lstm(size=4)},
+        {"memory": networks.Gru(size=4)},
     ),
     "several choices": (TwoDigits(), {}),
     "real actions": (broken(rate=0.0), {}),

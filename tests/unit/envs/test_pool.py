@@ -75,7 +75,7 @@ class Keyed(Lottery):
 
 
 def begin(env):
-    """An experiment whose updates are as little as there are."""
+    """A run before its first update; updates are as little as there are."""
     config = experiment(
         env,
         num_envs=B,
@@ -87,6 +87,11 @@ def begin(env):
         optimizer=optimizers.Sgd(max_grad_norm=None),
     )
     return first(config)
+
+
+def shapes(env):
+    """Those of such a run, for which nothing is drawn."""
+    return jax.eval_shape(lambda: begin(env))
 
 
 def pool_of(state):
@@ -211,7 +216,7 @@ def digammas(jaxpr, in_a_loop=False):
 )
 def test_no_step_of_a_pool_resets(env, pooled):
     """A rollout draws a pool; one more with a start replaces what is broken."""
-    run = begin(env)
+    run = shapes(env)
     program = jax.make_jaxpr(rollout.unroll)(run.learner, run.actor, run.key)
     found = sorted(digammas(program.jaxpr))
     if pooled:
@@ -229,7 +234,11 @@ def limited(env):
 
 
 def breakable(env):
-    return Faulty(env, rate=0.0, steps=NEVER)
+    return Faulty(env, rate=0.0, steps=NEVER, obs=np.nan)
+
+
+def corruptible(env):
+    return Faulty(env, rate=0.0, steps=NEVER, state=np.nan)
 
 
 def wrapped(env):
@@ -261,7 +270,7 @@ def test_an_update_says_what_was_reused():
 
 
 def test_others_say_nothing_of_starts():
-    run = begin(Turns())
+    run = shapes(Turns())
     _, metrics = jax.eval_shape(learner.iteration, run, Progress.at(0.0))
     assert "rollout/reused_starts" not in metrics
 
@@ -276,11 +285,10 @@ def test_a_time_limit_takes_the_next_start():
     assert (steps.last & ~steps.terminated).sum() == 3 * B
 
 
-@pytest.mark.parametrize("what", ["obs", "state"])
-def test_an_environment_that_breaks_begins_anew_with_a_pool(what):
+@pytest.mark.parametrize("broken", [breakable, corruptible])
+def test_an_environment_that_breaks_begins_anew_with_a_pool(broken):
     """R-A20: the others never know."""
-    env = Faulty(ResetPool(Turns(), 3), rate=0.0, steps=NEVER, **{what: np.nan})
-    run = begin(env)
+    run = begin(broken(ResetPool(Turns(), 3)))
     state = run.actor.env_state
     start = np.where(np.arange(B) == 1, T - 2, state.start)
     struck = run.actor.replace(env_state=state._replace(start=start))
