@@ -15,8 +15,7 @@ import pytest
 from ppo_jax import PBT, Config, LogUniform, Uniform, envs, networks
 from ppo_jax.component import numbers, replace_at
 from ppo_jax.host import experiment
-from ppo_jax.ppo import population
-from ppo_jax.schedules import Progress
+from ppo_jax.ppo import population, rollout
 
 MOON = envs.Gymnax("CartPole-v1", params={"gravity": 1.62})
 GRAVITY = "env.params.gravity"
@@ -135,9 +134,10 @@ def test_a_population_is_spread_over_parameters():
     assert numbers(SEARCH)[GRAVITY] == 1.62
     gravities = jnp.array([1.62, 20.0, 1.62])
     keys = jnp.broadcast_to(jax.random.key(0), 3)
-    members = population.init(replace_at(SEARCH, GRAVITY, gravities), keys)
-    members, _ = population.advance(members, Progress.at(np.zeros(1)), jnp.int32(1))
-    seen = np.asarray(members.runs.actor.obs)
+    runs = population.init(replace_at(SEARCH, GRAVITY, gravities), keys).runs
+    play = jax.jit(jax.vmap(rollout.unroll))
+    actor, *_ = play(runs.learner, runs.actor, runs.key)
+    seen = np.asarray(actor.obs)
     chex.assert_trees_all_equal(seen[0], seen[2])
     assert (seen[0] != seen[1]).any(axis=-1).all()
 
