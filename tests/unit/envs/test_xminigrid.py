@@ -25,7 +25,9 @@ def grid(kind):
     return XMiniGrid(f"MiniGrid-{kind}-5x5", params={"max_steps": LIMIT})
 
 
-EMPTY = grid("Empty")
+@pytest.fixture(scope="module")
+def empty():
+    return grid("Empty")
 
 
 def shown(timestep):
@@ -50,16 +52,16 @@ def by_itself(timestep, actions):
 
 
 @pytest.fixture(scope="module")
-def start():
-    return jax.jit(EMPTY.reset)(jax.random.key(3))
+def start(empty):
+    return jax.jit(empty.reset)(jax.random.key(3))
 
 
 @pytest.mark.parametrize("waits", [0, 1, 2])
-def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, start, waits):
+def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, empty, start, waits):
     """The goal is reached in five steps: sooner than the limit, at it, or not."""
     _, state = start
     actions = (*[STILL] * waits, *TO_THE_GOAL, STILL)[:LIMIT]
-    given = adapters.played(EMPTY, "step", state, actions, key)
+    given = adapters.played(empty, "step", state, actions, key)
     own = list(by_itself(state, actions[: 5 + waits]))
     given = jax.tree.map(lambda x: x[: len(own)], jax.device_get(given))
     for t, expected in enumerate(own):
@@ -72,12 +74,12 @@ def test_steps_are_those_of_the_suite_and_ends_are_told_apart(key, start, waits)
     np.testing.assert_array_equal(given.truncated, (steps == LIMIT) & (waits > 1))
     paid = 1 - 0.9 * len(own) / LIMIT if waits < 2 else 0
     assert rewards[-1] == pytest.approx(paid)
-    assert EMPTY.max_episode_steps == EMPTY.min_steps_to_truncation == LIMIT
+    assert empty.max_episode_steps == empty.min_steps_to_truncation == LIMIT
 
 
-def test_a_step_that_ends_shows_the_end_and_the_next_start(key, start):
+def test_a_step_that_ends_shows_the_end_and_the_next_start(key, empty, start):
     obs, state = start
-    given = adapters.played(EMPTY, "step", state, (*TO_THE_GOAL, STILL), key)
+    given = adapters.played(empty, "step", state, (*TO_THE_GOAL, STILL), key)
     *_, last = by_itself(state, TO_THE_GOAL)
     end = jax.tree.map(lambda x: x[4], jax.device_get(given))
     chex.assert_trees_all_equal(end.final_obs, shown(last))
@@ -95,11 +97,11 @@ def test_a_rollout_owes_the_value_of_the_last_sight():
     adapters.owed(grid("EmptyRandom"), final)
 
 
-def test_observations_are_what_a_convolution_takes():
+def test_observations_are_what_a_convolution_takes(empty):
     core = xminigrid.core.constants
     assert (core.NUM_TILES, core.NUM_COLORS) == LAYERS
     torso = networks.Cnn(channels=(4,))
-    config = Config(EMPTY, network=networks.ActorCritic(torso))
+    config = Config(empty, network=networks.ActorCritic(torso))
     obs = {name: x.shape for name, x in config.obs_spec().items()}
     assert obs == {"grid": (7, 7, 25), "direction": (4,)}
     assert config.env.action_space == envs.Discrete(6)
@@ -129,15 +131,15 @@ def test_an_environment_keeps_the_protocol(env_id):
 
 
 @pytest.mark.slow
-def test_a_population_goes_on_with_a_pool(tmp_path):
-    adapters.goes_on(EMPTY, tmp_path)
+def test_a_population_goes_on_with_a_pool(empty, tmp_path):
+    adapters.goes_on(empty, tmp_path)
 
 
-def test_a_picture_shows_the_agent_where_it_is(start):
+def test_a_picture_shows_the_agent_where_it_is(empty, start):
     """Tiles of 32 pixels; one that turns is all that changes."""
     _, before = start
     (after,) = by_itself(before, [RIGHT])
-    pictures = [EMPTY.render(jax.device_get(state)) for state in (before, after)]
+    pictures = [empty.render(jax.device_get(state)) for state in (before, after)]
     assert pictures[0].dtype == np.uint8 and pictures[0].shape == (160, 160, 3)
     tiles = (pictures[0] != pictures[1]).reshape(5, 32, 5, 32, 3).any((1, 3, 4))
     row, column = np.array(before.state.agent.position)
