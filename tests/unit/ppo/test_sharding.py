@@ -12,24 +12,25 @@ from ppo_jax.ppo.sharding import Crew, crew
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """All arrays that each experiment ended in, by the number of devices."""
-    home, found = tmp_path_factory.mktemp("crew"), {}
-    for devices in (1, 4):
-        file = home / f"{devices}.npz"
-        eight = ENVIRONMENT | {"NPROC": "8"}
-        done = helper("crew", devices, file, timeout=240, environment=eight)
-        assert done.returncode == 0, done.stderr
-        with np.load(file) as arrays:
-            found[devices] = dict(arrays)
-    return found
+    """All arrays that the experiments ended in."""
+    file = tmp_path_factory.mktemp("crew") / "ended.npz"
+    eight = ENVIRONMENT | {"NPROC": "8"}
+    done = helper("crew", file, timeout=240, environment=eight)
+    assert done.returncode == 0, done.stderr
+    with np.load(file) as arrays:
+        return dict(arrays)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_four_devices_come_to_what_one_comes_to(ended, name):
     """Members, all metrics, and returns of episodes; six of them are no shares of 4."""
     alone, together = (
-        {place: x for place, x in ended[n].items() if place.startswith(f"{name}:")}
-        for n in (1, 4)
+        {
+            place.removeprefix(begins): x
+            for place, x in ended.items()
+            if place.startswith(begins)
+        }
+        for begins in (f"1: {name}: ", f"4: {name}: ")
     )
     assert len(alone) > 50
     for place, x in alone.items():
@@ -39,14 +40,14 @@ def test_four_devices_come_to_what_one_comes_to(ended, name):
 
 
 def test_what_is_compared_says_something(ended):
-    """Steps were quarantined, minibatches attacked, and agents learned."""
-    alone = ended[1]
-    assert alone["all at once: [1]['error/quarantined_steps']"].sum() > 0
-    attacked = "attackers that draw nothing"
-    assert (alone[f"{attacked}: [1]['sa_ppo/num_adversarial']"] > 0).all()
+    """Steps were quarantined, minibatches attacked, agents learned, episodes differ."""
+    everything, attacked = "1: all at once: ", "1: attackers that draw nothing: "
+    assert ended[f"{everything}[1]['error/quarantined_steps']"].sum() > 0
+    assert (ended[f"{attacked}[1]['sa_ppo/num_adversarial']"] > 0).all()
     for name in CONFIGS:
-        assert (alone[f"{name}: [1]['train/n_minibatches_done']"] > 0).all()
-    assert np.ptp(alone[f"{attacked}: [2]"]) > 0
+        assert (ended[f"1: {name}: [1]['train/n_minibatches_done']"] > 0).all()
+    for played in (2, 3):
+        assert np.ptp(ended[f"{everything}[{played}]"]) > 0
 
 
 def test_a_device_alone_does_nothing():
