@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import assert_same, called, command, rows, saved, session
+from runs import ALIKE, assert_same, called, command, rows, saved, session
 
 TOYS = Path(__file__).parent / "outside" / "toys"
 LENGTH, STEPS = 4, 4 * 8
@@ -87,7 +87,7 @@ def run_dir(request, tmp_path_factory):
     """A run with parts of its own, which then are nowhere but in the run."""
     home = tmp_path_factory.mktemp(request.param)
     path = written(home, request.param)
-    done = command("train", path, "--run-dir", home / "run", cwd="/")
+    done = command("train", path, "--run-dir", home / "run", cwd="/", environment=ALIKE)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     path.unlink()
