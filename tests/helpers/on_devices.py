@@ -1,7 +1,7 @@
-"""A population on devices of one process: `on_devices.py DEVICES PER_MEMBER FILE`.
+"""A population on devices of one process: `on_devices.py FILE`.
 
-Writes what ten updates and two generations ended in, and prints what was compiled for
-them and what their programs communicate.
+Writes what ten updates and two generations ended in on each of `LAYOUTS`, and prints
+what was compiled for them and what their programs communicate.
 """
 
 import dataclasses
@@ -17,6 +17,8 @@ from ppo_jax.host import mesh, streams, training
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
+LAYOUTS = {"alone": (1, 1), "apart": (8, 1), "shared": (8, 4)}
+"""How many devices there are, and how many of them have a member together."""
 SIZE = 8
 RATE = "optimizer.learning_rate"
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "permute", "reduce-scatter")
@@ -70,8 +72,30 @@ def communicates(program, *arguments):
     return [name for name in COLLECTIVES if name in text]
 
 
-def main(devices, per_member, path):
-    jax.config.update("jax_num_cpu_devices", int(devices))
+def lives(devices, per_member, compiled):
+    """What two lives ended in that began alike, and what there is to say of them."""
+    config = dataclasses.replace(CONFIG, devices_per_member=per_member)
+    layout = mesh.layout_of(config, SIZE) if devices > 1 else mesh.on_one_device()
+    assert len(layout.devices) == devices
+    begin = layout.making(training.start, config)
+    members, progress = begin(), Progress.at(np.zeros(3))
+    keys = streams.generation(CONFIG.seed, 0, SIZE)
+    said = {
+        "advance": communicates(layout.advance, members, progress, np.int32(3)),
+        "evolve": communicates(layout.evolve, CONFIG.pbt, members, keys),
+    }
+    both = [live(layout, one, compiled) for one in (members, begin())]
+    ends = [
+        [plain(leaf) for leaf in jax.tree.leaves(layout.fetch(end))] for end, _ in both
+    ]
+    said["same again"] = all(map(np.array_equal, *ends))
+    said["compiled"] = [counts for _, counts in both]
+    return ends[0], said
+
+
+def main(path):
+    most = max(devices for devices, _ in LAYOUTS.values())
+    jax.config.update("jax_num_cpu_devices", most)
     jax.config.update("jax_numpy_rank_promotion", "raise")
     names = []
     jax.monitoring.register_event_duration_secs_listener(
@@ -81,25 +105,12 @@ def main(devices, per_member, path):
     def compiled():
         return names.count("/jax/core/compile/backend_compile_duration")
 
-    config = dataclasses.replace(CONFIG, devices_per_member=int(per_member))
-    layout = mesh.layout_of(config, config.num_members)
-    members = layout.making(training.start, config)()
-    assert len(layout.devices) == int(devices)
-    progress = Progress.at(np.zeros(3))
-    keys = streams.generation(CONFIG.seed, 0, CONFIG.num_members)
-    said = {
-        "advance": communicates(layout.advance, members, progress, np.int32(3)),
-        "evolve": communicates(layout.evolve, CONFIG.pbt, members, keys),
-    }
-    lives = [members, jax.tree.map(lambda x: x.copy(), members)]
-    ends, counts = zip(*(live(layout, one, compiled) for one in lives), strict=True)
-    ends = [
-        [plain(leaf) for leaf in jax.tree.leaves(layout.fetch(end))] for end in ends
-    ]
-    said["same again"] = all(map(np.array_equal, *ends))
-    said["compiled"] = counts
-    np.savez(path, *ends[0])
-    print(json.dumps(said))
+    ended, told = {}, {}
+    for name, layout in LAYOUTS.items():
+        arrays, told[name] = lives(*layout, compiled)
+        ended |= {f"{name} {i}": x for i, x in enumerate(arrays)}
+    np.savez(path, **ended)
+    print(json.dumps(told))
 
 
 def plain(leaf):

@@ -8,7 +8,7 @@ import shlex
 import signal
 
 import pytest
-from runs import EXPERIMENT, SAYS_ALL, begin, part, session, wait_for_checkpoint
+from runs import ALIKE, EXPERIMENT, SAYS_ALL, begin, part, session, wait_for_checkpoint
 
 from ppo_jax.__main__ import main
 from ppo_jax.host.presence import alone
@@ -54,7 +54,7 @@ def told(home):
     Of another one nothing is there but its lock, which this process has.
     """
     live = home / "runs" / "live"
-    process = begin("train", home / "long.py", "--run-dir", live)
+    process = begin("train", home / "long.py", "--run-dir", live, environment=ALIKE)
     try:
         wait_for_checkpoint(process, live)
         kept = (live / "config.json").read_text()

@@ -4,7 +4,7 @@ import pytest
 from runs import command, rows, session
 
 EXPERIMENT = """
-from ppo_jax import Config, networks
+from ppo_jax import Config, networks, optimizers, terms
 
 config = Config(
     "CartPole-v1",
@@ -15,6 +15,8 @@ config = Config(
     total_timesteps=16,
     eval_episodes=1,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    optimizer=optimizers.Sgd(),
+    terms=(terms.Surrogate(),),
 )
 """
 BROUGHT = {
