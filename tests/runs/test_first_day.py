@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import SAYS_ALL, WALK, called, command, part, rows
+from runs import ALIKE, SAYS_ALL, WALK, called, command, part, rows
 
 
 def written(folder, text, name="mine.py"):
@@ -17,6 +17,11 @@ def written(folder, text, name="mine.py"):
     path = folder / name
     path.write_text(text)
     return path
+
+
+def elsewhere(*words):
+    """What a command ends with, in another process and another folder."""
+    return command(*words, cwd="/", environment=ALIKE)
 
 
 def refused(done, *said):
@@ -49,7 +54,7 @@ def walked(tmp_path_factory):
     text = "from walks import *\nfrom parts.sizes import LIMIT\n"
     text += "config = Config(env=Walk(limit=LIMIT), **SIZES)\n"
     path = written(home, text)
-    done = command("train", path, "--run-dir", home / "run", cwd="/")
+    done = elsewhere("train", path, "--run-dir", home / "run")
     assert done.returncode == 0, done.stderr
     path.unlink()
     (home / "walks.py").unlink()
@@ -60,10 +65,10 @@ def walked(tmp_path_factory):
 def test_modules_beside_an_experiment_are_kept_with_its_run(walked, tmp_path):
     """Found from any folder, by whatever reads the run directory."""
     run_dir = shutil.copytree(walked, tmp_path / "moved")
-    done = command("evaluate", run_dir, "--episodes", 2, cwd="/")
+    done = elsewhere("evaluate", run_dir, "--episodes", 2)
     assert done.returncode == 0, done.stderr
     path, more = run_dir / "experiment.py", ("--total-timesteps", 32 * 3)
-    done = command("train", path, "--run-dir", run_dir, "--resume", *more, cwd="/")
+    done = elsewhere("train", path, "--run-dir", run_dir, "--resume", *more)
     assert done.returncode == 0, done.stderr
     assert "resuming after update 2 of 3" in done.stdout
     assert rows(run_dir)[-1]["rollout/ep_len_mean"] == 4
@@ -74,7 +79,7 @@ def test_each_of_two_runs_has_its_own_modules(walked, tmp_path):
     sizes = other / "imported" / "parts" / "sizes.py"
     sizes.write_text("LIMIT = 5\n")
     options = ("--against", other, "--eps", 0, "--episodes", 1)
-    refused(command("robustness", walked, *options), "another environment")
+    refused(elsewhere("robustness", walked, *options), "another environment")
 
 
 def test_what_an_environment_does_later_has_a_line_too(tmp_path):
@@ -83,7 +88,7 @@ def test_what_an_environment_does_later_has_a_line_too(tmp_path):
     text = text.replace("import jax.numpy", "import jax\nimport jax.numpy")
     call = "state = jax.pure_callback(ask, state, state, vmap_method='sequential')"
     path = written(tmp_path, text.replace("state = state + 1", call))
-    done = command("train", path, "--run-dir", tmp_path / "run")
+    done = called("train", path, "--run-dir", tmp_path / "run")
     refused(done, "error: TypeError: unsupported operand", "return x / None")
     assert re.search(r'File ".*/mine.py", line \d+, in ask\n', done.stderr)
     assert not (tmp_path / "run" / "checkpoints" / "1").exists()
@@ -94,7 +99,7 @@ def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
     path, run_dir = written(tmp_path, text), tmp_path / "run"
     refused(called("train", path, "--run-dir", run_dir), "got a float")
     assert (run_dir / "config.json").exists()
-    done = command("train", written(tmp_path, WALK), "--run-dir", run_dir)
+    done = called("train", written(tmp_path, WALK), "--run-dir", run_dir)
     assert done.returncode == 0, done.stderr
     done = called("train", path, "--run-dir", run_dir)
     refused(done, f"{run_dir}: holds a run already; give --resume")
