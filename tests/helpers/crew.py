@@ -1,11 +1,12 @@
 """Agents that devices share: `crew.py FILE`.
 
 Trains the same members of each of `CONFIGS` for three updates, on one device of this
-process and over four, plays some episodes, and writes what members, metrics and
-episodes came to.
+process and over four each, plays some episodes, writes what members, metrics and
+episodes came to, and prints what the programs communicate.
 """
 
 import dataclasses
+import json
 import sys
 
 import jax
@@ -15,7 +16,7 @@ import on_devices
 
 from ppo_jax import controllers, networks, terms
 from ppo_jax.attacks import adversaries, opponents
-from ppo_jax.envs import Faulty, ResetPool
+from ppo_jax.envs import Faulty
 from ppo_jax.envs.probes import Target, TimeLimitChain
 from ppo_jax.host import mesh, streams
 from ppo_jax.metrics.explained import Appraisal
@@ -24,7 +25,11 @@ from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 PLAIN = dataclasses.replace(
-    on_devices.CONFIG, num_envs=8, early_stop=controllers.EarlyStop(), pbt=None
+    on_devices.CONFIG,
+    num_envs=8,
+    num_minibatches=2,
+    early_stop=controllers.EarlyStop(),
+    pbt=None,
 )
 MEMORY = networks.ActorCritic(
     torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=4)
@@ -46,9 +51,6 @@ CONFIGS = {
         holdout_envs=2,
         appraisal=Appraisal(),
     ),
-    "minibatches of two steps": dataclasses.replace(
-        PLAIN, env=ResetPool(PLAIN.env, size=1), num_minibatches=32
-    ),
     "attackers that draw nothing": dataclasses.replace(
         PLAIN,
         env=Target(),
@@ -59,45 +61,53 @@ CONFIGS = {
     ),
 }
 MEMBERS = 2
-DEVICES = (1, 4)
+LAYOUTS = {"alone": (1, 1), "shared": (4 * MEMBERS, 4)}
+"""How many devices there are, and how many of them have a member together."""
 EPISODES = {"all at once": (8, 6)}
 """How many are played at once; six have no equal shares of four devices."""
 
 
 def lives(config, episodes):
-    """Two members after three updates, the metrics of them, and returns of episodes.
-
-    By the number of devices.
-    """
+    """Of two members on each layout: what they came to, and what they communicated."""
     keys = streams.members(config.seed, MEMBERS)
-    layouts = {n: mesh.Layout(jax.devices()[:n], per_member=n) for n in DEVICES}
-    begin = layouts[1].making(lambda config, _: population.init(config, keys), config)
+    layouts = {
+        name: mesh.Layout(jax.devices()[:devices], per_member)
+        for name, (devices, per_member) in LAYOUTS.items()
+    }
+    begin = layouts["alone"].making(
+        lambda config, _: population.init(config, keys), config
+    )
     return {
-        n: live(layout, layout.place(begin()), episodes)
-        for n, layout in layouts.items()
+        name: live(layout, layout.place(begin()), episodes)
+        for name, layout in layouts.items()
     }
 
 
 def live(layout, members, episodes):
-    progress = Progress.at(np.linspace(0.0, 0.5, 3))
-    members, metrics = layout.advance(members, progress, np.int32(3))
+    """Members after three updates, the metrics of them, and returns of episodes."""
+    phase = Progress.at(np.linspace(0.0, 0.5, 3)), np.int32(3)
+    said = on_devices.communicates(layout.advance, members, *phase)
+    members, metrics = layout.advance(members, *phase)
     returns = [
         layout.run_episodes(members.runs.learner, jax.random.key(5), count, False)[0]
         for count in episodes
     ]
-    return layout.fetch((members, metrics.unpack(), *returns))
+    return layout.fetch((members, metrics.unpack(), *returns)), said
 
 
 def main(path):
-    jax.config.update("jax_num_cpu_devices", max(DEVICES))
+    most = max(devices for devices, _ in LAYOUTS.values())
+    jax.config.update("jax_num_cpu_devices", most)
     jax.config.update("jax_numpy_rank_promotion", "raise")
-    ended = {}
+    ended, told = {}, {}
     for name, config in CONFIGS.items():
-        for devices, came_to in lives(config, EPISODES.get(name, ())).items():
-            for place, leaf in jax.tree_util.tree_leaves_with_path(came_to):
-                where = f"{devices}: {name}: {jax.tree_util.keystr(place)}"
+        for layout, (end, said) in lives(config, EPISODES.get(name, ())).items():
+            told[f"{layout}: {name}"] = said
+            for place, leaf in jax.tree_util.tree_leaves_with_path(end):
+                where = f"{layout}: {name}: {jax.tree_util.keystr(place)}"
                 ended[where] = on_devices.plain(leaf)
     np.savez(path, **ended)
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

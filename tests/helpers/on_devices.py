@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ppo_jax import PBT, Config, LogUniform, NearOne, controllers, networks, terms
+from ppo_jax.envs import ResetPool
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host import mesh, streams, training
 from ppo_jax.ppo import population
@@ -23,17 +24,18 @@ SIZE = 8
 RATE = "optimizer.learning_rate"
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "permute", "reduce-scatter")
 CONFIG = Config(
-    env=TimeLimitChain(limit=5, negative=0.5),
+    env=ResetPool(TimeLimitChain(limit=5, negative=0.5), size=1),
     num_envs=4,
     num_steps=8,
     num_epochs=2,
-    num_minibatches=2,
+    num_minibatches=16,
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
     terms=(terms.Surrogate(), terms.Value()),
     early_stop=controllers.KlStop(target=0.02),
     total_timesteps=3200,
     pbt=PBT({RATE: LogUniform(1e-4, 1e-2), "gamma": NearOne(0.9, 0.99)}, size=SIZE),
 )
+"""Minibatches have two steps, which are no shares of four devices."""
 
 
 def live(layout, members, compiled):

@@ -1,5 +1,7 @@
 """Devices that share an agent: a matter of speed, never of what comes out."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,41 +13,47 @@ from ppo_jax.ppo.sharding import Crew, crew
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory):
-    """All arrays that the experiments ended in."""
+def lives(tmp_path_factory):
+    """All arrays that the experiments ended in, and what they communicated."""
     file = tmp_path_factory.mktemp("crew") / "ended.npz"
-    eight = ENVIRONMENT | {"NPROC": "8"}
-    done = helper("crew", file, timeout=240, environment=eight)
+    sixteen = ENVIRONMENT | {"NPROC": "16"}
+    done = helper("crew", file, timeout=240, environment=sixteen)
     assert done.returncode == 0, done.stderr
     with np.load(file) as arrays:
-        return dict(arrays)
+        return dict(arrays), json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_four_devices_come_to_what_one_comes_to(ended, name):
+def test_four_devices_come_to_what_one_comes_to(lives, name):
     """Members, all metrics, and returns of episodes; six of them are no shares of 4."""
+    ended, said = lives
     alone, together = (
         {
             place.removeprefix(begins): x
             for place, x in ended.items()
             if place.startswith(begins)
         }
-        for begins in (f"1: {name}: ", f"4: {name}: ")
+        for begins in (f"alone: {name}: ", f"shared: {name}: ")
     )
     assert len(alone) > 50
     for place, x in alone.items():
         # Log-ratios are small differences of logarithms of order 1.
         atol = 1e-5 if "log_ratio" in place else 1e-6
         np.testing.assert_allclose(together[place], x, 1e-5, atol, err_msg=place)
+    assert said[f"alone: {name}"] == []
+    assert "all-reduce" in said[f"shared: {name}"]  # Of gradients.
 
 
-def test_what_is_compared_says_something(ended):
+def test_what_is_compared_says_something(lives):
     """Steps were quarantined, minibatches attacked, agents learned, episodes differ."""
-    everything, attacked = "1: all at once: ", "1: attackers that draw nothing: "
+    ended, _ = lives
+    everything, attacked = (
+        f"alone: {name}: " for name in ("all at once", "attackers that draw nothing")
+    )
     assert ended[f"{everything}[1]['error/quarantined_steps']"].sum() > 0
     assert (ended[f"{attacked}[1]['sa_ppo/num_adversarial']"] > 0).all()
-    for name in CONFIGS:
-        assert (ended[f"1: {name}: [1]['train/n_minibatches_done']"] > 0).all()
+    for begins in (everything, attacked):
+        assert (ended[f"{begins}[1]['train/n_minibatches_done']"] > 0).all()
     for played in (2, 3):
         assert np.ptp(ended[f"{everything}[{played}]"]) > 0
 
