@@ -50,6 +50,9 @@ class Zero(Explorer):
         return jnp.zeros(())
 
 
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
+
+
 def small(**changes):
     settings = {
         "env": TimeLimitChain(limit=5, negative=0.5),
@@ -57,16 +60,14 @@ def small(**changes):
         "num_steps": 8,
         "num_epochs": 2,
         "num_minibatches": 2,
-        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        "network": LINEAR,
         "total_timesteps": 3200,
     }
     return Config(**settings | changes)
 
 
 EVERYTHING = small(
-    network=networks.ActorCritic(
-        torso=networks.Mlp(hidden=()), memory=networks.Gru(size=4)
-    ),
+    network=dataclasses.replace(LINEAR, memory=networks.Gru(size=4)),
     obs_clip=10.0,
     return_scale=ReturnNormalization(min_returns=8),
     terms=(
@@ -75,10 +76,8 @@ EVERYTHING = small(
         terms.AdaptiveEntropy(
             controllers.EntropySchedule(plateau=controllers.Plateau(window=4))
         ),
-        terms.KlPenalty(),
         terms.CVaRConstraint(alpha=0.2, limit=5.0),
     ),
-    early_stop=controllers.KlStop(target=0.02, budget=controllers.EpochBudget()),
     optimizer=optimizers.AdaptiveUPGD(
         learning_rate=1e-2, sigma=1e-3, vgs=optimizers.VGS(warmup_steps=0)
     ),
@@ -112,7 +111,8 @@ def advance(members, updates=3):
 def evolve(pbt, members, seed=1, keys=None):
     """A generation; the members before it stay as they are."""
     keys = jax.random.split(jax.random.key(seed), pbt.size) if keys is None else keys
-    return population.evolve(pbt, copied(members), keys)
+    members, generation = population.evolve(pbt, copied(members), keys)
+    return members, jax.device_get(generation)
 
 
 def rated(members, fitness):
@@ -245,8 +245,10 @@ def test_a_copy_says_what_its_parent_said():
 def test_every_recorded_number_is_in_force_at_the_next_update(strategy):
     """P7, P8, P10, P12, R-C4, PROP-17.1: copies have numbers of their own."""
     after, generation = following(strategy)
-    before = EVERYTHING.pbt.space.read(trained().runs.learner.config)
-    held = EVERYTHING.pbt.space.read(after.runs.learner.config)
+    before, held = (
+        jax.device_get(EVERYTHING.pbt.space.read(members.runs.learner.config))
+        for members in (trained(), after)
+    )
     for path, recorded in generation.numbers.items():
         chex.assert_trees_all_equal(recorded, held[path])
         chex.assert_trees_all_equal(recorded[~COPIED], before[path][~COPIED])
@@ -455,7 +457,7 @@ def test_a_broken_member_is_healed(fitness):
     assert generation.copied[5] and generation.parent[5] == 3
     assert not np.isfinite(generation.fitness[5])
     assert not (generation.parent[:5] == 5).any()
-    assert tree.all_finite(after.runs.learner)
+    assert jax.jit(tree.all_finite)(after.runs.learner)
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["error/skipped_steps"][0], 0)
 
@@ -490,7 +492,7 @@ def test_the_order_of_members_means_nothing():
     after, generation = evolve(PLAIN.pbt, plain_members(), keys=keys)
     again, _ = evolve(PLAIN.pbt, plain_members(), keys=keys)
     chex.assert_trees_all_equal(after, again)
-    order = jnp.array([3, 1, 5, 0, 4, 2])
+    order = np.array([3, 1, 5, 0, 4, 2])
     moved, shuffled = evolve(
         PLAIN.pbt, permuted(plain_members(), order), keys=keys[order]
     )
@@ -559,20 +561,6 @@ def test_members_who_are_too_few_learn_together():
     assert str(few.jaxpr) == str(together.jaxpr)
 
 
-def test_survivors_may_explore():
-    """As an option: all numbers of a generation move, and no weights but copies'."""
-    pbt = dataclasses.replace(PLAIN.pbt, movers=Everyone())
-    after, generation = evolve(pbt, plain_members())
-    assert generation.explored.all()
-    before = plain_members().runs.learner
-    rate = after.runs.learner.config.optimizer.learning_rate
-    assert (rate != before.config.optimizer.learning_rate).all()
-    kept = np.flatnonzero(~np.asarray(generation.copied))
-    chex.assert_trees_all_equal(
-        one(before.params, kept), one(after.runs.learner.params, kept)
-    )
-
-
 NEAR_ONE = {"gamma": Uniform(0.9, 0.999), "gae_lambda": NearOne(0.8, 0.999)}
 RECIPE = {
     RATE: LogUniform(1e-5, 5e-4),
@@ -581,15 +569,34 @@ RECIPE = {
 
 
 @functools.cache
-def explored():
-    """Numbers `[G, P]` before and after generations in which all members move."""
+def searched():
+    """Rules by which all members move."""
     with pytest.warns(UserWarning, match="gamma: two steps by its factor cross"):
-        pbt = PBT(
+        return PBT(
             NEAR_ONE | RECIPE,
             size=MEMBERS,
             movers=Everyone(),
             readiness=Readiness(min_episodes=0.0),
         )
+
+
+def test_survivors_may_explore():
+    """As an option: all numbers of a generation move, and no weights but copies'."""
+    after, generation = evolve(searched(), plain_members())
+    assert generation.explored.all()
+    before = plain_members().runs.learner
+    rate = after.runs.learner.config.optimizer.learning_rate
+    assert (rate != before.config.optimizer.learning_rate).all()
+    kept = np.flatnonzero(~generation.copied)
+    chex.assert_trees_all_equal(
+        one(before.params, kept), one(after.runs.learner.params, kept)
+    )
+
+
+@functools.cache
+def explored():
+    """Numbers `[G, P]` before and after generations in which all members move."""
+    pbt = searched()
     members = initial(dataclasses.replace(PLAIN, pbt=pbt))
     before, after = [], []
     for seed in range(107):
@@ -630,12 +637,11 @@ def test_the_recipe_s_numbers_move_by_their_factors(path):
     assert abs(np.mean(near[0][inside]) - np.mean(near[1][inside])) < 0.1
 
 
-@strategies
-def test_a_number_that_is_not_searched_stays_its_members_own(strategy):
+def test_a_number_that_is_not_searched_stays_its_members_own():
     """P9: also the learning rate, of which a warning tells at construction."""
     space = {"terms.surrogate.clip_eps": Uniform(0.05, 0.3)}
     with pytest.warns(UserWarning, match="without optimizer.learning_rate"):
-        config = small(pbt=PBT(space, size=MEMBERS, optimizer=strategy))
+        config = small(pbt=PBT(space, size=MEMBERS))
     rates = np.float32([1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4])
     members, _ = advance(population.with_numbers(initial(PLAIN), {RATE: rates}))
     after, generation = evolve(config.pbt, rated(members, np.arange(MEMBERS)))
