@@ -16,7 +16,7 @@ from jax import monitoring
 from jax._src import compilation_cache
 from jax.tree_util import Partial
 
-from ppo_jax import component, optimizers, terms
+from ppo_jax import component, networks, optimizers, terms
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.envs.trading.sources import PriceFile
 from ppo_jax.envs.trading.trading import Trading
@@ -52,6 +52,7 @@ CONFIG = brief.experiment(
     num_steps=4,
     total_timesteps=16 * 6,
     pbt=RULES,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     **SIMPLE,
 )
 NUMBERS = np.arange(4, dtype=np.float32)
