@@ -36,8 +36,8 @@ from ppo_jax.ppo import learner, population
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
-MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
-GRU = dataclasses.replace(MLP, memory=networks.Gru(size=4))
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
+GRU = dataclasses.replace(LINEAR, memory=networks.Gru(size=4))
 SEQUENCES = {"network": GRU, "chunk_length": 3}
 EPS = 0.3
 TERMS = terms.Surrogate(), terms.Value(), terms.Entropy(0.1)
@@ -85,7 +85,7 @@ def experiment(adversary=None, coef=0.5, **changes):
         "num_steps": 6,
         "num_epochs": 2,
         "num_minibatches": 2,
-        "network": MLP,
+        "network": LINEAR,
         "terms": TERMS + smooth,
         "adversary": adversary,
         "obs_clip": 10.0,
@@ -272,7 +272,7 @@ def regularized(coef=0.5):
 EACH = pytest.mark.parametrize(
     "config",
     [mixed(), mixed_sequences(), regularized()],
-    ids=["mixed, mlp", "mixed, gru", "regularizer, gru"],
+    ids=["mixed, linear", "mixed, gru", "regularizer, gru"],
 )
 
 
@@ -507,7 +507,7 @@ config = Config(
     total_timesteps=24,
     phase_updates=1,
     eval_episodes=2,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     terms=(terms.Surrogate(0.3, falling), terms.Value(), terms.RobustKL()),
     optimizer=optimizers.Sgd(learning_rate=0.5),
     adversary=adversaries.Mixed(Fgsm(0.3, schedule=falling)),
