@@ -12,7 +12,7 @@ from tabular import first
 
 from ppo_jax import networks, optimizers
 from ppo_jax.critics import Quantile, Scalar
-from ppo_jax.envs.probes import IdenticalRewards, Target
+from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.schedules import Progress
 
@@ -25,11 +25,19 @@ def norm(*trees):
     return np.sqrt(sum(np.sum(x**2) for x in leaves))
 
 
+def agent(memory, shared=False):
+    """What acts and what judges may share all but their heads."""
+    torso = networks.Mlp(hidden=(8,))
+    return networks.ActorCritic(
+        torso=torso, memory=memory, critic_hidden=(4,), shared=shared
+    )
+
+
 def one_update(bound, network, critic):
     """How parameters moved in one step of length one along the gradient."""
     sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
     config = experiment(
-        Target(),
+        "Pendulum-v1",
         num_epochs=1,
         num_minibatches=1,
         network=network,
@@ -52,14 +60,11 @@ GRU = networks.Gru(size=4, layers=2)
     [(None, False, Quantile(4)), (GRU, False, Scalar()), (GRU, True, Scalar())],
 )
 def test_norms_of_gradients_are_those_of_the_step(memory, shared, critic):
-    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X10.
+    """PROP-16.1, PROP-16.2, PROP-16.4, R-B6, R-C7, R-D7, PROP-11.6, X1, X2, X10.
 
     Groups, critics, carries.
     """
-    torso = networks.Mlp(hidden=(8,))
-    network = networks.ActorCritic(
-        torso=torso, memory=memory, critic_hidden=(4,), shared=shared
-    )
+    network = agent(memory, shared)
     moved, said, carry = one_update(1e6, network, critic)
     actor, critics = moved["actor"], moved["critic"]
     each = [jax.tree.map(lambda x, i=i: x[i], critics["heads"]) for i in (0, 1)]
@@ -96,6 +101,13 @@ def test_norms_of_gradients_are_those_of_the_step(memory, shared, critic):
     bounded, said, _ = one_update(0.125, network, critic)
     chex.assert_trees_all_close(norm(bounded), 0.125, rtol=1e-3)
     chex.assert_trees_all_close(said["train/grad_norm_post_clip"], 0.125, rtol=1e-6)
+
+
+def test_every_parameter_learns():
+    """PROP-17.4: twin critics, both memories, all layers and log_std."""
+    moved, _, _ = one_update(1e6, agent(GRU), Scalar())
+    for path, step in jax.tree_util.tree_flatten_with_path(moved)[0]:
+        assert np.any(step), jax.tree_util.keystr(path)
 
 
 def test_parameters_of_no_group_are_the_others():

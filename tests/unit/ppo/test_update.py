@@ -15,7 +15,7 @@ from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
-from ppo_jax.envs.env import Box, Discrete, Env, outcome
+from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import diagnostics, learner
 from ppo_jax.ppo.batch import advantages, chunks
@@ -591,55 +591,6 @@ def test_every_epoch_is_shuffled_anew():
         orders.append(epochs)
     assert any(one != two for one, two in orders)
     assert len({one for one, _ in orders}) > 1
-
-
-@component
-class Reins(Course):
-    """A course on which every action is a number."""
-
-    @property
-    def action_space(self):
-        return Box((-1.0,), (1.0,))
-
-
-LAYERS = networks.Lstm(size=8, layers=2)
-
-
-@functools.cache
-def updated(memory):
-    """A run before and after an update, and what is said of that."""
-    if memory is None:
-        run = first(experiment(Course()))
-        return run, *learned(run)
-    network = networks.ActorCritic(
-        torso=SMALL, memory=memory, head=networks.TanhHead(), critic_hidden=(8,)
-    )
-    run = first(experiment(Reins(), network=network, num_critics=2))
-    action = np.random.default_rng(0).normal(size=(8, 4, 1)).astype(np.float32)
-    return run, *learned(run, action=action)
-
-
-@pytest.mark.parametrize("memory", [None, LAYERS])
-def test_groups_of_gradients_are_disjoint(memory):
-    """PROP-16.1, PROP-16.4, R-D7, X2, PROP-11.6.
-
-    Their squares add up to the global norm's.
-    """
-    _, _, metrics = updated(memory)
-    groups = {k: v for k, v in metrics.items() if k.startswith("train/grad_norm/")}
-    memories = {"train/grad_norm/actor_lstm", "train/grad_norm/critic_lstm"}
-    assert memories.issubset(groups) == (memory is not None)
-    assert {"train/grad_norm/policy_head", "train/grad_norm/actor_mlp"} <= set(groups)
-    assert all(value > 0 for value in groups.values())
-    total = np.sqrt(sum(float(value) ** 2 for value in groups.values()))
-    chex.assert_trees_all_close(total, metrics["train/grad_norm_pre_clip"], rtol=1e-5)
-
-
-def test_every_parameter_learns():
-    """PROP-17.4: twin critics, both memories, all layers and log_std."""
-    run, after, _ = updated(LAYERS)
-    for path, step in jax.tree_util.tree_flatten_with_path(change(run, after))[0]:
-        assert np.any(step), jax.tree_util.keystr(path)
 
 
 def moved(bound):
