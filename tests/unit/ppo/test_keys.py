@@ -15,7 +15,7 @@ from ppo_jax.ppo.episodes import run_episodes
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.schedules import Progress
 
-SMALL = ActorCritic(torso=Mlp(hidden=(4,)))
+LINEAR = ActorCritic(torso=Mlp(hidden=()))
 
 DRAWS = {
     "split": lambda key: jax.random.key_data(jax.random.split(key, (3, 5))),
@@ -134,7 +134,7 @@ class Sealed(Env):
 
 def test_an_environment_may_keep_keys_of_its_own():
     """It trains, is evaluated, and its keys are JAX's own afterwards."""
-    config = Config(Sealed(), num_envs=2, num_steps=8, network=SMALL)
+    config = Config(Sealed(), num_envs=2, num_steps=8, network=LINEAR)
     run = jax.jit(learner.init)(program(config), jax.random.key(0))
     iteration = jax.jit(learner.iteration)
     after, metrics = iteration(run, Progress.at(0.0))

@@ -1,5 +1,7 @@
 """What a rollout stores, against known answers."""
 
+import dataclasses
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -27,7 +29,7 @@ from ppo_jax.ppo.objective import forward
 from ppo_jax.ppo.update import gather
 from ppo_jax.schedules import Progress
 
-SMALL = networks.Mlp(hidden=(8,))
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
 NAN = float("nan")
 
 
@@ -58,7 +60,7 @@ def settings(env, **changes):
         "num_envs": 2,
         "num_steps": 6,
         "num_minibatches": 1,
-        "network": networks.ActorCritic(torso=SMALL),
+        "network": LINEAR,
         "total_timesteps": 10_000,
     }
     return fields | changes
@@ -87,7 +89,7 @@ def replayed(run, rows):
 
 
 def adding(limit):
-    network = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=1))
+    network = dataclasses.replace(LINEAR, memory=networks.Lstm(size=1))
     fields = settings(Accumulator(limit=limit), network=network, chunk_length=1)
     return first(Adding(**fields))
 
@@ -155,8 +157,9 @@ def test_boundaries_come_from_the_flags_of_the_step_before():
 
 def test_values_are_the_lesser_of_two_critics():
     """PROP-2.8, R-D17: advantages of min(Q₁, Q₂), of neither critic alone."""
-    env = Accumulator(limit=4)
-    fields = settings(env, num_envs=1, num_steps=8, num_critics=2, gamma=0.9)
+    fields = {"num_envs": 1, "num_steps": 8, "num_critics": 2, "gamma": 0.9}
+    bent = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
+    fields = settings(Accumulator(limit=4), network=bent, **fields)
     run = first(Config(**fields), seed=27)
     _, steps, _ = live(run.learner, run.actor, run.key)
 
