@@ -85,14 +85,16 @@ class Stepped(Countdown):
         return super().step(key, state, action)
 
 
+played = jax.jit(run_episodes, static_argnums=2)
+
+
 def play(env, count=64, **architecture):
-    torso = networks.Mlp(hidden=(4,))
+    torso = networks.Mlp(hidden=())
     network = networks.ActorCritic(torso=torso, **architecture)
     config = Config(env, num_steps=8, network=network)
     members = population.init(config, jax.random.split(jax.random.key(0), 1))
     learner = jax.tree.map(lambda x: x[0], members.runs.learner)
-    returns, ended = jax.jit(lambda: run_episodes(learner, jax.random.key(1), count))()
-    return np.asarray(returns), np.asarray(ended)
+    return jax.device_get(played(learner, jax.random.key(1), count))
 
 
 @pytest.mark.parametrize("env", [Countdown(), Stepped()], ids=["apart", "in steps"])
