@@ -10,7 +10,7 @@ import pytest
 from brief import experiment
 from runs import rows as logged
 
-from ppo_jax import optimizers, terms, tree
+from ppo_jax import networks, optimizers, terms, tree
 from ppo_jax.component import component, replace_at
 from ppo_jax.controllers import KlStop
 from ppo_jax.critics import Categorical
@@ -235,9 +235,10 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
     ill = jnp.isin(jnp.arange(8), jnp.array([1, 4, 6]))
     config = experiment(
         Plain(),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
         num_critics=2,
         optimizer=optimizers.Adam(learning_rate=1e-2),
-        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=4),
+        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=8),
         phase_updates=4,
         total_timesteps=4 * HEALTHY.steps_per_update,
         eval_episodes=2,
