@@ -16,14 +16,13 @@ from ppo_jax.host.distributed import JobError
 from ppo_jax.ppo import population as populations
 from ppo_jax.schedules import Progress
 
-LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
 SIMPLE = Config(
     envs.Gymnasium("Walk-v0"),
     num_envs=4,
     num_steps=8,
     num_minibatches=2,
     num_epochs=2,
-    network=LINEAR,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
     optimizer=optimizers.Sgd(),
     terms=(terms.Surrogate(), terms.Value()),
     total_timesteps=32 * 8,
@@ -35,7 +34,9 @@ CONFIG = dataclasses.replace(
     chunk_length=4,
     obs_clip=5.0,
     opponent=opponents.Opponent(share=0.5),
-    network=dataclasses.replace(LINEAR, memory=networks.Gru(size=4)),
+    network=networks.ActorCritic(
+        torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(size=4)
+    ),
 )
 """What is forbidden, costs, a memory in chunks, statistics and an opponent."""
 SIZE, UPDATES = 2, 2
