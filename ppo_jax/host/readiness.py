@@ -60,11 +60,12 @@ def ready(
         JobError: If devices and processes cannot take equal shares of the members.
     """
     lapack.initialize()
-    known = component.program(config, "pbt")
-    shapes = jax.eval_shape(begin, known, np.uint32(config.seed))
+    given = component.program(config, "pbt"), np.uint32(config.seed)
+    shapes = jax.eval_shape(begin, *given)
     layout = layout_of(config, shapes.fitness.size)
     wanted, making = needed(config, layout, shapes), layout.making(begin, config)
     store = None if config.env.simulated else programs.kept()
+    known = component.program(config)
     shelf = Shelf(store, known, layout.whereabouts, layout.devices)
     with ThreadPoolExecutor() as pool:
         pool.submit(streams.evaluation, config.seed, 0)

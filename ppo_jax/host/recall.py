@@ -58,7 +58,8 @@ class Shelf:
 
     Args:
         store: Where programs are; None: nowhere, so that all are compiled.
-        config: The experiment, as its programs know it.
+        config: The experiment, as all of its programs know it. One that is given an
+            experiment knows that as well.
         place: Where its members lie, in words.
         devices: Those devices.
     """
@@ -67,10 +68,8 @@ class Shelf:
         self, store: Store | None, config: Config, place: str, devices: Sequence[Any]
     ):
         self._store, self._devices, self._code = None, devices, None
-        traced = numbers(config)
-        fields = {k: x["value"] for k, x in describe(config).items() if k not in traced}
         with contextlib.suppress(UnknownCode):
-            self._subject = [fields, place, *_surroundings(), *_own_texts()]
+            self._subject = [_said(config), place, *_surroundings(), *_own_texts()]
             self._store = store
 
     def find(self, wanted: Compilation) -> Callable[[], Any] | None:
@@ -126,7 +125,14 @@ class Shelf:
             (getattr(x, "shape", ()), str(getattr(x, "dtype", type(x))))
             for x in jax.tree.leaves(of.args)
         ]
-        return json.dumps([of.name, shapes, self._subject])
+        told = [_said(x) for x in of.args if isinstance(x, Config)]
+        return json.dumps([of.name, shapes, told, self._subject])
+
+
+def _said(config: Config) -> dict[str, str]:
+    """What an experiment says by field, but for numbers: programs are given those."""
+    traced = numbers(config)
+    return {k: x["value"] for k, x in describe(config).items() if k not in traced}
 
 
 class _Writer(serialize_executable._JaxPjrtPickler):
