@@ -168,6 +168,16 @@ def _show(*warning):
     print(warnings.formatwarning(*warning[:4]), file=sys.stderr)
 
 
+def on_sixteen_cores(program, folder):
+    """The arrays that a program of helpers writes, and what it says."""
+    file = folder / "ended.npz"
+    sixteen = ENVIRONMENT | {"NPROC": "16"}
+    done = zygote.helper(program, file, timeout=240, environment=sixteen)
+    assert done.returncode == 0, done.stderr
+    with np.load(file) as arrays:
+        return dict(arrays), json.loads(done.stdout)
+
+
 def python(code, environment, timeout=120):
     """What code prints in a process that need not import anything."""
     done = zygote.run(["-c", code], environment, timeout=timeout)

@@ -11,7 +11,6 @@ import subprocess
 import time
 
 import chex
-import numpy as np
 import pytest
 from on_devices import LAYOUTS
 from runs import (
@@ -22,11 +21,11 @@ from runs import (
     called,
     command,
     leaves,
+    on_sixteen_cores,
     rows,
     saved,
     wait_for_checkpoint,
 )
-from zygote import helper
 
 LIMIT = 120
 GLOO = re.compile(r"\[Gloo\]|peer ranks")
@@ -143,15 +142,12 @@ def lineage(run_dir):
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory):
     """What ten updates ended in on each layout, and what was said of it."""
-    file = tmp_path_factory.mktemp("lives") / "ended.npz"
-    sixteen = ENVIRONMENT | {"NPROC": "16"}
-    done = helper("on_devices", file, timeout=240, environment=sixteen)
-    assert done.returncode == 0, done.stderr
-    with np.load(file) as ended:
-        arrays = {
-            name: [ended[x] for x in ended if x.startswith(name)] for name in LAYOUTS
-        }
-    return arrays, json.loads(done.stdout)
+    ended, said = on_sixteen_cores("on_devices", tmp_path_factory.mktemp("lives"))
+    by_layout = {
+        name: [x for place, x in ended.items() if place.startswith(name)]
+        for name in LAYOUTS
+    }
+    return by_layout, said
 
 
 def test_results_do_not_depend_on_the_layout(lives):

@@ -1,13 +1,10 @@
 """Devices that share an agent: a matter of speed, never of what comes out."""
 
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from crew import CONFIGS
-from runs import ENVIRONMENT
-from zygote import helper
+from runs import on_sixteen_cores
 
 from ppo_jax.ppo.sharding import Crew, crew
 
@@ -15,12 +12,7 @@ from ppo_jax.ppo.sharding import Crew, crew
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory):
     """All arrays that the experiments ended in, and what they communicated."""
-    file = tmp_path_factory.mktemp("crew") / "ended.npz"
-    sixteen = ENVIRONMENT | {"NPROC": "16"}
-    done = helper("crew", file, timeout=240, environment=sixteen)
-    assert done.returncode == 0, done.stderr
-    with np.load(file) as arrays:
-        return dict(arrays), json.loads(done.stdout)
+    return on_sixteen_cores("crew", tmp_path_factory.mktemp("crew"))
 
 
 @pytest.mark.parametrize("name", CONFIGS)
