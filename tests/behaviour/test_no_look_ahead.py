@@ -107,7 +107,11 @@ def test_whatever_comes_after_a_bar_changes_nothing_up_to_it(journeys):
     require_equal(journeys(PAST, seeds=range(2, 10)))
 
 
-def test_a_feature_that_is_shifted_into_the_future_is_refused(journeys):
-    """What it would change is found where prices are arguments of the journey."""
+def test_a_feature_that_is_shifted_into_the_future_is_found(journeys, monkeypatch):
+    """Trading itself refuses it; without that, what is learned and done differs."""
     with pytest.raises(ValueError, match=r"Shifted: feature \d of 0 at bar"):
         list(journeys(Shifted(**dataclasses.asdict(PAST)), seeds=(1,)))
+    place = "ppo_jax.envs.trading.trading.require_causal"
+    monkeypatch.setattr(place, lambda features, bars: features(bars))
+    with pytest.raises(AssertionError):
+        require_equal(journeys(Shifted(**dataclasses.asdict(PAST)), seeds=(1,)))

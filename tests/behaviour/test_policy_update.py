@@ -419,19 +419,20 @@ def test_units_do_not_matter(begun):
 # Groups, and environments that are held out.
 
 
+GROUPED = experiment(
+    terms=(terms.Surrogate(), terms.Value(), terms.CVaR(0.3)),
+    standardization=PerGroup(num_groups=2),
+    holdout_envs=2,
+    obs_clip=10.0,
+    return_scale=ReturnNormalization(min_returns=1),
+    appraisal=Appraisal(num_groups=2),
+)
+"""Critics are asked again after an update."""
+
+
 @pytest.fixture(scope="module")
 def grouped():
-    """Before an update whose critics are asked again afterwards."""
-    return first(
-        experiment(
-            terms=(terms.Surrogate(), terms.Value(), terms.CVaR(0.3)),
-            standardization=PerGroup(num_groups=2),
-            holdout_envs=2,
-            obs_clip=10.0,
-            return_scale=ReturnNormalization(min_returns=1),
-            appraisal=Appraisal(num_groups=2),
-        )
-    )
+    return first(GROUPED)
 
 
 def weighted(x, weight):
@@ -504,6 +505,13 @@ def explained(value, hand, weight):
 def test_critics_are_asked_again_by_hand(grouped):
     """PROP-14.5, PROP-14.3: before and after, by weight, by group, and held out."""
     after, metrics, steps = update(grouped)
+    unasked = dataclasses.replace(GROUPED, appraisal=None)
+    chex.assert_trees_all_close(
+        update(first(unasked))[0].learner.params,
+        after.learner.params,
+        rtol=0,
+        atol=1e-6,
+    )
     hand = Apart(grouped, steps)
     learned, group = hand.examples.weight, hand.examples.card // 2
     held_out = hand.examples.every_weight - learned

@@ -154,9 +154,11 @@ def test_a_memory_that_is_turned_stays_turned(name, key):
 
 @pytest.fixture(scope="module")
 def run_dirs(tmp_path_factory):
-    """A run, and the same somewhere else."""
+    """A run whose agent has a memory, and the same somewhere else."""
     home = tmp_path_factory.mktemp("robustness")
-    config = experiment(TimeLimitChain(limit=5))
+    torso, memory = networks.Mlp(hidden=(8,)), networks.Lstm(size=8)
+    network = networks.ActorCritic(torso=torso, memory=memory)
+    config = experiment(TimeLimitChain(limit=5), network=network)
     one = Trained(config, training.start(config), update=6).save(home / "one")
     return one, shutil.copytree(one, home / "other")
 
