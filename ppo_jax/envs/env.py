@@ -62,7 +62,7 @@ class Timestep(NamedTuple):
     truncated: Array
     """The episode was cut off: its value goes on in `final_obs`, if it did not end."""
     weight: Array | float = 1.0
-    """Weight of this step in losses and statistics; 0 hides it."""
+    """Weight of this step in losses and statistics, finite and ≥ 0; 0 hides it."""
     cost: Array | float = 0.0
     """A cost to report, in units of its own; statistics skip one that is not finite."""
     group: Array | int = -1

@@ -27,9 +27,10 @@ class FaultyState(NamedTuple):
 class Faulty(Wrapper):
     """Adds NaN, ∞ or any number to what another environment says.
 
-    While the fault lasts, `reward` is added to the reward, `obs` to every float of the
-    observation and `state` to every float of the state. A NaN state stays NaN until
-    somebody resets the environment, unless its episodes end all the same.
+    While the fault lasts, `reward` is added to the reward, `weight` to the weight,
+    `obs` to every float of the observation and `state` to every float of the state. A
+    NaN state stays NaN until somebody resets the environment, unless its episodes end
+    all the same.
 
     Which environments are struck is data. At every reset from outside `rate` decides,
     a number that may differ between members. For exactly one environment set `rate` to
@@ -47,6 +48,7 @@ class Faulty(Wrapper):
     """
 
     reward: float = 0.0
+    weight: float = 0.0
     obs: float = 0.0
     state: float = 0.0
     rate: Annotated[float, Bound("a share in [0, 1]", lambda x: 0 <= x <= 1)] = 1.0
@@ -75,6 +77,7 @@ class Faulty(Wrapper):
             obs=hurt(timestep.obs, self.obs),
             final_obs=hurt(timestep.final_obs, self.obs),
             reward=hurt(timestep.reward, self.reward),
+            weight=hurt(jnp.asarray(timestep.weight), self.weight),
         )
         inner = hurt(inner, self.state)
         return timestep, FaultyState(inner, state.clock + 1, state.start)

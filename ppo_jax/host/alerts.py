@@ -77,8 +77,8 @@ warn/skipped_steps: error/skipped_steps > 0; healthy: 0
   Losses, gradients or log-ratios that are not finite; `error/*` says which.
   Lower the learning rate, bound the gradients, normalise observations and returns.
 warn/quarantined_steps: error/quarantined_steps > 0; healthy: 0
-  The environment gave observations, rewards or states that are not finite, or the
-    network did.
+  The environment gave observations, rewards, weights or states that are not finite,
+    or the network did.
   Run `ppo_jax.envs.check` on the environment.
 warn/log_ratio_clamp: train/log_ratio_clamp_frac > 0.01; healthy: below 0.001
   The policy moved so far in an update that ratios are meaningless.

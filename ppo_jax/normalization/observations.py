@@ -69,6 +69,9 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
 
         mean ← mean + f δ,   var ← (1 − f) var + f var_batch + f (1 − f) δ².
 
+    A component keeps its moments where these overflow: samples beyond 10¹⁹ have no
+    variance in float32.
+
     Args:
         moments: The moments so far.
         batch: Observations, every leaf with the same leading axes, as `[T, B, ...]`.
@@ -105,7 +108,10 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
         batch_var = jnp.sum(weights * centred**2, axis=0) / jnp.maximum(added, TINY)
         delta = batch_mean - mean
         spread = (1 - share) * var + share * batch_var
-        return mean + share * delta, spread + share * (1 - share) * delta**2
+        spread += share * (1 - share) * delta**2
+        finite = jnp.isfinite(spread)
+        mean = jnp.where(finite, mean + share * delta, mean)
+        return mean, jnp.where(finite, spread, var)
 
     merged = jax.tree.map(merge, moments.mean, moments.var, batch)
     mean, var = jax.tree.transpose(

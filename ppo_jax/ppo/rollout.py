@@ -125,8 +125,9 @@ def lived(
     if not valuation.independent(config):
         step = _judged(config, step, decision.value)
     final_obs, ok = deed.timestep.final_obs, decision.finite
-    outcome = (step.reward, final_obs, step.log_prob, step.value, decision.carry)
-    valid = ok & quarantine.finite(outcome, ok)
+    said = (step.reward, step.weight, final_obs)
+    outcome = (said, step.log_prob, step.value, decision.carry)
+    valid = ok & quarantine.finite(outcome, ok) & (step.weight >= 0)
     valid &= ~quarantine.has_nan(deed.env_state, ok)
     slots, slot = _record_truncation(slots, deed.timestep, decision.carry, valid)
     valid &= slot < _size(slots)

@@ -64,10 +64,20 @@ def struck(pop, start):
     return dataclasses.replace(pop, runs=dataclasses.replace(pop.runs, actor=actor))
 
 
-@pytest.mark.parametrize("what", ["reward", "obs", "state"])
-def test_one_broken_environment_harms_no_other_member(what):
+@pytest.mark.parametrize(
+    ("what", "amount"),
+    [
+        ("reward", NAN),
+        ("obs", NAN),
+        ("state", NAN),
+        ("weight", NAN),
+        ("weight", np.inf),
+        ("weight", -2.0),
+    ],
+)
+def test_one_broken_environment_harms_no_other_member(what, amount):
     """R-A20: the others are bit-identical, its own member goes on learning."""
-    config = experiment(breakable(**{what: NAN}))
+    config = experiment(breakable(**{what: amount}))
     healthy, _ = advance(members(config))
     ill, metrics = advance(break_one(members(config), member=1, env=2, step=3))
     before, healthy, ill = jax.device_get(

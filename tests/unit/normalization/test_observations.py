@@ -104,13 +104,31 @@ def test_a_batch_without_weight_changes_nothing(variant):
 
 
 def test_non_finite_observations_with_weight():
-    """An error when eager; inside jit they show in the moments."""
+    """An error when eager; inside jit, no moments are made of them."""
     observations = batch(10)
     observations["speed"] = observations["speed"].at[0, 0, 0].set(jnp.inf)
     with pytest.raises(ValueError, match="batch: expected finite"):
         update(init(SPEC), observations)
-    result = jax.jit(update)(init(SPEC), observations)
-    assert np.isfinite(result.mean["speed"]).tolist() == [False, True, True]
+    result = updated(init(SPEC), observations)
+    assert (result.mean["speed"] != 0).tolist() == [False, True, True]
+    assert (result.var["speed"] != 1).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("amount", [1e20, 1e22, 1e30])
+def test_a_component_whose_square_overflows_keeps_its_moments(amount):
+    """In the first batch and in later ones; the other components go on."""
+    start = updated(init(SPEC), batch(11))
+    for before, others in ((init(SPEC), []), (start, [batch(11)])):
+        strange = jax.device_get(batch(12))
+        strange["speed"] = strange["speed"].copy()
+        strange["speed"][2, 1, 0] = amount
+        result = updated(before, strange)
+        assert result.mean["speed"][0] == before.mean["speed"][0]
+        assert result.var["speed"][0] == before.var["speed"][0]
+        usual = updated(before, batch(12))
+        chex.assert_trees_all_equal(result.mean["image"], usual.mean["image"])
+        chex.assert_trees_all_equal(result.var["speed"][1:], usual.var["speed"][1:])
+        assert_moments_of(usual, [*others, batch(12)])
 
 
 def test_constants_are_exact():
