@@ -8,14 +8,14 @@ share of it.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, tree
-from ppo_jax.attacks.perturbations import Attack, Pgd, first_share
+from ppo_jax.attacks.perturbations import FLAT, Attack, Pgd, first_share
 from ppo_jax.component import component, require, require_number, require_range
 from ppo_jax.component.bounds import Bound
 from ppo_jax.critics import pessimistic
@@ -109,6 +109,10 @@ class Adversary:
 
     Raises:
         ValueError: At construction, for a ratio that is not possible.
+
+    Warns:
+        UserWarning: At construction, for a target without a gradient where the attack
+            begins.
     """
 
     attack: Attack = Pgd()
@@ -122,6 +126,12 @@ class Adversary:
         expected = f"a number in [0, {percent / 100}], because max_percent = {percent}"
         require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
 
+    def advise(self) -> Iterator[str]:
+        """Says where an attack finds no way up."""
+        if isinstance(self.target, Divergence) and self.attack.begins_true:
+            kind, attack = type(self).__name__, type(self.attack).__name__
+            yield f"{kind}.attack: {FLAT.format(attack=attack)}"
+
     def check(self, config: Any) -> None:
         """Checks that it fits an experiment; called when one is constructed.
 
@@ -131,7 +141,8 @@ class Adversary:
         chunks = config.steps_per_update // config.chunk // config.num_minibatches
         devices = config.devices_per_member or 1
         shares = 1 if chunks % devices else devices
-        chunks //= shares * -(-config.num_microbatches // shares)
+        chunks //= shares
+        chunks //= counting.divisors(chunks, -(-config.num_microbatches // shares))[0]
         expected = f"at least 1 of the {chunks} chunks of a minibatch"
         name = "Config.adversary"
         possible = self.most(chunks) >= 1

@@ -5,14 +5,14 @@ comes. The agent acts on what it is shown, and that is what its memory keeps.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Self
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax import losses
-from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd, first_share
+from ppo_jax.attacks.perturbations import FLAT, Attack, Fgsm, Noise, Pgd, first_share
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Share
 from ppo_jax.critics import pessimistic
@@ -56,15 +56,24 @@ class Opponent:
         harm: What it raises.
         share: Share in [0, 1] of the environments of training in which it plays, the
             first ones, rounded down. The statistics of observations are those of the
-            others, if there are any.
+            others, if any of them is learned from.
 
     Raises:
         ValueError: At construction, for a share that is not possible.
+
+    Warns:
+        UserWarning: At construction, for a harm without a gradient where the attack
+            begins.
     """
 
     attack: Attack = Fgsm()
     harm: Harm = low_value
     share: Share[float] = 1.0
+
+    def advise(self) -> Iterator[str]:
+        """Says where an attack finds no way up."""
+        if self.harm is divergence and self.attack.begins_true:
+            yield f"Opponent.attack: {FLAT.format(attack=type(self.attack).__name__)}"
 
     def of_radius(self, eps: ArrayLike) -> Self:
         """The same opponent, whose attacks have another radius; may be traced."""

@@ -27,6 +27,11 @@ from ppo_jax.types import Array, Key, PyTree
 
 Objective = Callable[[PyTree], Array]
 """Observations to one number per sample `[...]`."""
+FLAT = (
+    "a divergence has no gradient at the true observation, where {attack} begins; "
+    "Pgd with a `start` > 0 does not"
+)
+"""What is said of an attack that cannot raise a divergence."""
 
 
 class Problem(NamedTuple):
@@ -73,6 +78,11 @@ class Attack:
     low: float | None = None
     high: float | None = None
     schedule: Schedule = Constant()
+
+    @property
+    def begins_true(self) -> bool:
+        """Whether the first gradient it follows is that at the true observation."""
+        return False
 
     def validate(self) -> None:
         """Raises a `ValueError` for bounds out of order."""
@@ -147,6 +157,10 @@ class Fgsm(Attack):
            [ 0. ,  2.5]], dtype=float32)
     """
 
+    @property
+    def begins_true(self) -> bool:
+        return True
+
     def perturbation(self, problem: Problem, key: Key) -> Delta:
         gradient = problem.gradient(problem.zero())
         steepest = self.norm.steepest(gradient, problem.axes)
@@ -180,6 +194,10 @@ class Pgd(Attack):
     step_size: Positive[float] = 0.4
     start: Share[float] = 1.0
     restarts: Count = 1
+
+    @property
+    def begins_true(self) -> bool:
+        return concrete(self.start) and self.start == 0
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:
         if self.restarts == 1:

@@ -24,8 +24,7 @@ def assemble(
         The batch, what terms may prepare from, all metrics, and those of each term.
     """
     config, scale = learner.config, learner.return_scale
-    learned = jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
-    weight = jnp.where(learned[None], steps.weight, 0.0)
+    weight = jnp.where(sources(config)[None], steps.weight, 0.0)
     advantage, clipped = advantages(config, steps, scale)
     target = advantage + scale.decode(steps.value)
     metrics = diagnostics.target_metrics(
@@ -53,6 +52,11 @@ def assemble(
     }
     batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
     return batch, targets, metrics, own_metrics
+
+
+def sources(config: Any) -> Array:
+    """Which environments are learned from, bool `[B]`."""
+    return jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
 
 
 def advantages(

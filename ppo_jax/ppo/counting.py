@@ -19,6 +19,15 @@ def add(count: Array, more: ArrayLike = 1) -> Array:
     return count + jnp.minimum(more, MOST - count)
 
 
+def divisors(count: int, least: int) -> list[int]:
+    """What divides a count and is at least `least`, the smallest first.
+
+    >>> divisors(12, 3)
+    [3, 4, 6, 12]
+    """
+    return [n for n in range(least, count + 1) if count % n == 0]
+
+
 def share_of(count: Any, share: Any) -> Any:
     """How many a share of some is, rounded down.
 

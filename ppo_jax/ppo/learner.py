@@ -15,7 +15,7 @@ from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
 from ppo_jax.ppo import acting, counting, diagnostics, rollout, sharding, valuation
-from ppo_jax.ppo.batch import assemble, held_out
+from ppo_jax.ppo.batch import assemble, held_out, sources
 from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
 from ppo_jax.schedules import Progress
@@ -188,14 +188,15 @@ def _observe_moments(
     """Merges the rollout into the observation moments, after it was learned from.
 
     Attacks lead far away, and would widen the moments and so their own ball: what is
-    seen in environments without an opponent counts, if there are any.
+    seen in environments without an opponent counts, if any of them is learned from.
     """
     config = learner.config
     if config.obs_clip is None:
         return learner, {}
     if config.opponent is not None:
         plays = config.opponent.plays(config.num_envs)
-        weight = jnp.where(plays & ~plays.all(), 0.0, weight)
+        spared = sources(config) & ~plays
+        weight = jnp.where(plays & spared.any(), 0.0, weight)
     new = observations.update(learner.obs_moments, steps.raw_obs, weight)
     drift = observations.drift(learner.obs_moments, new)
     return dataclasses.replace(learner, obs_moments=new), drift

@@ -13,7 +13,7 @@ from ppo_jax import tree
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
-from ppo_jax.ppo import acting, diagnostics, sharding
+from ppo_jax.ppo import acting, counting, diagnostics, sharding
 from ppo_jax.ppo.calls import apart
 from ppo_jax.ppo.devices import FEWEST_STEPS
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
@@ -125,13 +125,13 @@ def _minibatch_step(
     norms = diagnostics.gradient_norms(unpack(grads))
     nan = metrics.pop("error/log_ratio_nan_count")
     inf = metrics.pop("error/log_ratio_inf_count")
-    finite_loss = jnp.isfinite(loss)
-    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"])
-    finite = finite_loss & finite_grad & (nan + inf == 0)
-    taken = allowed & finite & (weight > 0)
     updates, opt_state, norm = config.optimizer.update(
         grads, trainee.opt_state, trainee.params, key, progress
     )
+    finite_loss = jnp.isfinite(loss)
+    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"]) & jnp.isfinite(norm)
+    finite = finite_loss & finite_grad & (nan + inf == 0)
+    taken = allowed & finite & (weight > 0)
     norms["train/grad_norm_post_clip"] = norm
     stop = config.early_stop.observe(trainee.stop, metrics)
     stepped = _Trainee(optax.apply_updates(trainee.params, updates), opt_state, stop)
@@ -215,7 +215,7 @@ def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> tuple[int,
     all sequences at once, and an adversary picks a share of each part.
     """
     least = -(-config.num_microbatches // crew.size)
-    divisors = [n for n in range(least, num_chunks + 1) if num_chunks % n == 0]
+    divisors = counting.divisors(num_chunks, least)
     whole = config.network.memory is not None or config.adversary is not None
     most = 0 if whole else num_chunks * config.chunk // FEWEST_STEPS
     return divisors[0], max([n for n in divisors if n <= most], default=divisors[0])

@@ -25,6 +25,7 @@ from ppo_jax.attacks.adversaries import (
     ValueLoss,
 )
 from ppo_jax.attacks.norms import L2
+from ppo_jax.attacks.opponents import Opponent, divergence
 from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
@@ -629,6 +630,14 @@ class Whole(Wander):
         (lambda: terms.RobustKL(-1.0), "RobustKL.coef"),
         (lambda: experiment(Mixed(max_percent=3, ratio=0.02)), "of the 12 chunks"),
         (lambda: experiment(Mixed(ratio=0.02)), "0, or at least 1 of the 12 chunks"),
+        (
+            lambda: experiment(
+                Mixed(ratio=0.25, max_percent=25),
+                **{"num_envs": 2, "num_steps": 9, "num_minibatches": 1},
+                **{"num_microbatches": 3, "devices_per_member": 2},
+            ),
+            "at least 1 of the 3 chunks",
+        ),
         (lambda: experiment(Regularizer(), terms=(terms.Surrogate(),)), "a RobustKL"),
         (lambda: experiment(terms=(terms.RobustKL(),)), "Config.adversary: expected"),
         (
@@ -640,6 +649,22 @@ class Whole(Wander):
 def test_impossible_adversaries_are_errors(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Opponent(harm=divergence),
+        lambda: Mixed(Fgsm(), target=Divergence()),
+        lambda: Regularizer(Pgd(start=0.0)),
+    ],
+)
+def test_an_attack_from_where_a_divergence_is_flat_warns(make):
+    with pytest.warns(UserWarning, match="attack: a divergence has no gradient"):
+        make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Regularizer(), Mixed(Fgsm()), Opponent(Pgd(), divergence), Opponent(Fgsm())
 
 
 def test_raw_observations_warn():
