@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, TypeVar
 
+import numpy as np
+
 T = TypeVar("T", float, float | None)
 
 
@@ -29,6 +31,7 @@ FiniteNonNegative = Annotated[
 ]
 AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
+Decay = Annotated[T, Bound("a number in [0, 1)", lambda x: 0 <= np.float32(x) < 1)]
 PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 

@@ -12,6 +12,7 @@ import functools
 import types
 import typing
 import warnings
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
@@ -82,7 +83,8 @@ def component(cls: type[T]) -> type[T]:
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
     kind.__init__ = _constructor(kind.__init__)
     hints = kind.__component_hints__ = typing.get_type_hints(kind)
-    kind.__component_bounds__ = getattr(kind, "__component_bounds__", {}) | bounds(kind)
+    inherited = (vars(base).get("__component_bounds__", {}) for base in kind.__mro__)
+    kind.__component_bounds__ = dict(ChainMap(*inherited)) | bounds(kind)
     fields = dataclasses.fields(kind)
     data = [f.name for f in fields if not _is_host(f) and _is_data(hints[f.name])]
     static = [field.name for field in fields if field.name not in data]

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from ppo_jax import tree
 from ppo_jax.component import component
-from ppo_jax.component.bounds import FiniteNonNegative, Positive
+from ppo_jax.component.bounds import Decay, FiniteNonNegative, Positive
 from ppo_jax.optimizers.vgs import VGS
 from ppo_jax.schedules import Linear, Progress, Schedule
 from ppo_jax.transforms.vgs import ScaleByVarianceState
@@ -78,7 +79,8 @@ class Optimizer:
 
         Returns:
             What to add to the parameters; the chain's state afterwards; and the global
-            norm `[]` of the gradients once they were scaled and clipped.
+            norm `[]` of the gradients once they were scaled and clipped, NaN if what to
+            add is not finite.
         """
         given, updates, states = gradients, gradients, []
         for link, old in zip(self._links(), opt_state, strict=True):
@@ -87,7 +89,9 @@ class Optimizer:
             states.append(new)
         rate = self.step_size(progress)
         updates = jax.tree.map(lambda u: -rate * u, updates)
-        return updates, tuple(states), optax.tree.norm(given)
+        # Of finite gradients, optimisers that are elementwise make finite steps.
+        ok = self.elementwise or tree.all_finite(updates)
+        return updates, tuple(states), jnp.where(ok, optax.tree.norm(given), jnp.nan)
 
     def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
         """Scaling and clip, if there are any, and the direction."""
@@ -128,9 +132,9 @@ class Adam(Optimizer):
         eps: Guard of the denominator, > 0.
     """
 
-    b1: float = 0.9
-    b2: float = 0.999
-    eps: float = 1e-5
+    b1: Decay[float] = 0.9
+    b2: Decay[float] = 0.999
+    eps: Positive[float] = 1e-5
 
     def direction(self) -> optax.GradientTransformation:
         return optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps)

@@ -43,7 +43,6 @@ class Gated(Optimizer):
         UserWarning: At construction, for loud fixed noise behind VGS.
     """
 
-    learning_rate: float = 1e-5
     sigma: float | None = 0.001
     noise_scale: NoiseScale | None = None
     noise_beta: float = 0.0
@@ -107,6 +106,7 @@ class UPGD(Decayed, Gated):
         beta_utility: Decay of the utilities, in [0, 1).
     """
 
+    learning_rate: float = 1e-5
     weight_decay: float = 0.001
     beta_utility: float = 0.999
 

@@ -235,8 +235,24 @@ def test_functions_of_an_optimizer_are_described_by_name():
         (UPGD, "sigma", -1.0),
         (UPGD, "step_multiplier", 0.0),
         (AdaptiveUPGD, "beta_utility", 1.0),
+        (Adam, "b1", 1.0),
+        (Adam, "b1", -0.1),
+        (Adam, "b2", 1.0),
+        (AdamW, "b2", 1 - 1e-9),
+        (AdaptiveUPGD, "eps", 0.0),
     ],
 )
 def test_numbers_out_of_range_are_errors(kind, number, value):
+    """A decay of 1 is one that float32 cannot tell from it, too."""
     with pytest.raises(ValueError, match=r"expected a (finite )?number"):
         kind(**{number: value})
+
+
+def test_gated_optimisers_have_step_sizes_of_their_own():
+    """V2: 10⁻⁵, and 10⁻⁴ of UPGDW."""
+    rates = {kind: kind().learning_rate for kind in KINDS}
+    assert rates == dict.fromkeys([Adam, AdamW, Sgd], 2.5e-4) | {
+        UPGD: 1e-5,
+        AdaptiveUPGD: 1e-5,
+        UPGDW: 1e-4,
+    }

@@ -8,6 +8,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from tabular import first
 
@@ -406,6 +407,16 @@ def test_a_gradient_that_is_not_finite_is_no_step():
     after, metrics = learned(run)
     assert metrics["error/nonfinite_grad"] == 8 == metrics["error/skipped_steps"]
     assert metrics["error/nonfinite_loss"] == 0
+    chex.assert_trees_all_equal(after.learner.params, run.learner.params)
+
+
+def test_what_an_optimiser_of_ones_own_makes_that_is_not_finite_is_no_step():
+    """As if its gradients were not: neither parameters nor its state move."""
+    broken = optimizers.Optax(make=lambda rate: optax.scale(NAN))
+    run = first(dataclasses.replace(ADAM, optimizer=broken))
+    after, metrics = learned(run)
+    assert metrics["train/n_minibatches_done"] == 0
+    assert metrics["error/nonfinite_grad"] == metrics["error/skipped_steps"] > 0
     chex.assert_trees_all_equal(after.learner.params, run.learner.params)
 
 
