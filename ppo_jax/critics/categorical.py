@@ -67,6 +67,9 @@ class Categorical(Critic):
         outcomes = jnp.broadcast_to(self.atoms, outputs.shape)
         return Law(outcomes, jax.nn.softmax(outputs.astype(jnp.float32)))
 
+    def cvar(self, outputs: PyTree, alpha: ArrayLike) -> Array:
+        return losses.law_cvar(self.law(outputs), alpha)  # Atoms ascend.
+
     def loss(self, outputs: PyTree, target: Array) -> Array:
         return losses.cross_entropy_loss(outputs, target, self.atoms)
 

@@ -144,7 +144,8 @@ class Critic:
 
     def cvar(self, outputs: PyTree, alpha: ArrayLike) -> Array:
         """Mean of the worst share `alpha` of returns, `[..., N]` to `[...]`."""
-        return losses.law_cvar(self.law(outputs), alpha)
+        outcomes, probs = jax.lax.sort(tuple(self.law(outputs)), num_keys=1)
+        return losses.law_cvar(Law(outcomes, probs), alpha)
 
     def loss(self, outputs: PyTree, target: Array) -> Array:
         """Loss per example, `[..., N]` and `[...]` to `[...]`."""

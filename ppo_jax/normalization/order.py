@@ -51,7 +51,8 @@ def quantile(x: Array, q: ArrayLike) -> Array:
     """
     place = jnp.asarray(q, jnp.float32) * (x.size - 1)
     lower, upper = jnp.floor(place), jnp.ceil(place)
-    low, high = smallest(x, jnp.stack([lower, upper]).astype(jnp.int32))
+    ranks = jnp.stack([lower, upper]).astype(jnp.int32)
+    low, high = smallest(x, jnp.minimum(ranks, x.size - 1))
     return low * (1 - (place - lower)) + high * (place - lower)
 
 

@@ -54,13 +54,13 @@ class Rewards(Quantity):
 
 @component
 class Costs(Quantity):
-    """Minus the cost that environments report of each step; 0 where it is not finite.
+    """Minus the cost that environments report of each step, if it is finite.
 
     A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step.
     """
 
     def __call__(self, rollout: RolloutTargets) -> Array:
-        return jnp.where(jnp.isfinite(rollout.cost), -rollout.cost, 0.0)
+        return -rollout.cost
 
 
 @component
@@ -68,7 +68,8 @@ class _Tail(Term):
     """A surrogate of 1{R ≤ VaR} (R − VaR) / α, in the unit of advantages.
 
     It makes what led to the worst share α of outcomes less likely. Only the policy
-    learns from it; value at risk and outcomes are those of the whole rollout.
+    learns from it; value at risk and outcomes are those of the whole rollout that are
+    finite.
     """
 
     alpha: PositiveShare[float] = 0.05
@@ -82,7 +83,7 @@ class _Tail(Term):
 
     def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         outcome = self.quantity(rollout)
-        valid = rollout.weight > 0
+        valid = (rollout.weight > 0) & jnp.isfinite(outcome)
         tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
         outcome = jnp.clip(outcome, tail.low, tail.high)
         beyond = losses.tail_advantage(outcome, tail.var, self.alpha) / rollout.unit

@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import pytest
 from criticism import name, predictions, targets
 
+from ppo_jax.component import component
 from ppo_jax.critics import (
     Categorical,
+    Critic,
     MeanAndVariance,
     PerQuantile,
     Quantile,
@@ -16,6 +18,7 @@ from ppo_jax.critics import (
     pessimistic,
     pessimistic_cvar,
 )
+from ppo_jax.losses import Law
 
 KINDS = [Scalar(), Quantile(5), Categorical(7, -4.0, 4.0)]
 kinds = pytest.mark.parametrize("critic", KINDS, ids=name)
@@ -55,6 +58,21 @@ def test_the_tail_is_that_of_the_worse_critic():
     twins = ValueDist(jnp.array([[0.0, 9.0], [3.0, 4.0]]), Quantile(2))
     assert pessimistic(twins) == 3.5
     assert pessimistic_cvar(twins, 0.5) == 3.0
+
+
+def test_the_tail_of_a_kind_of_ones_own_is_that_of_its_worst_outcomes():
+    """In whatever order its law has them."""
+
+    @component
+    class Coin(Critic):
+        num_outputs = 2
+
+        def law(self, outputs):
+            return Law(outputs, jnp.full_like(outputs, 0.5))
+
+    value = ValueDist(jnp.array([[3.0, -1.0], [-2.0, 4.0]]), Coin())
+    assert value.cvar(0.5).tolist() == [-1.0, -2.0]
+    assert value.cvar(0.75).tolist() == [pytest.approx(1 / 3), 0.0]
 
 
 @kinds

@@ -367,6 +367,17 @@ def test_winsorising_pulls_in_both_ends(winsor):
     assert pulled_tail.cvar > plain.cvar
 
 
+@pytest.mark.slow
+def test_the_tail_of_more_samples_than_float32_counts():
+    """The last rank of 2²⁴ + 4 is rounded to their number."""
+    samples = np.random.default_rng(7).normal(size=2**24 + 4).astype(np.float32)
+    got = jitted_tail(samples, 1e-4)
+    ordered = np.sort(samples)
+    tail = ordered[: int(got.size)]
+    want = EmpiricalTail(tail.mean(), tail[-1], 1678, ordered[0], ordered[-1])
+    chex.assert_trees_all_close(got, want, rtol=1e-4)
+
+
 def test_empirical_cvar_checks_its_arguments():
     """PROP-13.6."""
     with pytest.raises(ValueError, match="alpha"):

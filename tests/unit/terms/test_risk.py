@@ -42,11 +42,13 @@ def test_outcomes_are_returns_or_rewards():
 
 
 def test_outcomes_are_what_environments_say_it_costs():
-    """The dearest are the worst; what is not finite costs nothing."""
+    """The dearest are the worst of those that are finite; the others are left out."""
     cost = np.array([[1.0, 3.0], [np.nan, np.inf], [0.5, 0.0], [0.0, 9.0]])
     rollout = targets(OUTCOME, weight=WEIGHT, cost=cost)
-    _, said = CVaR(alpha=2 / 7, quantity=terms.Costs()).prepare((), rollout)
+    beyond, said = CVaR(alpha=0.4, quantity=terms.Costs()).prepare((), rollout)
     assert said["train/cvar_empirical"] == -2.0 and said["train/cvar_var"] == -1.0
+    assert said["train/cvar_tail_size"] == 2
+    chex.assert_trees_all_equal(beyond[1], np.zeros(2, np.float32))
 
 
 def test_both_ends_are_pulled_in_before_the_tail_is_taken():
