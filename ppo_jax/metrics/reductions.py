@@ -40,8 +40,10 @@ def _quotient(total: np.ndarray, count: np.ndarray) -> float:
 
 
 def _deviation(squares: np.ndarray, total: np.ndarray, count: np.ndarray) -> float:
-    mean = _quotient(total, count)
-    return math.sqrt(max(_quotient(squares, count) - mean**2, 0.0))
+    """Of samples in groups, given their squares around the mean of each group."""
+    means = np.asarray(total, np.float64) / np.maximum(count, 1)
+    between = count * (means - _quotient(total, count)) ** 2
+    return math.sqrt(_quotient(squares + between, count))
 
 
 def _any(count: np.ndarray) -> float:

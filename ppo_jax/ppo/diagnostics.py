@@ -78,14 +78,16 @@ def _is_each_critic_s_own(path: tuple) -> bool:
 def rollout_metrics(steps: Trajectory) -> Metrics:
     """Sums over episodes that ended, and over costs, for means on the host."""
     ended = steps.last & jnp.isfinite(steps.episode_return)
-    total = jnp.where(ended, steps.episode_return, 0.0)
+    count = ended.sum()
+    total = jnp.where(ended, steps.episode_return, 0.0).sum()
+    around = steps.episode_return - total / jnp.maximum(count, 1)
     weighs, finite = steps.weight > 0, jnp.isfinite(steps.cost)
     costs = weighs & finite
     return {
-        "episodes/count": ended.sum(),
-        "episodes/return_sum": total.sum(),
-        "episodes/return_square_sum": jnp.sum(total**2),
-        "episodes/length_sum": jnp.sum(jnp.where(ended, steps.episode_length, 0)),
+        "episodes/count": count,
+        "episodes/return_sum": total,
+        "episodes/return_square_sum": jnp.sum(jnp.where(ended, around**2, 0.0)),
+        "episodes/length_sum": jnp.sum(jnp.where(ended, steps.episode_length, 0.0)),
         "costs/count": costs.sum(),
         "costs/sum": jnp.sum(jnp.where(costs, steps.cost, 0.0)),
         "costs/median": order.median(steps.cost, costs),

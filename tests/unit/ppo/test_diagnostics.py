@@ -13,8 +13,10 @@ from tabular import first
 from ppo_jax import networks, optimizers
 from ppo_jax.critics import Quantile, Scalar
 from ppo_jax.envs.probes import IdenticalRewards
+from ppo_jax.host.catalogue import summarize
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.schedules import Progress
+from ppo_jax.state import Trajectory
 
 NAN = math.nan
 iteration = jax.jit(learner.iteration)
@@ -129,6 +131,26 @@ def assert_carries(said, carry):
             )
             chex.assert_trees_all_close(said[f"{name}_std"], x.std(), rtol=1e-5)
             assert said[f"{name}_std"] > 0
+
+
+def test_returns_that_differ_little_have_their_deviation():
+    """R-E11: of 100 episodes near 10⁵, in two rollouts with means of their own.
+
+    Of sums of 5·10⁶ float32 knows one half, so of each mean a hundredth.
+    """
+    returns = np.float32(1e5 + np.random.default_rng(0).normal(size=(2, 10, 5)))
+    returns[1] += 3
+    ended = np.ones((10, 5), bool)
+    blank = dict.fromkeys(Trajectory._fields, np.zeros((10, 5), np.float32))
+    each = [
+        diagnostics.rollout_metrics(
+            Trajectory(**blank)._replace(last=ended, valid=ended, episode_return=x)
+        )
+        for x in returns
+    ]
+    said = summarize({name: np.stack([x[name] for x in each]) for name in each[0]})
+    want = returns.astype(np.float64).std()
+    chex.assert_trees_all_close(said["rollout/ep_rew_std"], want, atol=0.01)
 
 
 def test_both_halves_of_an_lstm_are_its_carry():
