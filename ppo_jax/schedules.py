@@ -15,6 +15,9 @@ from ppo_jax.component.bounds import Bound, FiniteNonNegative
 from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
+SOON = 1e-3
+"""Progress, by which it shows whether a factor rises."""
+
 
 class Progress(NamedTuple):
     """How far training is before an update; float32, both of one shape.
@@ -199,7 +202,8 @@ class Bounded(Schedule):
         return jnp.clip(self.schedule(progress), self.floor, self.cap)
 
     def held(self, progress: ArrayLike) -> Array:
-        return self.schedule(progress) < self.floor
+        factor, later = map(self.schedule, (progress, _clipped(progress) + SOON))
+        return (factor < self.floor) & (later <= factor)
 
 
 def rise(x: ArrayLike, length: ArrayLike) -> Array:

@@ -101,6 +101,14 @@ def test_a_coefficient_is_held_and_then_decays():
     )
 
 
+def test_a_floor_holds_what_falls():
+    """Not what is still to rise."""
+    bounded = Bounded(Warmup(fraction=0.5, then=Linear()), floor=0.2)
+    held = {p: bool(bounded.held(p)) for p in (0.0, 0.05, 0.5, 0.85, 0.95, 1.0)}
+    assert [p for p, is_held in held.items() if is_held] == [0.95, 1.0]
+    assert Bounded(Ramp(0.1, 0.1), floor=0.2).held(0.0)
+
+
 def test_a_rise_of_no_length_is_a_step():
     with jax.debug_nans(True):
         got = rise(jnp.array([-1.0, -1e-6, 0.0, 1.0]), 0.0)
