@@ -46,6 +46,9 @@ class Continuation:
         self._taken: dict[str, Any] = {}
         for part in (*PARTS, "opt_state") if optimizer else PARTS:
             old, new = getattr(agent, part), getattr(fresh, part)
+            if part == "return_scale" and self._unscaled(config):
+                self.anew += ["scale of returns"] if agent.config.return_scale else []
+                continue
             if part == "obs_moments" and () in (old, new):
                 self.anew += ["statistics of observations"] if old != new else []
                 continue
@@ -63,6 +66,10 @@ class Continuation:
         learner = jax.tree.map_with_path(taken, members.runs.learner)
         runs = dataclasses.replace(members.runs, learner=learner)
         return dataclasses.replace(members, runs=runs)
+
+    def _unscaled(self, config: Config) -> bool:
+        """Whether critics begin anew that predict returns as they are."""
+        return config.return_scale is None and "heads of the critics" in self.anew
 
     def _take(self, part: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         """Takes over the leaves of a part, but for those of heads that differ."""

@@ -249,8 +249,10 @@ def member_of(population: Population, index: int) -> Population:
 def _alone(config: Config, population: Population, index: int) -> Config:
     """The experiment of one member, with the numbers that it has."""
     numbers = component.numbers(population.runs.learner.config)
-    for path in config.pbt.space.paths if config.pbt else ():
-        config = component.replace_at(config, path, float(numbers[path][index]))
+    for path, range_ in config.pbt.space.ranges if config.pbt else ():
+        # Of float32, the nearest to an end may lie beyond it.
+        number = float(np.clip(float(numbers[path][index]), *range_.ends))
+        config = component.replace_at(config, path, number)
     return dataclasses.replace(config, pbt=None)
 
 

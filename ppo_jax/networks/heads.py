@@ -1,5 +1,6 @@
 """Policy heads: from numbers to a distribution of actions."""
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -125,6 +126,14 @@ class SquashedHead(LocationHead):
         if concrete(self.min_std):
             expected = f"more than min_std = {self.min_std}"
             require_range(self, "max_std", expected, lambda std: std > self.min_std)
+
+    def check(self, config: Any) -> None:
+        super().check(config)
+        space = config.env.action_space
+        if isinstance(space, Box):
+            bounded = all(map(math.isfinite, (*space.low, *space.high)))
+            expected = f"a {type(self).__name__} for finite bounds, not for {space}"
+            require(bounded, "Config.network.head", self, expected)
 
     def deviation(self, rho: Array) -> Array:
         """σ, between the bounds."""

@@ -32,7 +32,7 @@ from ppo_jax import (
     networks,
     train,
 )
-from ppo_jax.component import component
+from ppo_jax.component import component, replace_at
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host import ending, presence, training
@@ -377,6 +377,18 @@ def test_members_of_a_population(members, tmp_path):
     chex.assert_trees_all_equal(one.params, theirs)
     assert_same(load(members.save(tmp_path / "all")), members)
     chex.assert_trees_all_equal(load(tmp_path / "all", member=3).params, theirs)
+    assert_same(load(one.save(tmp_path / "one")), one)
+
+
+def test_a_number_at_the_end_of_a_range_is_within_it(members, tmp_path):
+    """In float32 it is 2.5e-12 below."""
+    learner = members.population.runs.learner
+    lowest = np.full(4, 1e-4, np.float32)
+    config = replace_at(learner.config, "optimizer.learning_rate", lowest)
+    runs = members.population.runs.replace(learner=learner.replace(config=config))
+    population = members.population.replace(runs=runs)
+    one = dataclasses.replace(members, population=population).member(0)
+    assert one.config.optimizer.learning_rate == 1e-4
     assert_same(load(one.save(tmp_path / "one")), one)
 
 

@@ -10,11 +10,12 @@ import pytest
 from brief import experiment
 
 from ppo_jax import PBT, Uniform, networks, optimizers
-from ppo_jax.critics import Quantile
+from ppo_jax.critics import Categorical, Quantile
 from ppo_jax.envs.probes import IdenticalRewards, Target
 from ppo_jax.errors import UserError
 from ppo_jax.host import training
 from ppo_jax.host.continuation import Continuation
+from ppo_jax.normalization.return_scale import ReturnNormalization
 
 CONFIG = experiment(IdenticalRewards(), obs_clip=10.0, seed=1)
 
@@ -98,6 +99,22 @@ def test_members_all_begin_with_the_same():
 def test_statistics_that_only_one_of_them_has_begin_anew():
     anew, learner, _ = begun(dataclasses.replace(CONFIG, obs_clip=None))
     assert anew == ["statistics of observations"] and learner.obs_moments == ()
+
+
+def test_the_scale_goes_with_the_heads_that_it_was_for():
+    """Critics that begin anew, of returns as they are, see them as they are."""
+    scaled = dataclasses.replace(CONFIG, return_scale=ReturnNormalization())
+    agent = jax.device_get(training.start(scaled).runs.learner)
+    agent = jax.tree.map(lambda x: x[0] + 1, agent)
+    fixed = dataclasses.replace(CONFIG, critic=Categorical(5, 0.0, 500.0))
+    continuation = Continuation(fixed, agent)
+    assert continuation.anew == ["heads of the critics", "scale of returns"]
+    begun, fresh = (x(fixed).runs.learner for x in (continuation, training.start))
+    chex.assert_trees_all_equal(begun.return_scale, fresh.return_scale)
+    moving = dataclasses.replace(scaled, critic=Quantile(4))
+    continuation = Continuation(moving, agent)
+    assert continuation.anew == ["heads of the critics"]
+    same(continuation(moving).runs.learner.return_scale, agent.return_scale)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 from built import build, drawn
 
-from ppo_jax import networks
+from ppo_jax import Config, networks
+from ppo_jax.component import component
 from ppo_jax.envs.env import Box, Discrete, MultiDiscrete
+from ppo_jax.envs.probes import IdenticalRewards
+
+
+@component
+class Unbounded(IdenticalRewards):
+    """Any number may be done."""
+
+    @property
+    def action_space(self):
+        return Box((-np.inf,), (np.inf,))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +88,15 @@ def test_deviations_of_squashed_heads_stay_in_range(head):
 def test_deviations_that_cannot_be_are_errors(make, said):
     with pytest.raises(ValueError, match=rf"^\w+Head\.{said}"):
         make()
+
+
+@pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
+def test_what_is_squashed_has_bounds(head):
+    env = Unbounded()
+    expected = rf"Config\.network\.head: expected a {type(head).__name__} for finite"
+    with pytest.raises(ValueError, match=expected):
+        Config(env, network=networks.ActorCritic(head=head))
+    Config(env)
 
 
 def test_bounds_of_deviations_may_be_traced():
