@@ -203,21 +203,23 @@ def _require_all(seen: Seen) -> None:
 
 @jax.jit
 def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
-    """Largest change of values where none may be, when observations are perturbed."""
+    """Largest change of outputs where none may be, when observations are perturbed."""
     network = run.learner.config.build()
 
-    def values(obs):
+    def outputs(obs):
         out = network.apply(run.learner.params, run.actor.carry, obs, steps.reset)
-        return out.value.outputs
+        leaves = jax.tree.leaves((out.value.outputs, out.policy))
+        each = [x for x in leaves if x.shape[:2] == steps.reset.shape]
+        return jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in each], axis=-1)
 
     def perturb(mask):
         def one(x):
             spread = mask.reshape(mask.shape + (1,) * (x.ndim - 2))
             return jnp.where(spread, jnp.ones_like(x), x)
 
-        return values(jax.tree.map(one, steps.obs))
+        return outputs(jax.tree.map(one, steps.obs))
 
-    base = values(steps.obs)
+    base = outputs(steps.obs)
     num_steps, num_envs = steps.reset.shape
     first = jnp.broadcast_to(jnp.arange(num_envs)[None] == 0, (num_steps, num_envs))
     others = jnp.abs(perturb(first) - base)[:, 1:].max(initial=0.0)
@@ -225,7 +227,7 @@ def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
     ended_later = began > 0  # A reset follows: an episode ends after this step.
     last_start = jnp.max(jnp.where(steps.reset, jnp.arange(num_steps)[:, None], 0), 0)
     after = jnp.arange(num_steps)[:, None] >= last_start[None]
-    change = jnp.abs(perturb(ended_later) - base).max(axis=(-1, -2))
+    change = jnp.abs(perturb(ended_later) - base).max(axis=-1)
     return others, jnp.max(jnp.where(after & ~ended_later, change, 0.0))
 
 

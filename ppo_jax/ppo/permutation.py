@@ -3,8 +3,9 @@
 A random bijection says of every place alone what stands there: some dozens of
 operations in a short loop, where a CPU sorts 8192 numbers eight times as long, and a
 GPU in many passes. Numbers are rows and columns of a grid that is hardly larger than
-what there is to put in order; what falls outside is sent on until it does not, which
-keeps orders equally likely.
+what there is to put in order; what falls outside is sent on until it does not. Each
+number may come to stand anywhere; where they fill a grid of odd sides, half of all
+orders never come.
 
 References:
     Black and Rogaway, `Ciphers with Arbitrary Finite Domains

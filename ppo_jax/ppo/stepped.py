@@ -28,7 +28,7 @@ from ppo_jax.schedules import Progress
 from ppo_jax.state import Actor, Learner, Run
 from ppo_jax.types import Array, Carry, Key, PyTree
 
-SEEDS = 1
+SEEDS = 2**32 - 1
 """Sets the seeds of simulators apart from the keys of rollouts."""
 
 

@@ -6,6 +6,7 @@ import jax
 import pytest
 
 from ppo_jax import networks
+from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
 from ppo_jax.ppo import acting, contracts, rollout
@@ -87,6 +88,23 @@ def test_a_stored_carry_after_the_step_is_found(monkeypatch):
 
     monkeypatch.setattr(contracts, "_lived", late)
     assert not contracts.check(experiment()).findings[0].ok
+
+
+@component
+class Crowd(networks.GaussianHead):
+    """Does what all environments together make it do."""
+
+    def policy(self, outputs, free, space, mask):
+        together = outputs + outputs.mean(axis=1, keepdims=True)
+        return super().policy(together, free, space, mask)
+
+
+def test_a_policy_that_looks_at_other_environments_is_found():
+    """PROP-1.3: though critics see only their own."""
+    network = dataclasses.replace(LINEAR, memory=networks.Gru(size=8), head=Crowd())
+    findings = contracts.check(experiment(network=network)).findings
+    ok = {finding.what: finding.ok for finding in findings}
+    assert not ok["effect of one environment on the others"]
 
 
 @pytest.mark.parametrize(
