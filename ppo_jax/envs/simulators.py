@@ -92,7 +92,7 @@ class Simulators:
             [np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in self._leaves]
         )
         if broken.any():
-            which = [np.flatnonzero(own).tolist() for own in self._cut(broken)]
+            which = [np.flatnonzero(own).tolist() or None for own in self._cut(broken)]
             found = _joined(self._asked("restart", which))
             self._leaves = [leaf.copy() for leaf in self._leaves]
             for leaf, new in zip(self._leaves, found, strict=True):
@@ -125,11 +125,13 @@ class Simulators:
             one.close()
 
     def _asked(self, name: str, arguments: Sequence[Any]) -> list[Any]:
-        """What a method of all shares gives, side by side."""
+        """What a method of shares gives, side by side; None: a share is left out."""
+        pairs = zip(self._workers, arguments, strict=True)
+        asked = [(one, argument) for one, argument in pairs if argument is not None]
         try:
-            for one, argument in zip(self._workers, arguments, strict=True):
+            for one, argument in asked:
                 one.ask(name, argument)
-            return [one.answer() for one in self._workers]
+            return [one.answer() for one, _ in asked]
         except BaseException:
             self.close()
             raise

@@ -118,9 +118,11 @@ def test_what_breaks_is_said_and_nothing_is_left(fault):
     assert not children()
 
 
-def test_where_observations_are_not_finite_episodes_begin_anew():
+@pytest.mark.parametrize("processes", [1, 2])
+def test_where_observations_are_not_finite_episodes_begin_anew(processes):
+    """Also beside a process in which nothing is broken."""
     members = [walks(0), walks(gyms.NAN_OBS)]
-    with closing(WALK.simulators(members, 2, 1)) as simulators:
+    with closing(WALK.simulators(members, 2, processes)) as simulators:
         simulators.reset(np.zeros((2, 2)))
         for time_ in range(11):
             simulators.step(np.full((2, 2), time_ % 2))
