@@ -40,7 +40,8 @@ class Share:
         choices: How many there are for each part of an action, if masks say which of
             them are allowed; else none.
 
-    What there is to see are the leaves of observations `[n, ...]`, then masks.
+    What there is to see are the leaves of observations `[n, ...]`, then masks. They are
+    read at once, as a simulator may write into what it gave before.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class Share:
     def reset(self, seeds: Sequence[int | None]) -> list[np.ndarray]:
         """What there is to see of new episodes."""
         pairs = zip(self._envs, seeds, strict=True)
-        return self._seen([env.reset(seed=seed) for env, seed in pairs])
+        return _stacked([self._seen(*env.reset(seed=seed)) for env, seed in pairs])
 
     def restart(self, which: Sequence[int]) -> list[np.ndarray]:
         """What there is to see of new episodes of some simulators."""
-        return self._seen([self._envs[i].reset() for i in which])
+        return _stacked([self._seen(*self._envs[i].reset()) for i in which])
 
     def step(self, moves: np.ndarray) -> tuple[Any, ...]:
         """A step of each.
@@ -74,13 +75,17 @@ class Share:
             obs, reward, terminated, truncated, info = env.step(move)
             flags = bool(terminated), bool(truncated)
             said.append((float(reward), *flags, _cost(info)))
-            led.append(obs)
-            shown.append(env.reset() if terminated or truncated else (obs, info))
+            led.append(self._observed(obs))
+            shown.append(
+                self._seen(*env.reset())
+                if any(flags)
+                else [*led[-1], *self._allowed(info)]
+            )
         reward, terminated, truncated, cost = map(np.array, zip(*said, strict=True))
         ended = (terminated | truncated).any()
-        final = self._observed(led) if ended else None
+        final = _stacked(led) if ended else None
         paid = reward.astype(np.float32), terminated, truncated, cost.astype(np.float32)
-        return self._seen(shown), final, *paid
+        return _stacked(shown), final, *paid
 
     def render(self, _: tuple[()]) -> list[Any]:
         """A picture of each."""
@@ -92,15 +97,20 @@ class Share:
         for env in self._envs:
             env.close()
 
-    def _seen(self, shown: Sequence[tuple[Any, Any]]) -> list[np.ndarray]:
-        """What there is to see, of observations and infos."""
-        leaves = self._observed([obs for obs, _ in shown])
-        if self._choices:
-            leaves.append(np.stack([mask(info, self._choices) for _, info in shown]))
-        return leaves
+    def _seen(self, obs: Any, info: Mapping[str, Any]) -> list[np.ndarray]:
+        """What there is to see of one simulator."""
+        return [*self._observed(obs), *self._allowed(info)]
 
-    def _observed(self, each: Sequence[Any]) -> list[np.ndarray]:
-        return [np.stack([_leaf(obs, read) for obs in each]) for read in self._reads]
+    def _observed(self, obs: Any) -> list[np.ndarray]:
+        return [_leaf(obs, read) for read in self._reads]
+
+    def _allowed(self, info: Mapping[str, Any]) -> list[np.ndarray]:
+        return [mask(info, self._choices)] if self._choices else []
+
+
+def _stacked(each: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Leaves of all simulators."""
+    return [np.stack(leaf) for leaf in zip(*each, strict=True)]
 
 
 def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:

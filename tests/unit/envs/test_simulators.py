@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 
+import chex
 import gymnasium
 import gyms
 import numpy as np
@@ -18,6 +19,7 @@ from ppo_jax.envs.simulators import SimulatorError
 
 CARTPOLE = envs.make("gymnasium/CartPole-v1")
 FENCED = envs.Gymnasium("Fenced-v0", params={"fault": 0.0})
+REUSED = envs.make("gymnasium/Reused-v0")
 WALK = envs.Gymnasium("Walk-v0", params={"fault": 0.0, "bonus": 0.0})
 
 
@@ -54,6 +56,23 @@ def test_a_trajectory_is_that_of_gymnasium(processes):
                 now = env.reset()[0] if any(flags) else led
                 np.testing.assert_array_equal(answer.obs[place], now)
     assert ends > 4
+
+
+def test_what_is_written_into_again_was_read_before():
+    """By a step, a new episode or another simulator: what is shown is that of walks."""
+    rng, cut = np.random.default_rng(0), 0
+    with (
+        closing(WALK.simulators([WALK], 3, 1)) as apart,
+        closing(REUSED.simulators([REUSED], 3, 1)) as reused,
+    ):
+        for simulators in (apart, reused):
+            simulators.reset(np.zeros((1, 3)))
+        for _ in range(20):
+            actions = rng.integers(2, size=(1, 3))
+            expected, answer = apart.step(actions), reused.step(actions)
+            chex.assert_trees_all_equal(answer, expected)
+            cut += answer.truncated.sum()
+    assert cut > 2
 
 
 def test_members_have_their_own_numbers():
