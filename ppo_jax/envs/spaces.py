@@ -45,11 +45,15 @@ def action_space(name: str, space: Any) -> ActionSpace:
     """The actions of an environment.
 
     Raises:
-        ValueError: If its agent can do several things of different kinds at once.
+        ValueError: If its agent can do several things of different kinds at once, or
+            has bounds for whole numbers in place of choices.
     """
     if hasattr(space, "nvec"):
         return MultiDiscrete(tuple(np.ravel(space.nvec).tolist()))
     if hasattr(space, "low"):
+        if not np.issubdtype(space.dtype, np.floating):
+            expected = "real actions in a Box; whole ones are a MultiDiscrete"
+            raise ValueError(f"{name}: expected {expected}, got {space!r}")
         low, high = (
             np.ravel(x).astype(float).tolist() for x in (space.low, space.high)
         )

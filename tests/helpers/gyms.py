@@ -101,6 +101,12 @@ class Reused(Walk):
         return self.array
 
 
+class Whole(Walk):
+    """A walk by −1, 0 or 1."""
+
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.int8)
+
+
 class Shown(Walk):
     """A walk whose pictures say where it is, and when."""
 
@@ -119,7 +125,7 @@ class Shown(Walk):
         return np.full((1, 1, 3), 8 * self.time, np.uint8)
 
 
-for name in ("Walk", "Fenced", "Reused", "Shown"):
+for name in ("Walk", "Fenced", "Reused", "Whole", "Shown"):
     if f"{name}-v0" not in gymnasium.registry:
         entry = {"entry_point": f"gyms:{name}", "max_episode_steps": LIMIT}
         gymnasium.register(f"{name}-v0", **entry)

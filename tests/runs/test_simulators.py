@@ -253,6 +253,7 @@ def test_a_mask_that_is_none_ends_the_run(doors, tmp_path, capsys, fault):
 
 MISTAKES = {
     ("--env.id", "Wolk-v0"): "is called 'Wolk-v0'; the closest is 'Walk-v0'",
+    ("--env.id", "Whole-v0"): "expected real actions in a Box; whole ones are a Multi",
     ("--env.id", "absent:Mine-v0"): "No module named 'absent'",
     ("--env.params.fault", "much"): "--env.params.fault",
     ("--env.params.fauld", "1.0"): "--env.params.fault",
