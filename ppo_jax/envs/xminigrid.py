@@ -108,9 +108,10 @@ def _seen(timestep: Any) -> PyTree:
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
-    """Parameters of an environment, those that are not given None."""
-    _, params = _load(env_id, ())
-    return parameters.kind(env_id, parameters.types_of(params))(**given)
+    """Parameters of an environment, which are counts; those that are not given None."""
+    types = parameters.types_of(_load(env_id, ()).params)
+    counts = {name: of for name, of in types.items() if of is int}
+    return parameters.kind(env_id, counts)(**given)
 
 
 class _Loaded(NamedTuple):

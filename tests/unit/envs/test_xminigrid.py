@@ -116,7 +116,7 @@ def test_observations_are_what_a_convolution_takes(empty):
         ("MiniGrid-Empty-5x5", {"hight": 9}, "closest is 'height'"),
         ("MiniGrid-Empty-5x5", {"max_steps": 1.5}, "expected int"),
         ("MiniGrid-Empty-5x5", {"max_steps": 0}, "expected at least 1"),
-        ("MiniGrid-Empty-5x5", {"render_mode": "x"}, "render_mode"),
+        ("MiniGrid-Empty-5x5", {"render_mode": "x"}, "no field is called 'rend"),
     ],
 )
 def test_what_is_no_environment_is_told(env_id, params, said, tmp_path, capsys):
