@@ -93,9 +93,10 @@ class Share:
             return [env.render() for env in self._envs]
 
     def close(self) -> None:
-        """Closes all of them."""
+        """Closes all of them; what one raises then is nothing to anybody."""
         for env in self._envs:
-            env.close()
+            with contextlib.suppress(Exception):
+                env.close()
 
     def _seen(self, obs: Any, info: Mapping[str, Any]) -> list[np.ndarray]:
         """What there is to see of one simulator."""

@@ -107,6 +107,14 @@ class Whole(Walk):
     action_space = gymnasium.spaces.Box(-1, 1, (1,), np.int8)
 
 
+class Stuck(Walk):
+    """A walk that cannot be closed once it was gone."""
+
+    def close(self):
+        if self.clock:
+            raise RuntimeError("the door is stuck")
+
+
 class Shown(Walk):
     """A walk whose pictures say where it is, and when."""
 
@@ -125,7 +133,7 @@ class Shown(Walk):
         return np.full((1, 1, 3), 8 * self.time, np.uint8)
 
 
-for name in ("Walk", "Fenced", "Reused", "Whole", "Shown"):
+for name in ("Walk", "Fenced", "Reused", "Whole", "Stuck", "Shown"):
     if f"{name}-v0" not in gymnasium.registry:
         entry = {"entry_point": f"gyms:{name}", "max_episode_steps": LIMIT}
         gymnasium.register(f"{name}-v0", **entry)

@@ -153,6 +153,14 @@ def test_where_observations_are_not_finite_episodes_begin_anew(processes):
         assert not simulators.restart_broken().any()
 
 
+def test_what_cannot_be_closed_ends_in_silence(capfd):
+    one = envs.make("gymnasium/Stuck-v0")
+    with closing(one.simulators([one], 2, 1)) as simulators:
+        simulators.reset(np.zeros((1, 2)))
+        simulators.step(np.zeros((1, 2), int))
+    assert capfd.readouterr() == ("", "")
+
+
 KILLED = """
 import os, gyms, numpy as np
 from ppo_jax import envs
