@@ -1,7 +1,8 @@
 """Trains one agent on the schedule of numbers that a member of a population had.
 
 Which numbers were in force when, along the member's ancestry, is read from the lineage;
-weights, optimiser and environments are the agent's own from its first update on. Other
+weights, optimiser and environments are the agent's own from its first update on. Phases
+are as long as wished, or shorter, so that numbers change between two of them. Other
 options are fields of the config, such as --seed 7.
 
 Exit status: as that of train.
@@ -11,12 +12,16 @@ Example:
 """
 
 import argparse
+import dataclasses
 import json
+import math
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
+from ppo_jax.config import Config
 from ppo_jax.host import (
     command,
     experiment,
@@ -42,7 +47,7 @@ EXPERIMENT = """\
 # One agent, on the schedule of a member of that population.
 import dataclasses  # noqa: E402
 
-config = dataclasses.replace(config, pbt=None, phase_updates={phase_updates})
+config = dataclasses.replace(config, pbt=None)
 """
 
 
@@ -86,15 +91,22 @@ def _record(
     member = runs.choose(run, asked)
     print(f"the schedule of member {member} of {run.population.fitness.size}")
     texts = script.texts(source / script.KEPT)
-    texts[script.KEPT] = EXPERIMENT.format(
-        text=texts[script.KEPT], phase_updates=phases.length(run.config)
-    )
+    texts[script.KEPT] = EXPERIMENT.format(text=texts[script.KEPT])
     experiment.keep(run_dir, texts)
     with former.understood():
         config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
     schedule = lineage.schedule(run.lineage, member)
+    config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
+    given += ["--phase-updates", str(config.phase_updates)]
     texts["schedule.json"] = json.dumps(schedule, indent=2) + "\n"
     experiment.store(run_dir, texts, given, config)
+
+
+def _in_phases(config: Config, interval: int) -> Config:
+    """An experiment in phases, some of which fill an interval of so many updates."""
+    length = phases.dividing(config, interval)
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        return dataclasses.replace(config, phase_updates=length)
 
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:

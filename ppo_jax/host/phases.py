@@ -28,10 +28,19 @@ ROOM = 256
 
 def length(config: Config) -> int:
     """Updates of a phase: as many as wished, or fewer, so that generations end one."""
+    return dividing(config, 0 if config.pbt is None else config.pbt.interval)
+
+
+def dividing(config: Config, interval: int) -> int:
+    """Updates of a phase: as many as wished, or fewer, so that an interval ends one.
+
+    Args:
+        config: The experiment.
+        interval: Updates; 0: there is none.
+    """
     wanted = config.phase_updates or max(1, config.num_updates // 100)
-    if config.pbt is None:
+    if not interval:
         return wanted
-    interval = config.pbt.interval
     return max(n for n in range(1, wanted + 1) if interval % n == 0)
 
 

@@ -34,10 +34,10 @@ RATE, CLIP = "optimizer.learning_rate", "terms.surrogate.clip_eps"
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """A population of four members, by an option."""
+    """A population of four members, in phases of two updates, by options."""
     home = tmp_path_factory.mktemp("replay")
     (home / "experiment.py").write_text(POPULATION)
-    options = ("--pbt.size", 4, "--pbt.interval", 4, "--seed", 3)
+    options = ("--pbt.size", 4, "--pbt.interval", 4, "--phase-updates", 3, "--seed", 3)
     run_dir = home / "run"
     done = called("train", home / "experiment.py", "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
@@ -56,33 +56,39 @@ def test_every_file_of_a_replay_is_in_the_document(source, replayed):
     assert unnamed(run_dir, "A run") == unnamed(source, "A run") == set()
 
 
-def ancestry(lines):
-    """Who the best member was, from its end to the beginning, by hand."""
+def ancestry(source, member=None):
+    """Who a member was, by default the best, from the end to the beginning, by hand."""
+    text = (source / "lineage.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
     fitness = [-np.inf if x is None else x for x in lines[-1]["fitness"]]
-    best = member = int(np.argmax(fitness))
+    last = member = int(np.argmax(fitness)) if member is None else member
     chain = []
     for line in reversed(lines):
         numbers = (line["numbers"][RATE][member], line["numbers"][CLIP][member])
         chain.append((line["update"], *numbers))
         member = line["parent"][member]
-    return best, chain[::-1]
+    return last, chain[::-1]
 
 
-def test_the_numbers_are_those_of_the_ancestry(source, replayed):
-    """In force at the updates at which they were, in metrics and in the checkpoint."""
-    run_dir, said = replayed
-    text = (source / "lineage.jsonl").read_text()
-    best, chain = ancestry([json.loads(line) for line in text.splitlines()])
-    assert f"the schedule of member {best} of 4" in said
-    assert [update for update, *_ in chain] == [0, 4, 8, 12, 16, 20, 24]
-    assert len({rate for _, rate, _ in chain}) > 1
-    found = rows(run_dir)
-    assert [row["step"] for row in found] == list(range(128, 769, 128))
+def assert_in_force(chain, found):
+    """Rows say the numbers of the updates at which they were."""
     for row in found:
         before = row["step"] // 32 - 1
         _, rate, clip = [each for each in chain if each[0] <= before][-1]
         assert row["train/learning_rate"] == pytest.approx(rate, rel=1e-6)
         assert row["train/clip_range"] == pytest.approx(clip, rel=1e-6)
+
+
+def test_the_numbers_are_those_of_the_ancestry(source, replayed):
+    """In force at the updates at which they were, in metrics and in the checkpoint."""
+    run_dir, said = replayed
+    best, chain = ancestry(source)
+    assert f"the schedule of member {best} of 4" in said
+    assert [update for update, *_ in chain] == [0, 4, 8, 12, 16, 20, 24]
+    assert len({rate for _, rate, _ in chain}) > 1
+    found = rows(run_dir)
+    assert [row["step"] for row in found] == list(range(64, 769, 64))
+    assert_in_force(chain, found)
     update, arrays = leaves(run_dir)
     assert update == 24
     _, rate, clip = chain[-2]
@@ -109,15 +115,19 @@ def test_a_replay_goes_on(source, replayed, tmp_path):
     assert_same(replayed[0], broken)
 
 
-def test_another_member_with_another_seed(source, tmp_path):
-    to = tmp_path / "other"
-    done = called("replay", source, "--member", 1, "--to", to, "--seed", 7)
+def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
+    """Which are shorter than wished: numbers change between two of them."""
+    to, options = tmp_path / "other", ("--seed", 7, "--phase-updates", 50)
+    done = called("replay", source, "--member", 1, "--to", to, *options)
     assert done.returncode == 0, done.stderr
     lines = map(json.loads, (source / "lineage.jsonl").read_text().splitlines())
     schedule = json.loads((to / "schedule.json").read_text())
     expected = lineage.schedule([*lines], 1)
     assert schedule == [[update, numbers] for update, numbers in expected]
     assert json.loads((to / "config.json").read_text())["seed"]["value"] == "7"
+    found = rows(to)
+    assert [row["step"] for row in found] == [*range(128, 769, 128)]
+    assert_in_force(ancestry(source, member=1)[1], found)
 
 
 @pytest.mark.parametrize(
