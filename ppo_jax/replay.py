@@ -26,6 +26,7 @@ from ppo_jax.host import (
     command,
     experiment,
     files,
+    fitting,
     lineage,
     phases,
     presence,
@@ -95,6 +96,7 @@ def _record(
     experiment.keep(run_dir, texts)
     with former.understood():
         config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
+    fitting.check(config)
     schedule = lineage.schedule(run.lineage, member)
     config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
     given += ["--phase-updates", str(config.phase_updates)]

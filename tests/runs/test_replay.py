@@ -139,6 +139,10 @@ def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
         (["{source}", "--to", "{new}", "--member", "4"], "expected 0 to 3, got 4"),
         (["{source}", "--to", "{new}", "--resume"], "no run"),
         (["{source}", "--to", "{new}", "--gama", "1"], "--gamma"),
+        (
+            ["{source}", "--to", "{new}", "--stop-at", "eval/mean_rewar", "1"],
+            "Config.stop_at: no metric is called 'eval/mean_rewar'; the closest is",
+        ),
     ],
 )
 def test_bad_input_is_said(source, replayed, tmp_path, options, said):
