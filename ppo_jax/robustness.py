@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         nargs="+",
         default=EPS,
-        help="radii, in units of normalised observations; 0 is always played too",
+        help="radii, in units of observations, normalised if there is an obs_clip; "
+        "0 is always played too",
     )
     parser.add_argument(
         "--episodes", type=int, default=64, help="for each radius (default: 64)"
@@ -89,13 +90,14 @@ def _report(options: Any) -> None:
     }
     first = restored[str(options.run_dir)]
     options.sample = evaluation.samples(first.config, options.sample)
-    if len({repr(run.config.env) for run in restored.values()}) > 1:
-        raise UserError(f"{options.against}: a run in another environment")
+    for run in restored.values():
+        _require_comparable(first, run, options.against)
     agents = {name: _attacked(run, options) for name, run in restored.items()}
-    text = curves.table(agents, options.eps)
+    text = f"ε is in units of {_unit(first)}.\n\n{curves.table(agents, options.eps)}"
     print(text, end="")
     said = {
         "eps": list(options.eps),
+        "unit": _unit(first),
         "deterministic": not options.sample,
         "checkpoints": {name: run.update for name, run in restored.items()},
         "agents": agents,
@@ -103,6 +105,23 @@ def _report(options: Any) -> None:
     files.write_json(out / "robustness.json", said)
     files.write(out / "robustness.md", text)
     _draw(agents, options.eps, out / "robustness.png")
+
+
+def _require_comparable(run: Restored, other: Restored, name: Path) -> None:
+    """Raises a `UserError` for a run that is not to be compared with another one."""
+    if repr(run.config.env) != repr(other.config.env):
+        raise UserError(f"{name}: a run in another environment")
+    ours, theirs = _unit(run), _unit(other)
+    if ours != theirs:
+        expected = "expected an obs_clip of both runs, or of neither"
+        raise UserError(f"{name}: ε is in {theirs} there, not {ours}: {expected}")
+
+
+def _unit(run: Restored) -> str:
+    """What ε is in units of."""
+    if run.config.obs_clip is None:
+        return "observations as the environment gives them"
+    return "normalised observations"
 
 
 def _attacked(run: Restored, options: Any) -> Curves:

@@ -21,7 +21,8 @@ def section(run: Record) -> Section | None:
     attacked = {name: x for name, x in run.measured.items() if is_robustness(x)}
     parts: list[Part] = [_evaluations(played)] if played else []
     for name, said in attacked.items():
-        parts.append(element("p", "Returns under attack, by ", code(name), "."))
+        unit = f", ε in units of {said['unit']}" if "unit" in said else ""
+        parts.append(element("p", "Returns under attack, by ", code(name), f"{unit}."))
         parts.append(Grid(_charts(said)))
     return Section("Risk and robustness", parts) if parts else None
 

@@ -1,5 +1,6 @@
 """Agents under attack in whole episodes, and the command that tells what it costs."""
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -154,18 +155,22 @@ def test_a_memory_that_is_turned_stays_turned(name, key):
 
 @pytest.fixture(scope="module")
 def run_dirs(tmp_path_factory):
-    """A run whose agent has a memory, and the same somewhere else."""
+    """A run whose agent has a memory, the same somewhere else, and a normalised one."""
     home = tmp_path_factory.mktemp("robustness")
     torso, memory = networks.Mlp(hidden=(8,)), networks.Lstm(size=8)
     network = networks.ActorCritic(torso=torso, memory=memory)
     config = experiment(TimeLimitChain(limit=5), network=network)
-    one = Trained(config, training.start(config), update=6).save(home / "one")
-    return one, shutil.copytree(one, home / "other")
+    clipped = dataclasses.replace(config, obs_clip=10.0)
+    one, normalised = (
+        Trained(config, training.start(config), update=6).save(home / name)
+        for name, config in (("one", config), ("normalised", clipped))
+    )
+    return one, shutil.copytree(one, home / "other"), normalised
 
 
 def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     pytest.importorskip("matplotlib")
-    one, other = run_dirs
+    one, other, _ = run_dirs
     compiled = returns_at._cache_size()
     done = called("robustness", one, "--against", other, *ASKED)
     assert done.returncode == 0, done.stderr
@@ -173,6 +178,8 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     said = json.loads((one / "robustness.json").read_text())
     assert said["checkpoints"] == {str(one): 6, str(other): 6}
     assert said["deterministic"]
+    assert said["unit"] == "observations as the environment gives them"
+    assert done.stdout.startswith(f"ε is in units of {said['unit']}.\n\n| agent ")
     assert said["eps"] == [0.0, 0.25, 0.5]
     assert list(said["agents"]) == [str(one), str(other)]
     for agents in said["agents"].values():
@@ -187,6 +194,16 @@ def test_what_attacks_cost_is_told_in_three_ways(run_dirs):
     assert "| agent | attack | ε = 0 | ε = 0.25 | ε = 0.5 |" in done.stdout
     assert (one / "robustness.png").read_bytes().startswith(b"\x89PNG")
     assert unnamed(one, "A run") == set()
+
+
+def test_radii_of_different_units_are_not_compared(run_dirs):
+    one, _, normalised = run_dirs
+    done = called("robustness", one, "--against", normalised, *ASKED)
+    assert done.returncode == 2 and done.stderr == (
+        f"error: {normalised}: ε is in normalised observations there, not observations "
+        "as the environment gives them: expected an obs_clip of both runs, or of "
+        "neither\n"
+    )
 
 
 def test_no_picture_without_matplotlib(run_dirs, tmp_path, monkeypatch):

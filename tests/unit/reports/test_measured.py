@@ -12,6 +12,7 @@ EVALUATED = dict.fromkeys(("mean", "std", "median", "q25", "q75", "cvar_5"), 2.5
 EVALUATED |= {"episodes": 8, "unfinished": 1, "deterministic": False, "checkpoint": 7}
 ATTACKED = {
     "eps": [0.0, 0.1],
+    "unit": "metres",
     "agents": {
         "runs/x": {
             "PGD": [{"mean": 4.0, "cvar_5": 3.0}, {"mean": 2.0}],
@@ -29,7 +30,8 @@ def found(path, **files):
 
 
 def test_what_was_measured_is_shown(tmp_path):
-    table, _, grid = found(tmp_path, figures=EVALUATED, robustness=ATTACKED).parts
+    table, text, grid = found(tmp_path, figures=EVALUATED, robustness=ATTACKED).parts
+    assert said(text).endswith("robustness.json , ε in units of metres.")
     assert "figures.json 2.5 2.5 2.5 2.5 2.5 2.5 8 1 sampled 7" in said(table)
     mean, tail = grid.charts
     assert mean.title == "runs/x: mean return" and mean.marks[0].y.tolist() == [4, 2]
