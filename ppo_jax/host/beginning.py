@@ -1,5 +1,6 @@
 """What a run begins with, or goes on with."""
 
+import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ class StartState(NamedTuple):
     """Of alerts."""
     names: former.Names
     """How the log calls items of tuples, if a version before began it."""
+    id: str
+    """Of this run and no other one, and the same whenever it goes on."""
 
 
 def begun(
@@ -38,7 +41,8 @@ def begun(
 ) -> StartState:
     """What the run begins with, or the newest checkpoint if it resumes."""
     generations = lineage_of(config, population, layout.fetch)
-    fresh = StartState(population, 0, generations, {}, {})
+    own = secrets.token_hex(8)
+    fresh = StartState(population, 0, generations, {}, {}, own)
     if not record.resumes:
         return fresh
     return _resume(config, layout, record, fresh, console)
@@ -83,6 +87,6 @@ def _resume(
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
     generations = former.translated(meta["lineage"], names)
-    # A run from before streaks were saved has none.
-    streaks = meta.get("streaks", {})
-    return StartState(population, done, generations, streaks, names)
+    # A run from before these were saved has none.
+    streaks, own = meta.get("streaks", {}), meta.get("id", fresh.id)
+    return StartState(population, done, generations, streaks, names, own)

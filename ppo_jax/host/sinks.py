@@ -17,16 +17,24 @@ class Sinks:
     Args:
         config: The experiment.
         name: What the run is called, if anything.
+        identity: Of this run and no other one.
         step: Environment steps done when the run begins or goes on.
         console: Where it is said that a sink is left out.
     """
 
-    def __init__(self, config: Config, name: str | None, step: int, console: Console):
+    def __init__(
+        self,
+        config: Config,
+        name: str | None,
+        identity: str,
+        step: int,
+        console: Console,
+    ):
         self._console = console
         self._left = config.sinks if distributed.is_first() else ()
         if self._left:
             fields = {path: x["value"] for path, x in describe(config).items()}
-            run = Beginning(name, fields, step)
+            run = Beginning(name, fields, step, identity)
             self._each(lambda sink: sink.begin(run))
 
     def write(self, row: Mapping[str, Any]) -> None:

@@ -112,11 +112,12 @@ def train(
         begun = beginning.begun(config, layout, population, record, console)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
         steps = config.steps_per_update
-        console.start(config.num_updates * steps, done * steps)
+        past = Past(done * steps, begun.lineage, begun.names, own)
+        console.start(config.num_updates * steps, past.step)
         with (
             closing(layout),
-            record.written(Past(done * steps, begun.lineage, begun.names, own)),
-            closing(Sinks(config, record.name, done * steps, console)) as sinks,
+            record.written(past),
+            closing(Sinks(config, record.name, begun.id, past.step, console)) as sinks,
         ):
             ending = "finished" if done >= config.num_updates else ""
             ending = ending or stop.before(record.rows.last)
@@ -141,7 +142,7 @@ def train(
                 asked = stop.after(row)
                 ending = ending or asked
                 if due or ending:
-                    _save(done, population, due, config, record, alarms)
+                    _save(done, population, due, config, record, alarms, begun.id)
             record.ending.became(ending, stop.error)
     if stop.error is not None:
         raise stop.error
@@ -165,10 +166,15 @@ def _save(
     config: Config,
     record: Memory,
     alarms: Alarms,
+    identity: str,
 ) -> None:
     """Saves a population with what is beside it: how fit it is, if known, and more."""
-    lines, streaks = record.family.lines, alarms.streaks
-    meta = {"config": describe(config), "lineage": lines, "streaks": streaks}
+    meta = {
+        "id": identity,
+        "config": describe(config),
+        "lineage": record.family.lines,
+        "streaks": alarms.streaks,
+    }
     record.save(done, population, best(population) if due else -math.inf, meta)
 
 

@@ -16,6 +16,8 @@ class Beginning(NamedTuple):
     """Every field of the experiment as text, by path."""
     step: int
     """Environment steps done; 0: it begins."""
+    id: str
+    """Of this run and no other one, and the same whenever it goes on."""
 
 
 @component

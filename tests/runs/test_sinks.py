@@ -25,7 +25,8 @@ class Kept(metrics.Sink):
     path: str = "told.jsonl"
 
     def begin(self, run):
-        self.tell({"name": run.name, "begins at": run.step, "seed": run.config["seed"]})
+        begun = {"name": run.name, "begins at": run.step, "seed": run.config["seed"]}
+        self.tell(begun | {"id": run.id})
 
     def write(self, step, metrics):
         self.tell({"step": step} | metrics)
@@ -67,10 +68,19 @@ def told(home):
         "train mine.py --run-dir run --resume --total-timesteps 256 --quiet "
         "--sinks.cut.after 1000 --sinks.kept.path again.jsonl",
         "train plain.py --run-dir plain --total-timesteps 128 --quiet",
+        "train mine.py --run-dir other/run --total-timesteps 64 --quiet "
+        "--sinks.kept.path other.jsonl",
         "train mine.py --sinks.kept.paht x",
     )
     found = session(map(shlex.split, lines), home)
-    return dict(zip(("first", "none", "again", "plain", "wrong"), found, strict=True))
+    names = ("first", "none", "again", "plain", "other", "wrong")
+    return dict(zip(names, found, strict=True))
+
+
+def heard(home, name):
+    """What a sink heard, from the beginning on."""
+    lines = (home / f"{name}.jsonl").read_text().splitlines()
+    return [*map(json.loads, lines)]
 
 
 def test_a_sink_hears_what_is_logged(told, home):
@@ -78,12 +88,19 @@ def test_a_sink_hears_what_is_logged(told, home):
     assert told["first"][0] == told["again"][0] == 0
     logged = rows(home / "run")
     for name, step, shown in (("told", 0, logged[:2]), ("again", 192, logged[3:])):
-        lines = (home / f"{name}.jsonl").read_text().splitlines()
-        begun, *heard = map(json.loads, lines)
+        begun, *lines = heard(home, name)
+        del begun["id"]
         assert begun == {"name": "run", "begins at": step, "seed": "0"}
-        for row, line in zip(shown, heard, strict=True):
+        for row, line in zip(shown, lines, strict=True):
             known = {k: v for k, v in row.items() if v is not None}
             assert {k: v for k, v in line.items() if not k.startswith("time/")} == known
+
+
+def test_a_run_is_known_by_an_id_of_its_own(told, home):
+    """When it goes on, also after a life without sinks; not by what its folder is."""
+    first, again, other = (heard(home, name)[0] for name in ("told", "again", "other"))
+    assert first["id"] == again["id"] != other["id"]
+    assert first["name"] == other["name"] == "run"
 
 
 def test_a_sink_that_raises_costs_a_line(told, home):

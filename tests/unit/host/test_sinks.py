@@ -56,7 +56,7 @@ def tell(*sinks, rows=({"step": 10, "x": 1.0, "y": None}, {"step": 20})):
     MORE.clear()
     console = Lines()
     config = Config("CartPole-v1", sinks=sinks, gamma=0.5)
-    told = Sinks(config, "mine", 5, console)
+    told = Sinks(config, "mine", "f00d", 5, console)
     for row in rows:
         told.write(row)
     told.close()
@@ -68,7 +68,8 @@ def test_a_sink_hears_of_the_run_its_rows_and_its_end():
     heard, _ = tell(Told())
     assert [what for what, _ in heard] == ["begin", "write", "write", "end"]
     run, *rows = MORE
-    assert (run.name, run.step, run.config["gamma"]) == ("mine", 5, "0.5")
+    assert (run.name, run.id, run.step) == ("mine", "f00d", 5)
+    assert run.config["gamma"] == "0.5"
     assert rows == [10, {"x": 1.0}, 20, {}]
 
 
