@@ -1,12 +1,17 @@
 """The commands, as a user runs them: exit status, messages, what is left on disk."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import zygote
 from runs import EXPERIMENT, called, command, rows
 
 from ppo_jax.__main__ import COMMANDS
+from ppo_jax.host.exits import Exit
+
+README = Path(__file__).parents[2] / "README.md"
 
 ENDLESS = """
 from ppo_jax.component import component
@@ -87,6 +92,12 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
         *("policy_loss", "value_loss", "policy_entropy"),
     ):
         assert f"train/{name}" in row
+
+
+def test_every_exit_status_is_in_the_document():
+    _, _, table = README.read_text().partition("| exit status |")
+    statuses = re.findall(r"^\| (\d+) \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert [*map(int, statuses)] == sorted({1, *Exit})
 
 
 @pytest.mark.parametrize("name", COMMANDS)

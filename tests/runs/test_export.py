@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from reported import unnamed
 
 from ppo_jax import Policy, export
 from ppo_jax.exports import program, runner
@@ -92,6 +93,7 @@ def test_a_run_is_exported_whole(tmp_path, capsys):
         theirs, ours = lived(policy, call)
         np.testing.assert_array_equal(ours, theirs)
         assert len(np.unique(ours)) == 2
+    assert unnamed(run_dir, "A run") == {"digest.json"}  # Which is a test's own.
     status, text = said(capsys, run_dir, "--format", "numpy")  # Once more, and less.
     assert status == 0 and not (out / "policy.stablehlo").exists(), text
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import zygote
 from brief import experiment
+from reported import unnamed
 from runs import ENVIRONMENT, rows, saved
 
 from ppo_jax import (
@@ -207,6 +208,7 @@ def test_a_run_of_parts_that_no_file_defines(tmp_path, capsys):
     config = dataclasses.replace(HALF, env=Here(limit=5))
     run_dir = tmp_path / "run"
     trained = fit(config, run_dir, quiet=True)
+    assert unnamed(run_dir, "A run") == set()
     found = load(run_dir, config=config)
     assert_same(found, trained)
     assert evaluate.main([str(run_dir)]) == 2
