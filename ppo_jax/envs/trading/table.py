@@ -106,11 +106,16 @@ def _side_by_side(cells: Cells, begun: Frame, columns: list[int]) -> Table:
 
 
 def _with_trades(rows: Frame) -> Frame:
-    """Says which bars saw a trade: from an asset's first volume on, those of one."""
+    """Says which bars saw a trade: from an asset's first volume on, those of one.
+
+    The first is so in time, whatever the order of the rows.
+    """
     traded = pd.Series(True, rows.index)
     if "volume" in rows:
         some = rows["volume"].fillna(0) > 0
-        traded &= some | ~some.groupby(rows["symbol"]).cummax()
+        in_time = some[rows["time"].sort_values(kind="stable").index]
+        begun = in_time.groupby(rows["symbol"]).cummax()
+        traded &= some | ~begun.reindex(rows.index)
     if "tradable" in rows:
         traded &= rows["tradable"].fillna(0) > 0
     return rows.assign(tradable=traded)

@@ -65,6 +65,23 @@ def test_an_asset_that_begins_late_has_no_price_to_be_filled_with(read):
     assert not filled.tradable[7, 1] and filled.tradable.sum() == 179
 
 
+def test_the_newest_first_are_the_same_bars_as_the_oldest_first(read):
+    """Before its first volume an asset is traded, and later not without one."""
+    header, *days = bars_of(90)
+    lines = [f"symbol,{header}"]
+    for i, line in enumerate(days):
+        for name, first in (("A", 10), ("B", 20)):
+            volume = 1000 if i >= first and i != 50 else 0
+            lines.append(f"{name},{line.removesuffix('1000')}{volume}")
+    whole = read(text(lines))
+    turned = read(text([lines[0], *lines[:0:-1]]), repairs.sort_rows)
+    assert np.argwhere(~whole.tradable).tolist() == [[50, 0], [50, 1]]
+    assert whole.symbols == turned.symbols[::-1] == ("A", "B")
+    for name in ("close", "open", "tradable"):
+        one, other = getattr(whole, name), getattr(turned, name)
+        np.testing.assert_array_equal(one, other[:, ::-1], name)
+
+
 def test_prices_that_are_not_positive_are_missing(read):
     mend = (repairs.blank_non_positive, repairs.forward_fill)
     filled = read(BROKEN["zero"][0], *mend)
