@@ -17,13 +17,15 @@ COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 
 
 def write(run_dir: Path, results: Results) -> str:
-    """Writes all that there is to say; returns a table for a terminal."""
+    """Writes all that there is to say; returns it in short, for a terminal."""
     said = summary.as_json(results)
     files.write_json(run_dir / ALL, as_json(said))
     files.write(run_dir / TRACKS, tracks(results))
     files.write(run_dir / PAGE, page.of(str(run_dir), results, said))
     header = ("who", "cost", *COLUMNS, "deflated")
-    return tables.aligned(header, [_row(each) for each in _everybody(said)])
+    table = tables.aligned(header, [_row(each) for each in _everybody(said)])
+    failed = summary.failures(said)
+    return f"{table}\n{failed}\n" if failed else table
 
 
 def tracks(results: Results) -> str:

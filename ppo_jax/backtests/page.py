@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ppo_jax.backtests import curves, standing
+from ppo_jax.backtests import curves, standing, summary
 from ppo_jax.backtests.results import Results
 from ppo_jax.reports import page
 from ppo_jax.reports.elements import element
@@ -34,7 +34,8 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
     ]
     known = [section for section in sections if section is not None]
     texts = [element("p", lead)]
-    if prices.note:
-        note = element("p", f"{type(prices).__name__}: {prices.note}")
-        texts.append(element("div", [note], class_="notes"))
+    about = f"{type(prices).__name__}: {prices.note}" if prices.note else ""
+    lines = [element("p", note) for note in (about, summary.failures(said)) if note]
+    if lines:
+        texts.append(element("div", lines, class_="notes"))
     return page.page(title, texts, known, "walkforward")

@@ -23,6 +23,8 @@ from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 ASKED = (*Shape._fields, "seeds", "grid", "trials", "sizes")
 """What a walk-forward remembers of its command line, and how large its batches are."""
 KEPT = "walk.json"
+BOUNDS = ("stop_at", "max_seconds")
+"""What ends training before its budget is spent."""
 OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
 """The numbers of terms that are about risk, which turn them off when they are 0."""
 
@@ -65,8 +67,8 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 
     Raises:
         ExperimentError: For settings that cannot be.
-        UserError: For folds that do not fit, an experiment that does not trade, or a
-            population that searches for what is set.
+        UserError: For folds that do not fit, an experiment that does not trade, bounds
+            of the training, or a population that searches for what is set.
     """
     market = market_of(config)
     grid = settings.grid(options.grid, names)
@@ -75,6 +77,8 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
             raise UserError(f"{path}: folds set it; give --folds, --train and so on")
     found = with_ablations(config, grid)
     require_own_numbers(config, found)
+    for setting in found:
+        require_unbounded(settings.apply(config, setting))
     shape = Shape(*(getattr(options, name) for name in Shape._fields))
     try:
         folds = walk(usable(market), shape)
@@ -109,6 +113,18 @@ def require_own_numbers(config: Config, found: list[Setting]) -> None:
         expected = "none, as what is earned on validation is the fitness"
         got = type(config.pbt.fitness).__name__
         raise UserError(f"Config.pbt.fitness: expected {expected}, got {got}")
+
+
+def require_unbounded(config: Config) -> None:
+    """Checks that nothing but its budget ends the training of an experiment.
+
+    Raises:
+        UserError: If a bound does, sooner for some agents than for others.
+    """
+    for name in BOUNDS:
+        if given := getattr(config, name):
+            expected = "None, as agents are compared after the same budget"
+            raise UserError(f"Config.{name}: expected {expected}, got {given}")
 
 
 def market_of(config: Config) -> Trading:

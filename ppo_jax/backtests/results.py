@@ -40,6 +40,8 @@ class Agents(NamedTuple):
     """Where it was selected."""
     updates: np.ndarray
     """After how many updates."""
+    failed: np.ndarray
+    """Whether training ended early, without a finite step for too long."""
     predicted: np.ndarray
     """Of the return to come, `[seeds, folds, bars, levels]`."""
     gamma: float
@@ -95,6 +97,7 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
         tracks.trained,
         tracks.validated,
         tracks.updates,
+        tracks.failed,
         tracks.predicted,
         math.nan if searched else float(config.gamma),
     )

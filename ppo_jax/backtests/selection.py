@@ -65,22 +65,13 @@ class Selection:
 
     def __call__(self, population: Population, done: int) -> Population:
         """Looks at the members after so many updates, if it is time."""
-        if done and (done % self._every == 0 or done >= self._config.num_updates):
-            self._look(jax.device_get(population.runs.learner), done)
+        if done and done % self._every == 0:
+            self.look(population, done)
         return population
 
-    def of(self, population: Population) -> Selected:
-        """The agents, each the best that was; those of `population` lend types."""
+    def look(self, population: Population, done: int) -> None:
+        """Keeps the members of now that are better than they were before."""
         learners = jax.device_get(population.runs.learner)
-        structure = jax.tree.structure(self._acting(learners))
-        learners = self._with(learners, jax.tree.unflatten(structure, self._best))
-        populations = self.scores.reshape(-1, self._config.num_members)
-        first = self._config.num_members * np.arange(len(populations))
-        chosen = first + populations.argmax(axis=1)
-        whole = Selected(learners, self.scores, self.updates)
-        return jax.tree.map(lambda leaf: leaf[chosen], whole)
-
-    def _look(self, learners: Learner, done: int) -> None:
         seen = playing.through(self._config, learners, self._spans)
         bars = max(span.bars for span in self._spans)
         growth = np.asarray(playing.play(seen, bars).track.growth, np.float64)
@@ -97,6 +88,17 @@ class Selection:
         self.updates = np.where(better, done, self.updates)
         if better.any():
             self._keep()
+
+    def of(self, population: Population) -> Selected:
+        """The agents, each the best that was; those of `population` lend types."""
+        learners = jax.device_get(population.runs.learner)
+        structure = jax.tree.structure(self._acting(learners))
+        learners = self._with(learners, jax.tree.unflatten(structure, self._best))
+        populations = self.scores.reshape(-1, self._config.num_members)
+        first = self._config.num_members * np.arange(len(populations))
+        chosen = first + populations.argmax(axis=1)
+        whole = Selected(learners, self.scores, self.updates)
+        return jax.tree.map(lambda leaf: leaf[chosen], whole)
 
     def _keep(self) -> None:
         text = io.BytesIO()

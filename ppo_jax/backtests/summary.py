@@ -151,6 +151,22 @@ def as_json(results: Results) -> dict[str, Any]:
     }
 
 
+def failures(said: dict[str, Any]) -> str:
+    """What is to be known of agents whose training failed; no text: none did.
+
+    >>> failures({"agents": [{"failed": [[True, False]]}]})
+    'The training of 1 of 2 agents failed: no step was finite any more. They are what \
+they were at their best before.'
+    """
+    each = np.concatenate([np.ravel(agents["failed"]) for agents in said["agents"]])
+    if not each.any():
+        return ""
+    return (
+        f"The training of {each.sum()} of {each.size} agents failed: no step was "
+        "finite any more. They are what they were at their best before."
+    )
+
+
 def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
     covered = coverage(agents)
     return (
@@ -162,6 +178,7 @@ def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
             "trained": agents.trained.tolist(),
             "validated": agents.validated.tolist(),
             "updates": agents.updates.tolist(),
+            "failed": agents.failed.tolist(),
         }
     )
 

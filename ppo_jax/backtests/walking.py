@@ -15,7 +15,7 @@ from ppo_jax.backtests import playing
 from ppo_jax.backtests.evolving import Evolution
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
-from ppo_jax.host import files
+from ppo_jax.host import conclusion, files
 from ppo_jax.host.console import Console
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
@@ -43,6 +43,8 @@ class Tracks(NamedTuple):
     """Log growth a bar where it was selected, `[P]`."""
     updates: np.ndarray
     """After how many updates it was at its best there, `[P]`."""
+    failed: np.ndarray
+    """Whether training ended early, without a finite step for too long, bool `[P]`."""
 
 
 def walk(
@@ -95,12 +97,21 @@ def _trained(
     if ended.ending == "interrupted":
         console.say(hint)
         raise KeyboardInterrupt
-    selection(population, ended.update)
-    return _tested(plan, batch, selection, population)
+    failed = ended.ending == "failed"
+    if failed:
+        rows = files.rows(home / "metrics.jsonl")
+        why = conclusion.cause(rows, config.max_failures, home)
+        console.say(f"this batch failed: {why}")
+    selection.look(population, ended.update)
+    return _tested(plan, batch, selection, population, failed)
 
 
 def _tested(
-    plan: Plan, batch: list[Member], selection: Selection, population: Population
+    plan: Plan,
+    batch: list[Member],
+    selection: Selection,
+    population: Population,
+    failed: bool,
 ) -> Tracks:
     places = np.array([plan.place_of(member) for member in batch])
     folds = [plan.folds[fold] for fold in places[:, 1]]
@@ -121,6 +132,7 @@ def _tested(
         trained=trained / [span.bars for span in train],
         validated=selected.scores / [span.bars for span in validation],
         updates=selected.updates,
+        failed=np.full(len(batch), failed),
     )
 
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import Config, critics, networks, pbt, terms
@@ -28,6 +29,23 @@ class Shifted(Features):
         return np.roll(super().__call__(bars), -1, axis=0)
 
 
+@component
+class Broken(terms.Term):
+    """Is never finite."""
+
+    def __call__(self, out, batch, context):
+        return jnp.nan * out.log_ratio, {}
+
+
+BROKEN = """
+from ppo_jax import terms
+from traders import Broken, tiny
+
+config = tiny(
+    terms=(terms.Surrogate(), terms.Value(), Broken()), max_failures=2, eval_phases=2
+)
+"""
+"""It fails before its first evaluation."""
 PAIRS = pbt.PBT(
     {"optimizer.learning_rate": LogUniform(1e-4, 1e-1, factor=1.5)},
     size=2,

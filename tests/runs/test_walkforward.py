@@ -22,6 +22,7 @@ from ppo_jax.host.console import QUIET, Console
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
 PAIRED = [*SHAPE, "--seeds", 2, "--trials", 96]
+BRIEF = ["--folds", "1", *SHAPE[2:], "--seeds", 2]
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +32,15 @@ def home(tmp_path_factory):
     shutil.copy(traders.__file__, home)
     (home / "mine.py").write_text(traders.TEXT)
     (home / "pairs.py").write_text(traders.POPULATIONS)
+    (home / "broken.py").write_text(traders.BROKEN)
     (home / "other.py").write_text(EXPERIMENT.format(memory=""))
     lines = [
         ["walkforward", "mine.py", "--run-dir", "walk", *ASKED],
         ["walkforward", "pairs.py", "--run-dir", "pairs", *PAIRED],
+        ["walkforward", "broken.py", "--run-dir", "broken", *BRIEF],
     ]
-    for name, (status, text) in zip(
-        ("mine", "pairs"), session(lines, home), strict=True
-    ):
+    names = "mine", "pairs", "broken"
+    for name, (status, text) in zip(names, session(lines, home), strict=True):
         assert status == 0, text
         (home / f"{name}.txt").write_text(text)
     return home
@@ -209,6 +211,19 @@ def test_trials_made_elsewhere_count(home, found):
         assert told == pytest.approx(expected, rel=1e-6)
 
 
+def test_agents_whose_training_failed_are_said(home, found):
+    """Before they were looked at for the first time; they are tested all the same."""
+    text, broken = (home / "broken.txt").read_text(), home / "broken"
+    why = "this batch failed: 2 updates in a row had no finite optimiser step"
+    words = "The training of 2 of 2 agents failed: no step was finite any more."
+    assert why in text and words in text
+    (agents,) = json.loads((broken / "backtest.json").read_text())["agents"]
+    assert agents["failed"] == [[True], [True]] and agents["updates"] == [[2], [2]]
+    assert words in said(parsed((broken / "backtest.html").read_text()))
+    assert not any(np.any(each["failed"]) for each in found["agents"])
+    assert "failed" not in (home / "mine.txt").read_text()
+
+
 MISTAKES = {
     "other.py": "Config.env: expected a Trading to walk in, got",
     "mine.py --folds 90": "--folds: expected at most ",
@@ -220,6 +235,7 @@ MISTAKES = {
     "mine.py --grid env.first=1": "env.first: folds set it",
     "pairs.py --grid optimizer.learning_rate=1,2": "pbt.space: optimizer.learning_ra",
     "mine.py --grid env.cots=1": "env.cots",
+    "mine.py --max-seconds 60": "Config.max_seconds: expected None, as agents are",
     "mine.py --resume": "--resume: expected --run-dir as well",
     "mine.py --run-dir walk": "walk: holds a run already",
     "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",

@@ -34,7 +34,7 @@ def results():
     agents = Agents(
         account("as it is", returns),
         account("elsewhere", -returns),
-        *(ends, ends, ends),
+        *(ends, ends, ends, ends),
         np.zeros((SEEDS, FOLDS, BARS, len(LEVELS))),
         0.8,
     )
