@@ -19,7 +19,7 @@ from ppo_jax.envs.trading import PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
 from ppo_jax.envs.trading.bars import digest
 from ppo_jax.envs.trading.causality import until
-from ppo_jax.errors import UserError
+from ppo_jax.errors import UserError, own_lines
 from ppo_jax.host import files
 from ppo_jax.policy import Policy
 from ppo_jax.types import Key, PyTree
@@ -69,7 +69,8 @@ def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
         home: Where what is known is kept.
 
     Raises:
-        UserError: If bars that were decided at have changed, or the agent has.
+        UserError: If bars that were decided at have changed, or the agent has, or there
+            are too few of them.
     """
     now, count = _at(env, prices), len(prices.bars.times)
     book = _read(home, agent, now)
@@ -84,8 +85,17 @@ def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
 
 
 def _at(env: Trading, prices: Prices) -> Trading:
-    """The same market with prices of now, and no end."""
-    return dataclasses.replace(env, prices=prices, window=None, first=None, last=None)
+    """The same market with prices of now, and no end.
+
+    Raises:
+        UserError: If features cannot be made of them.
+    """
+    try:
+        return dataclasses.replace(
+            env, prices=prices, window=None, first=None, last=None
+        )
+    except ValueError as error:
+        raise UserError(f"{error}{own_lines(error)}") from error
 
 
 def _begun(agent: Policy, env: Trading, bar: int) -> Book:

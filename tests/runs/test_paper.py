@@ -10,7 +10,7 @@ from traders import csv_of, tiny
 from ppo_jax.host import training
 from ppo_jax.host.trained import Trained
 
-DAYS = (250, 251, 300)
+DAYS = (6, 250, 251, 300)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,7 @@ def test_each_bar_is_decided_at_once_and_mistakes_are_told(home):
         "run past.csv --to a",
         "run other.csv --to b",
         "run nowhere.csv --to b",
+        "run 6.csv --to b",
         "nowhere 250.csv",
         "run 250.csv --member 3",
     ]
@@ -49,6 +50,7 @@ def test_each_bar_is_decided_at_once_and_mistakes_are_told(home):
         "are not those that were decided at",
         "expected the assets WALK0, WALK1, got A, B",
         "nowhere.csv: no such file",
+        "Trading.prices: expected more than 6 bars: features look back for 5, got",
         "nowhere: no run to be found there",
         "--member: expected 0 to 0, got 3",
     ]
