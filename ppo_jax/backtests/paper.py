@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import component, policy
-from ppo_jax.envs.trading import PriceFile, Prices, Trading
+from ppo_jax.envs.trading import PriceError, PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
 from ppo_jax.envs.trading.bars import digest
 from ppo_jax.envs.trading.causality import until
+from ppo_jax.envs.trading.files import Cells
 from ppo_jax.errors import UserError, own_lines
 from ppo_jax.host import files
 from ppo_jax.policy import Policy
@@ -43,13 +44,30 @@ class Book(NamedTuple):
     decisions: list[Decision]
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GrowingFile(PriceFile):
+    """Prices of a file that is written while it is read.
+
+    Raises:
+        PriceError: At construction, as `PriceFile`, and for a last line without its
+            end: the rest of its last number may be on its way.
+    """
+
+    def read(self) -> Cells:
+        found = super().read()
+        if not found.ended:
+            said = "the last line has no end, and may be half of one; expected its end"
+            raise PriceError(f"{self.path}, line {found.place[-1]}: {said}")
+        return found
+
+
 def prices_like(env: Trading, path: Path) -> Prices:
-    """Prices from a file, repaired as those of an environment were.
+    """Prices from a file that grows, repaired as those of an environment were.
 
     Raises:
         UserError: If they cannot be used, or are of other assets.
     """
-    prices = PriceFile(str(path), getattr(env.prices, "repairs", ()))
+    prices = GrowingFile(str(path), getattr(env.prices, "repairs", ()))
     expected, got = env.prices.bars.symbols, prices.bars.symbols
     if (len(expected) > 1 and got != expected) or len(got) != len(expected):
         said = f"expected the assets {', '.join(expected)}, got {', '.join(got)}"

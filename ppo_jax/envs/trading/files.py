@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ class Cells(NamedTuple):
     """The line of each row in the file, or its number where there are no lines."""
     unit: str
     """What `place` counts: lines or rows."""
+    ended: bool = True
+    """Whether the last line has its end."""
 
 
 def cells(path: str) -> Cells:
@@ -74,8 +77,9 @@ def _parquet(path: str) -> Cells:
 def _csv(path: str) -> Cells:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            lines = [(reader.line_num, row) for row in reader]
+            text = file.read()
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        lines = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PriceError(f"{path}: cannot be read: {error}") from error
     header = [name.strip() for name in lines[0][1]] if lines else []
@@ -86,7 +90,8 @@ def _csv(path: str) -> Cells:
                 f"as in the header {','.join(header)!r:.80}"
             )
     rows = pd.DataFrame([row for _, row in lines[1:]], columns=range(len(header)))
-    return Cells(path, header, rows, [number for number, _ in lines[1:]], "line")
+    places, ended = [number for number, _ in lines[1:]], text.endswith(("\n", "\r"))
+    return Cells(path, header, rows, places, "line", ended)
 
 
 def _counted(row: list[str]) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs.trading.bars import Bars
 from ppo_jax.envs.trading.checks import REPAIRS, Repair, examined
-from ppo_jax.envs.trading.files import Frame, PriceError, cells, cells_of
+from ppo_jax.envs.trading.files import Cells, Frame, PriceError, cells, cells_of
 from ppo_jax.envs.trading.prices import Prices
 from ppo_jax.envs.trading.repairs import (
     accept_jumps,
@@ -62,7 +62,11 @@ class PriceFile(Prices):
             said = unknown("repair", getattr(repair, "__name__", str(repair)), names)
             if repair not in REPAIRS:
                 raise ValueError(f"PriceFile.repairs: {said}, in trading.repairs")
-        return bars(examined(table(cells(self.path)), self.repairs))
+        return bars(examined(table(self.read()), self.repairs))
+
+    def read(self) -> Cells:
+        """What the file holds."""
+        return cells(self.path)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

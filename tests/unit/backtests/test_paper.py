@@ -13,7 +13,7 @@ from ppo_jax import Policy, networks
 from ppo_jax.backtests import paper, playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.component import paths
-from ppo_jax.envs.trading import RandomWalk
+from ppo_jax.envs.trading import PriceFile, RandomWalk
 from ppo_jax.errors import UserError
 from ppo_jax.host import files
 from ppo_jax.ppo import population
@@ -146,6 +146,19 @@ def test_a_past_that_has_changed_is_refused(follow, tmp_path, bar):
         follow(tmp_path, BARS, FIRST + 2)  # A file that became shorter.
     assert (tmp_path / paper.KEPT).read_text() == text
     assert follow(tmp_path, changed(FIRST + 4, 1.1), LAST + 1).bar == LAST
+
+
+@pytest.mark.parametrize("cut", [1, 3])
+def test_a_line_without_its_end_is_refused(config, tmp_path, cut):
+    """Digits may be missing; who trains at a file that lacks a newline may do so."""
+    path, text = tmp_path / "prices.csv", csv_of(BARS, FIRST + 1)
+    path.write_text(text[:-cut])
+    said = rf"prices\.csv, line {2 * FIRST + 3}: the last line has no end"
+    with pytest.raises(UserError, match=said):
+        paper.prices_like(config.env, path)
+    known = PriceFile(str(path))
+    path.write_text(text)
+    assert (paper.prices_like(config.env, path) == known) == (cut == 1)
 
 
 def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):
