@@ -16,7 +16,7 @@ from ppo_jax.backtests.measures import BARS
 from ppo_jax.backtests.playing import Track
 from ppo_jax.envs.trading import Trading
 from ppo_jax.envs.trading.account import Broker, opened, settled
-from ppo_jax.envs.trading.trading import RUIN
+from ppo_jax.envs.trading.trading import RUIN, Tape
 from ppo_jax.envs.trading.trading import tape as tape_of
 from ppo_jax.types import Array
 
@@ -106,31 +106,31 @@ def elsewhere(
     return Schedule(moved, trades)
 
 
-def play(
-    env: Trading, first: int, schedules: list[Schedule], costs: list[float]
-) -> Track:
+def play(markets: list[Trading], first: int, schedules: list[Schedule]) -> Track:
     """What becomes of schedules of one length from a bar on, `[schedules, bars]`.
 
     Args:
-        env: Whose prices, interest and leverage it is.
+        markets: Whose costs, interest and leverage there are, one per schedule; their
+            prices are the same.
         first: The bar of the first decision.
         schedules: What to hold.
-        costs: What trades cost, in basis points, one per schedule.
     """
     positions = np.stack([each.positions for each in schedules])
     total = np.abs(positions).sum(axis=-1, keepdims=True)
-    share = np.minimum(1.0, float(env.leverage) / np.maximum(total, 1e-12))
+    leverage = np.array([env.leverage for env in markets])[:, None, None]
+    share = np.minimum(1.0, leverage / np.maximum(total, 1e-12))
     trades = np.stack([each.trades for each in schedules])
-    play = jax.jit(jax.vmap(lambda *given: _played(env, first, *given)))
-    track = play(*map(jnp.float32, (positions * share, trades, costs)))
+    broker = Broker(*np.array([(env.cost, env.borrow) for env in markets]).T)
+    tape = tape_of(markets[0].prices, markets[0].features)
+    play = jax.jit(jax.vmap(lambda *given: _played(tape, first, *given)))
+    track = play(*jax.tree.map(jnp.float32, (positions * share, trades, broker)))
     return Track(*map(np.asarray, track))
 
 
 def _played(
-    env: Trading, first: int, positions: Array, trades: Array, cost: Array
+    tape: Tape, first: int, positions: Array, trades: Array, broker: Broker
 ) -> Track:
     bars, assets = positions.shape
-    broker, tape = Broker(cost, env.borrow), tape_of(env.prices, env.features)
 
     def step(account, decided):
         target, wanted = decided

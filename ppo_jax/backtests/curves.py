@@ -35,7 +35,7 @@ def _equity(results: Results, agents: Agents) -> Chart:
     at = years(results.times)
     each = measures.equity(agents.account.returns)[:, 1:]
     marks = [*_spread(at, each), *_baselines(results, agents, _account)]
-    text = f"{agents.account.name}: what 1 became, after {agents.account.cost:g} bp."
+    text = f"{agents.account.name}: what 1 became, after {agents.account.conditions}."
     return Chart("Equity", marks, "year", text=text, log=True)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ppo_jax.backtests import measures, page, summary
-from ppo_jax.backtests.results import Account, Results
+from ppo_jax.backtests.results import Account, Results, conditions
 from ppo_jax.host import files, tables
 from ppo_jax.reports.scales import written
 from ppo_jax.sweeps.scores import as_json
@@ -44,7 +44,7 @@ def tracks(results: Results) -> str:
 def _names(account: Account) -> list[str]:
     """What the tracks of an account are called."""
     count = len(account.returns)
-    name = f"{account.name}, {account.cost:g} bp"
+    name = f"{account.name}, {account.conditions}"
     return [name] if count == 1 else [f"{name}, seed {i}" for i in range(count)]
 
 
@@ -56,4 +56,5 @@ def _row(each: dict) -> list[str]:
     medians = [written(each["figures"][name]["median"]) for name in COLUMNS]
     luck = each.get("deflated")
     known = "" if luck is None else written(float(np.median(luck)))
-    return [each["name"], f"{each['cost']:g} bp", *medians, known]
+    paid = conditions(each["cost"], each["market"])
+    return [each["name"], paid, *medians, known]

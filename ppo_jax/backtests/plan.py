@@ -67,8 +67,8 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 
     Raises:
         ExperimentError: For settings that cannot be.
-        UserError: For folds that do not fit, an experiment that does not trade, bounds
-            of the training, or a population that searches for what is set.
+        UserError: For folds that do not fit, an experiment that does not trade, agents
+            that cannot be compared, or a population that searches for what is set.
     """
     market = market_of(config)
     grid = settings.grid(options.grid, names)
@@ -78,7 +78,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     found = with_ablations(config, grid)
     require_own_numbers(config, found)
     for setting in found:
-        require_unbounded(settings.apply(config, setting))
+        require_comparable(settings.apply(config, setting), market)
     shape = Shape(*(getattr(options, name) for name in Shape._fields))
     try:
         folds = walk(usable(market), shape)
@@ -115,16 +115,20 @@ def require_own_numbers(config: Config, found: list[Setting]) -> None:
         raise UserError(f"Config.pbt.fitness: expected {expected}, got {got}")
 
 
-def require_unbounded(config: Config) -> None:
-    """Checks that nothing but its budget ends the training of an experiment.
+def require_comparable(config: Config, market: Trading) -> None:
+    """Checks that the agents of a setting have the budget and the prices of all others.
 
     Raises:
-        UserError: If a bound does, sooner for some agents than for others.
+        UserError: If a bound ends their training, or they trade at other prices.
     """
     for name in BOUNDS:
         if given := getattr(config, name):
             expected = "None, as agents are compared after the same budget"
             raise UserError(f"Config.{name}: expected {expected}, got {given}")
+    prices = market_of(config).prices
+    if prices != market.prices:
+        expected = "the prices of the experiment, as folds are cut of them"
+        raise UserError(f"env.prices: expected {expected}, got {prices!r:.80}")
 
 
 def market_of(config: Config) -> Trading:

@@ -1,7 +1,7 @@
 """Tracks of a walk-forward, joined over its folds, beside what needs no learning."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +23,16 @@ class Account(NamedTuple):
     name: str
     cost: float
     """Of what was traded, in basis points."""
+    market: dict[str, float]
+    """Its other numbers, where they are not those of the experiment."""
     returns: np.ndarray
     turnover: np.ndarray
     exposure: np.ndarray
+
+    @property
+    def conditions(self) -> str:
+        """Its market in words."""
+        return conditions(self.cost, self.market)
 
 
 class Agents(NamedTuple):
@@ -54,7 +61,7 @@ class Results(NamedTuple):
     plan: Plan
     agents: list[Agents]
     baselines: list[Account]
-    """At every cost that agents have paid."""
+    """In every market that agents were in."""
 
     @property
     def times(self) -> np.ndarray:
@@ -64,8 +71,19 @@ class Results(NamedTuple):
         return times[whole.first + 1 : whole.last + 1]
 
     def beside(self, agents: Agents) -> list[Account]:
-        """The baselines that paid what some agents paid."""
-        return [each for each in self.baselines if each.cost == agents.account.cost]
+        """The baselines in the market of some agents."""
+        ours = agents.account.cost, agents.account.market
+        return [each for each in self.baselines if (each.cost, each.market) == ours]
+
+
+def conditions(cost: float, market: Mapping[str, float]) -> str:
+    """A market in words: what trades cost, and other numbers of its own.
+
+    >>> conditions(5.0, {}), conditions(20.0, {"leverage": 0.5})
+    ('5 bp', '20 bp, leverage 0.5')
+    """
+    others = [f"{name} {value:g}" for name, value in market.items()]
+    return ", ".join([f"{cost:g} bp", *others])
 
 
 def join(plan: Plan, pieces: Sequence[Tracks]) -> Results:
@@ -78,8 +96,7 @@ def join(plan: Plan, pieces: Sequence[Tracks]) -> Results:
         _agents(plan, number, Tracks(*(leaf[number] for leaf in tracks)))
         for number in range(len(plan.settings))
     ]
-    costs = list(dict.fromkeys(each.account.cost for each in agents))
-    return Results(plan, agents, _baselines(plan, costs))
+    return Results(plan, agents, _baselines(plan))
 
 
 def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
@@ -87,13 +104,12 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
     setting = plan.settings[number]
     config = settings.apply(plan.config, setting)
     market, name = market_of(config), settings.label(setting)
-    cost = float(market.cost)
     searched = config.pbt is not None and "gamma" in config.pbt.space.paths
     joined = [_in_a_row(leaf) for leaf in tracks[1:5]]
     *track, positions = joined
     return Agents(
-        _account(name, cost, Track(*track)),
-        _control(market, plan, positions, track[1]),
+        _account(name, plan, market, Track(*track)),
+        _control(plan, market, positions, track[1]),
         tracks.trained,
         tracks.validated,
         tracks.updates,
@@ -104,39 +120,52 @@ def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
 
 
 def _control(
-    market: Trading, plan: Plan, positions: np.ndarray, turnover: np.ndarray
+    plan: Plan, market: Trading, positions: np.ndarray, turnover: np.ndarray
 ) -> Account:
     random = np.random.default_rng(plan.config.seed)
     schedules = [
         baselines.elsewhere(*each, random)
         for each in zip(positions, turnover, strict=True)
     ]
-    cost = float(market.cost)
-    costs = [cost] * len(schedules)
-    track = baselines.play(market, plan.whole.first, schedules, costs)
-    return _account(RANDOM, cost, track)
+    markets = [market] * len(schedules)
+    track = baselines.play(markets, plan.whole.first, schedules)
+    return _account(RANDOM, plan, market, track)
 
 
-def _baselines(plan: Plan, costs: list[float]) -> list[Account]:
-    env, whole = plan.market, plan.whole
-    close = env.prices.bars.close
+def _baselines(plan: Plan) -> list[Account]:
+    close, whole = plan.market.prices.bars.close, plan.whole
     schedules = {name: rule(close, whole) for name, rule in baselines.RULES.items()}
-    pairs = [(name, cost) for cost in costs for name in schedules]
+    pairs = [(name, market) for market in _markets(plan) for name in schedules]
     track = baselines.play(
-        env,
+        [market for _, market in pairs],
         whole.first,
         [schedules[name] for name, _ in pairs],
-        [cost for _, cost in pairs],
     )
     return [
-        _account(name, cost, Track(*(leaf[i : i + 1] for leaf in track)))
-        for i, (name, cost) in enumerate(pairs)
+        _account(name, plan, market, Track(*(leaf[i : i + 1] for leaf in track)))
+        for i, (name, market) in enumerate(pairs)
     ]
 
 
-def _account(name: str, cost: float, track: Track) -> Account:
+def _markets(plan: Plan) -> list[Trading]:
+    """Where agents trade; those whose numbers are the same once."""
+    every = (market_of(settings.apply(plan.config, each)) for each in plan.settings)
+    return list({(env.cost, *_others(env).items()): env for env in every}.values())
+
+
+def _others(env: Trading) -> dict[str, float]:
+    """The numbers of a market but what trades cost."""
+    return {"borrow": float(env.borrow), "leverage": float(env.leverage)}
+
+
+def _account(name: str, plan: Plan, market: Trading, track: Track) -> Account:
+    """What somebody earned in a market."""
+    own, there = _others(plan.market), _others(market)
+    others = {name: there[name] for name in own if there[name] != own[name]}
     growth, turnover, exposure = (np.asarray(leaf, np.float64) for leaf in track)
-    return Account(name, cost, np.expm1(growth), turnover, exposure)
+    return Account(
+        name, float(market.cost), others, np.expm1(growth), turnover, exposure
+    )
 
 
 def _in_a_row(leaf: np.ndarray) -> np.ndarray:

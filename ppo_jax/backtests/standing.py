@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ppo_jax.backtests import measures
-from ppo_jax.backtests.results import Results
+from ppo_jax.backtests.results import Results, conditions
 from ppo_jax.backtests.summary import LEVELS, MARKET, SHARES, SHARPE
 from ppo_jax.reports.charts import TONES, Chart, Curve, Mark, Points
 from ppo_jax.reports.elements import element, table
@@ -32,7 +32,7 @@ def section(said: Said) -> Section:
     units = [f"{name}, %" if name in SHARES else name for name in names]
     header = ("who", "cost", *units)
     rows = [
-        (each["name"], f"{each['cost']:g} bp", *(_cell(each, name) for name in names))
+        (each["name"], _paid(each), *(_cell(each, name) for name in names))
         for each in [*said["agents"], *said["baselines"]]
     ]
     parts = [element("p", INTERVALS), table(header, rows)]
@@ -59,7 +59,7 @@ def luck(said: Said) -> Section:
     rows = [
         (
             each["name"],
-            f"{each['cost']:g} bp",
+            _paid(each),
             written(_median(each["deflated"])),
             written(_most(each["deflated"])),
             pair(each["over_market"]),
@@ -196,7 +196,11 @@ def _interval(each: Said) -> tuple[float, float] | None:
 
 
 def _called(each: Said) -> str:
-    return f"{each['name']}, {each['cost']:g} bp"
+    return f"{each['name']}, {_paid(each)}"
+
+
+def _paid(each: Said) -> str:
+    return conditions(each["cost"], each["market"])
 
 
 def _median(values: Any) -> float:

@@ -189,7 +189,8 @@ def _account_as_json(account: Account) -> dict[str, Any]:
         name: figure._asdict() | {"median": figure.median}
         for name, figure in summary.figures.items()
     }
-    return {"name": account.name, "cost": account.cost, "figures": figures}
+    said = {"name": account.name, "cost": account.cost, "market": account.market}
+    return said | {"figures": figures}
 
 
 def _gap(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

@@ -89,7 +89,7 @@ def planned(config, **asked):
     options = SimpleNamespace(
         **given | {"seeds": 2, "grid": [], "trials": 0, "sizes": []} | asked
     )
-    return plan.plan(config, {}, options)
+    return plan.plan(config, {"RandomWalk": RandomWalk}, options)
 
 
 def csv_of(bars, count):

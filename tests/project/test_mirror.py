@@ -18,7 +18,6 @@ WITHOUT = {
     "networks/distributions/distribution.py": "a protocol; its room has a contract",
     "backtests/keeping.py": WALKS,
     "backtests/page.py": WALKS,
-    "backtests/results.py": WALKS,
     "backtests/standing.py": WALKS,
     "backtests/walking.py": WALKS,
     "host/exits.py": "an enumeration",

@@ -1,5 +1,7 @@
 """Plans without learning: worked by hand, blind to what comes, and as much traded."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from backtest import backtest
@@ -21,7 +23,8 @@ def env():
 
 
 def played(env, *schedules, costs=(0.0,)):
-    return baselines.play(env, SPAN.first, [*schedules], [*costs])
+    markets = [dataclasses.replace(env, cost=cost) for cost in costs]
+    return baselines.play(markets, SPAN.first, [*schedules])
 
 
 def test_who_holds_has_what_the_prices_are(env):

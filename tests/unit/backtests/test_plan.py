@@ -68,6 +68,7 @@ def searching(path, **rules):
         ({"max_seconds": 60.0}, {}, "Config.max_seconds: expected None, .*, got 60"),
         ({"stop_at": {"eval/mean_reward": 1.0}}, {}, "Config.stop_at: expected None"),
         ({}, {"grid": ["max_seconds=None,9.0"]}, "Config.max_seconds: .*, got 9"),
+        ({}, {"grid": ["env.prices=RandomWalk(400, 2)"]}, "env.prices: expected"),
         (searching("env.cost"), {}, "Config.pbt.space: env.cost: the market, --grid"),
         (searching("terms.cvar.coef"), {}, "terms.cvar.coef: .* the twin without risk"),
         (searching("gamma"), {"grid": ["gamma=0.8"]}, "Config.pbt.space: gamma"),

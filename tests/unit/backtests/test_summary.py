@@ -18,6 +18,7 @@ def account(name, returns, cost=10.0, turnover=0.01):
     return Account(
         name,
         cost,
+        {},
         returns,
         np.full_like(returns, turnover),
         np.full_like(returns, 0.5),
