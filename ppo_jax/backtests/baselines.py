@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.backtests.folds import Span
-from ppo_jax.backtests.measures import BARS
 from ppo_jax.backtests.playing import Track
 from ppo_jax.envs.trading import Trading
 from ppo_jax.envs.trading.account import Broker, opened, settled
@@ -20,7 +19,8 @@ from ppo_jax.envs.trading.trading import RUIN, Tape
 from ppo_jax.envs.trading.trading import tape as tape_of
 from ppo_jax.types import Array
 
-MONTH, QUARTER = 21, 63
+MONTH, QUARTER = 1 / 12, 1 / 4
+"""Of a year."""
 VOLATILITY = 0.1
 """Of a year, which the second plan aims at."""
 
@@ -34,39 +34,41 @@ class Schedule(NamedTuple):
     """Whether they are asked for, bool `[bars]`."""
 
 
-Rule = Callable[[np.ndarray, Span], Schedule]
-"""From closes `[N, A]` and a span to a schedule, by closes up to each decision."""
+Rule = Callable[[np.ndarray, Span, float], Schedule]
+"""From closes `[N, A]`, a span and bars of a year to a schedule, by closes up to each
+decision."""
 
 
-def cash(close: np.ndarray, span: Span) -> Schedule:
+def cash(close: np.ndarray, span: Span, year: float) -> Schedule:
     """Nothing, ever."""
     return Schedule(np.zeros((span.bars, close.shape[1])), np.zeros(span.bars, bool))
 
 
-def hold(close: np.ndarray, span: Span) -> Schedule:
+def hold(close: np.ndarray, span: Span, year: float) -> Schedule:
     """As much of every asset at the first bar, and no trade after it.
 
-    >>> schedule = hold(np.ones((9, 2)), Span(3, 6))
+    >>> schedule = hold(np.ones((9, 2)), Span(3, 6), 252)
     >>> schedule.positions[0].tolist(), schedule.trades.tolist()
     ([0.5, 0.5], [True, False, False])
     """
     return Schedule(_equal(close, span), np.arange(span.bars) == 0)
 
 
-def steady(close: np.ndarray, span: Span) -> Schedule:
+def steady(close: np.ndarray, span: Span, year: float) -> Schedule:
     """As much of every asset, less of all the more they move: 10 % a year, at most 1.
 
     The volatility is that of equal parts over the last quarter of a year.
     """
     moves = (close[1:] / close[:-1] - 1).mean(axis=1)
     moves = np.concatenate([[0.0], moves])
-    recent = [moves[max(1, t - QUARTER + 1) : t + 1] for t in range(*span)]
-    deviation = np.array([np.sqrt(BARS * (x**2).mean()) for x in recent])
+    quarter = _bars(QUARTER, year)
+    recent = [moves[max(1, t - quarter + 1) : t + 1] for t in range(*span)]
+    deviation = np.array([np.sqrt(year * (x**2).mean()) for x in recent])
     share = np.minimum(1.0, VOLATILITY / np.maximum(deviation, 1e-12))
     return Schedule(share[:, None] * _equal(close, span), np.ones(span.bars, bool))
 
 
-def momentum(close: np.ndarray, span: Span) -> Schedule:
+def momentum(close: np.ndarray, span: Span, year: float) -> Schedule:
     """Every month anew: equal parts for assets that rose, cash for those that fell.
 
     Over a year but for its last month, as far back as prices go.
@@ -74,10 +76,10 @@ def momentum(close: np.ndarray, span: Span) -> Schedule:
     References:
         Moskowitz, Ooi and Pedersen, `Time Series Momentum`, 2012.
     """
-    bars = np.arange(*span)
-    begin, end = (np.maximum(bars - back, 0) for back in (BARS, MONTH))
+    bars, month = np.arange(*span), _bars(MONTH, year)
+    begin, end = (np.maximum(bars - back, 0) for back in (_bars(1, year), month))
     rose = close[end] > close[begin]
-    return Schedule(rose * _equal(close, span), np.arange(span.bars) % MONTH == 0)
+    return Schedule(rose * _equal(close, span), np.arange(span.bars) % month == 0)
 
 
 RULES: dict[str, Rule] = {
@@ -145,6 +147,11 @@ def _played(
 
     account = opened(jnp.int32(first), jnp.int32(first + bars), assets)
     return jax.lax.scan(step, account, (positions, trades))[1]
+
+
+def _bars(share: float, year: float) -> int:
+    """Bars of a share of a year."""
+    return max(1, round(share * year))
 
 
 def _equal(close: np.ndarray, span: Span) -> np.ndarray:

@@ -1,7 +1,8 @@
 """What a track of an account says: growth, risk, trades; time is the last axis.
 
-Returns are simple ones of a bar each, float64 `[..., T]`; a year is `BARS` of them.
-Every measure leaves out the last axis. A loss is a positive number.
+Returns are simple ones of a bar each, float64 `[..., T]`; a year is `bars` of them,
+which are days unless something else is said. Every measure leaves out the last axis. A
+loss is a positive number.
 
 References:
     Bacon, `Practical Portfolio Performance Measurement and Attribution`, 2nd ed., 2008.
@@ -9,14 +10,14 @@ References:
 
 import numpy as np
 
-BARS = 252
-"""Bars of a year."""
+from ppo_jax.envs.trading.bars import DAYS
+
 SHARE = 0.05
 """Of all bars, those that are the tail."""
 BASIS_POINT = 1e-4
 
 
-def cagr(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
+def cagr(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """Growth of a year, compounded, (Π (1 + rₜ))^(bars / T) − 1.
 
     >>> round(float(cagr(np.array([0.5, 0.5]), bars=2)), 12)
@@ -25,12 +26,12 @@ def cagr(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
     return np.expm1(_growth(returns).mean(axis=-1) * bars)
 
 
-def volatility(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
+def volatility(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """Deviation of the returns of a year, √bars · s."""
     return np.sqrt(bars) * returns.std(axis=-1, ddof=1)
 
 
-def sharpe(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
+def sharpe(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """Sharpe ratio of a year, √bars · r̄ / s; NaN if nothing ever moves.
 
     >>> round(float(sharpe(np.array([0.0, 0.02]), bars=1)), 6)
@@ -39,7 +40,7 @@ def sharpe(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
     return np.sqrt(bars) * _ratio(returns.mean(axis=-1), returns.std(axis=-1, ddof=1))
 
 
-def sortino(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
+def sortino(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """As `sharpe`, by the losses alone, √bars · r̄ / √(mean of min(rₜ, 0)²)."""
     losses = np.sqrt(np.square(np.minimum(returns, 0.0)).mean(axis=-1))
     return np.sqrt(bars) * _ratio(returns.mean(axis=-1), losses)
@@ -79,7 +80,7 @@ def drawdown_bars(returns: np.ndarray) -> np.ndarray:
     return (times - last).max(axis=-1)
 
 
-def calmar(returns: np.ndarray, bars: float = BARS) -> np.ndarray:
+def calmar(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """Growth of a year by the largest drawdown; NaN without one."""
     return _ratio(cagr(returns, bars), max_drawdown(returns))
 
@@ -104,7 +105,7 @@ def hit_rate(returns: np.ndarray) -> np.ndarray:
     return (returns > 0).mean(axis=-1)
 
 
-def yearly(turnover: np.ndarray, bars: float = BARS) -> np.ndarray:
+def yearly(turnover: np.ndarray, bars: float = DAYS) -> np.ndarray:
     """Turnover of a year: what was bought and sold, in units of equity."""
     return bars * turnover.mean(axis=-1)
 

@@ -6,6 +6,7 @@ from ppo_jax.backtests import curves, standing, summary
 from ppo_jax.backtests.results import Results
 from ppo_jax.reports import page
 from ppo_jax.reports.elements import element
+from ppo_jax.reports.scales import written
 
 
 def of(title: str, results: Results, said: dict[str, Any]) -> str:
@@ -22,7 +23,7 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
     lead = (
         f"{len(plan.folds)} tests in a row, {first} to {last}, {plan.whole.bars} bars "
         f"of {len(prices.bars.symbols)} assets; {len(plan.settings)} settings of "
-        f"{plan.seeds} seeds."
+        f"{plan.seeds} seeds. A year is {written(results.year)} bars."
     )
     sections = [
         standing.section(said),

@@ -70,6 +70,11 @@ class Results(NamedTuple):
         times = self.plan.market.prices.bars.times
         return times[whole.first + 1 : whole.last + 1]
 
+    @property
+    def year(self) -> float:
+        """Bars of a year."""
+        return self.plan.market.prices.bars.of_a_year
+
     def beside(self, agents: Agents) -> list[Account]:
         """The baselines in the market of some agents."""
         ours = agents.account.cost, agents.account.market
@@ -133,8 +138,9 @@ def _control(
 
 
 def _baselines(plan: Plan) -> list[Account]:
-    close, whole = plan.market.prices.bars.close, plan.whole
-    schedules = {name: rule(close, whole) for name, rule in baselines.RULES.items()}
+    bars, whole = plan.market.prices.bars, plan.whole
+    given = bars.close, whole, bars.of_a_year
+    schedules = {name: rule(*given) for name, rule in baselines.RULES.items()}
     pairs = [(name, market) for market in _markets(plan) for name in schedules]
     track = baselines.play(
         [market for _, market in pairs],

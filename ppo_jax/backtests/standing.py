@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ppo_jax.backtests import measures
+from ppo_jax.backtests.bootstrap import BLOCK
 from ppo_jax.backtests.results import Results, conditions
 from ppo_jax.backtests.summary import LEVELS, MARKET, SHARES, SHARPE
 from ppo_jax.reports.charts import TONES, Chart, Curve, Mark, Points
@@ -16,7 +17,7 @@ from ppo_jax.reports.strips import Estimate, forest, pair
 Said = dict[str, Any]
 INTERVALS = (
     "The median over seeds. Intervals are 95 %, of one agent: a seed drawn at random, "
-    "and bars drawn anew in blocks of a month on average (stationary bootstrap)."
+    f"and bars drawn anew in blocks of {BLOCK:g} on average (stationary bootstrap)."
 )
 DEFLATED = (
     "How likely the true Sharpe ratio of an agent is above 0, after as many trials as "
@@ -150,15 +151,18 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
     rows = []
     for fold, days in enumerate(said["folds"]):
         here = slice(fold * bars, (fold + 1) * bars)
-        grown = [_yearly(x[:, fold]) for x in (agents.trained, agents.validated)]
+        grown = [
+            _yearly(x[:, fold], results.year)
+            for x in (agents.trained, agents.validated)
+        ]
         tested = agents.account.returns[:, here]
         rows.append(
             (
                 " – ".join(days["test"]),
                 *map(written, grown),
-                written(_median(measures.cagr(tested))),
-                written(float(measures.cagr(market.returns[0, here]))),
-                written(_median(measures.sharpe(tested))),
+                written(_median(measures.cagr(tested, results.year))),
+                written(float(measures.cagr(market.returns[0, here], results.year))),
+                written(_median(measures.sharpe(tested, results.year))),
                 written(_median(measures.max_drawdown(tested))),
                 written(_median(agents.updates[:, fold])),
             )
@@ -168,9 +172,9 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
     return Fold(_called(said["agents"][number]), [shown], open=number == 0)
 
 
-def _yearly(growth: np.ndarray) -> float:
+def _yearly(growth: np.ndarray, year: float) -> float:
     """Growth of a year, from log growth of a bar; the median."""
-    return _median(np.expm1(measures.BARS * growth))
+    return _median(np.expm1(year * growth))
 
 
 def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:

@@ -1,5 +1,6 @@
 """What accounts say in numbers, how sure that is, and how much of it may be luck."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,20 +12,20 @@ from ppo_jax.backtests.results import Account, Agents, Results
 
 Measure = Callable[..., np.ndarray]
 MEASURES: Mapping[str, Measure] = {
-    "CAGR": lambda returns, *_: measures.cagr(returns),
-    "volatility": lambda returns, *_: measures.volatility(returns),
-    "Sharpe": lambda returns, *_: measures.sharpe(returns),
-    "Sortino": lambda returns, *_: measures.sortino(returns),
-    "Calmar": lambda returns, *_: measures.calmar(returns),
-    "max drawdown": lambda returns, *_: measures.max_drawdown(returns),
-    "longest drawdown": lambda returns, *_: measures.drawdown_bars(returns),
-    "VaR 5 %": lambda returns, *_: measures.var(returns),
-    "CVaR 5 %": lambda returns, *_: measures.cvar(returns),
-    "hit rate": lambda returns, *_: measures.hit_rate(returns),
-    "turnover": lambda _, turnover, __: measures.yearly(turnover),
-    "exposure": lambda _, __, exposure: exposure.mean(axis=-1),
+    "CAGR": lambda year, returns, *_: measures.cagr(returns, year),
+    "volatility": lambda year, returns, *_: measures.volatility(returns, year),
+    "Sharpe": lambda year, returns, *_: measures.sharpe(returns, year),
+    "Sortino": lambda year, returns, *_: measures.sortino(returns, year),
+    "Calmar": lambda year, returns, *_: measures.calmar(returns, year),
+    "max drawdown": lambda _, returns, *__: measures.max_drawdown(returns),
+    "longest drawdown": lambda _, returns, *__: measures.drawdown_bars(returns),
+    "VaR 5 %": lambda _, returns, *__: measures.var(returns),
+    "CVaR 5 %": lambda _, returns, *__: measures.cvar(returns),
+    "hit rate": lambda _, returns, *__: measures.hit_rate(returns),
+    "turnover": lambda year, _, turnover, __: measures.yearly(turnover, year),
+    "exposure": lambda *given: given[-1].mean(axis=-1),
 }
-"""Of returns, turnover and exposure, `[..., bars]` each."""
+"""Of the bars of a year, and returns, turnover and exposure, `[..., bars]` each."""
 SURE = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %")
 """Those that are given with an interval."""
 SHARES = {*SURE, "volatility", "VaR 5 %", "hit rate", "exposure"} - {"Sharpe"}
@@ -72,16 +73,16 @@ class Luck(NamedTuple):
     """Cost in bp at which no more is left than who buys and holds has."""
 
 
-def of(account: Account) -> Summary:
-    """The measures of an account."""
+def of(account: Account, year: float) -> Summary:
+    """The measures of an account, by the bars of a year."""
     series = account.returns, account.turnover, account.exposure
-    figures = {
-        name: Figure(
+    figures = {}
+    for name, whole in MEASURES.items():
+        measure = functools.partial(whole, year)
+        figures[name] = Figure(
             np.asarray(measure(*series), float).tolist(),
             bootstrap.interval(measure, *series) if name in SURE else None,
         )
-        for name, measure in MEASURES.items()
-    }
     return Summary(account.name, account.cost, figures)
 
 
@@ -92,10 +93,11 @@ def luck(results: Results, agents: Agents) -> Luck:
     theirs = np.broadcast_to(market.returns, ours.shape)
     trials = ratios(results)
     paid = ours, account.turnover, account.cost
+    gap = functools.partial(_gap, results.year)
     return Luck(
         [deflation.deflated(track, trials) for track in ours],
-        bootstrap.interval(_gap, ours, theirs),
-        bootstrap.interval(_gap, ours, agents.control.returns),
+        bootstrap.interval(gap, ours, theirs),
+        bootstrap.interval(gap, ours, agents.control.returns),
         measures.break_even(*paid).tolist(),
         measures.break_even(*paid, theirs).tolist(),
     )
@@ -138,6 +140,7 @@ def as_json(results: Results) -> dict[str, Any]:
 
     return {
         "bars": plan.whole.bars,
+        "year": results.year,
         "trials": plan.trials,
         "before": plan.before,
         "measures": [*MEASURES],
@@ -147,7 +150,7 @@ def as_json(results: Results) -> dict[str, Any]:
             for fold in plan.folds
         ],
         "agents": [_agents_as_json(results, each) for each in results.agents],
-        "baselines": [_account_as_json(each) for each in results.baselines],
+        "baselines": [_account_as_json(results, each) for each in results.baselines],
     }
 
 
@@ -170,10 +173,10 @@ they were at their best before.'
 def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
     covered = coverage(agents)
     return (
-        _account_as_json(agents.account)
+        _account_as_json(results, agents.account)
         | luck(results, agents)._asdict()
         | {
-            "control": _account_as_json(agents.control),
+            "control": _account_as_json(results, agents.control),
             "covered": None if covered is None else covered.tolist(),
             "trained": agents.trained.tolist(),
             "validated": agents.validated.tolist(),
@@ -183,8 +186,8 @@ def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
     )
 
 
-def _account_as_json(account: Account) -> dict[str, Any]:
-    summary = of(account)
+def _account_as_json(results: Results, account: Account) -> dict[str, Any]:
+    summary = of(account, results.year)
     figures = {
         name: figure._asdict() | {"median": figure.median}
         for name, figure in summary.figures.items()
@@ -193,5 +196,5 @@ def _account_as_json(account: Account) -> dict[str, Any]:
     return said | {"figures": figures}
 
 
-def _gap(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    return measures.sharpe(ours) - measures.sharpe(theirs)
+def _gap(year: float, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    return measures.sharpe(ours, year) - measures.sharpe(theirs, year)

@@ -112,6 +112,7 @@ def test_the_page_says_it_all_in_one_file(home, found):
         *("Measures", "Curves", "Luck", "Frontier", "Folds", "Calibration"),
         *("buy & hold", "momentum 12-1", "terms.cvar.coef=0", "8 trials"),
         "RandomWalk: without drift, nothing can be earned, but by chance.",
+        *("A year is 252 bars.", "in blocks of 20 on average"),
         "Made by python -m ppo_jax.walkforward.",
     ):
         assert words in text, words

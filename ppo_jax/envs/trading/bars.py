@@ -5,6 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+DAYS = 252
+"""Of a year, those of trading."""
+LIKE = 0.1
+"""How far as many bars as days may be from that, as a share: holidays differ."""
+
 
 class Bars(NamedTuple):
     """N bars of A assets, in the order of time; nothing is missing."""
@@ -30,6 +35,12 @@ class Bars(NamedTuple):
         """Time since the bar before, of 365.25 days a year `[N]`; the first has 0."""
         year = np.timedelta64(365 * 24 + 6, "h")
         return np.diff(self.times, prepend=self.times[:1]) / year
+
+    @property
+    def of_a_year(self) -> float:
+        """Bars of a year: 252 of days without weekends, else as many as there were."""
+        found = (len(self.times) - 1) / float(self.years.sum())
+        return DAYS if abs(found / DAYS - 1) < LIKE else found
 
 
 def digest(bars: Bars) -> str:

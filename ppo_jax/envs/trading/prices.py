@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.envs.trading.bars import Bars, digest
+from ppo_jax.envs.trading.bars import DAYS, Bars, digest
 from ppo_jax.errors import missing
 
 
@@ -95,7 +95,7 @@ class RandomWalk(Prices):
     def load(self) -> Bars:
         rng = np.random.default_rng(self.seed)
         shape, night = (self.num_bars, self.num_assets), self.overnight or 0.0
-        variance = self.volatility**2 / 252
+        variance = self.volatility**2 / DAYS
         nights, days = (
             rng.normal(-part * variance / 2, np.sqrt(part * variance), shape)
             for part in (night, 1 - night)

@@ -11,6 +11,7 @@ from ppo_jax.backtests import baselines, measures
 from ppo_jax.backtests.baselines import Schedule
 from ppo_jax.backtests.folds import Span
 from ppo_jax.envs.trading import RandomWalk, Trading
+from ppo_jax.envs.trading.bars import DAYS
 from ppo_jax.envs.trading.causality import changed_after
 
 WALK = RandomWalk(num_bars=600, num_assets=3)
@@ -29,7 +30,7 @@ def played(env, *schedules, costs=(0.0,)):
 
 def test_who_holds_has_what_the_prices_are(env):
     """Bought at the opens of bar 301 for 50 bp of all; interest is 0 here."""
-    schedule = baselines.hold(WALK.bars.close, SPAN)
+    schedule = baselines.hold(WALK.bars.close, SPAN, DAYS)
     track = played(env, schedule, schedule, costs=(0.0, 50.0))
     for row, cost in zip(track.growth, (0.0, 0.005), strict=True):
         close, bought = WALK.bars.close[301:401], WALK.bars.open[301]
@@ -41,7 +42,7 @@ def test_who_holds_has_what_the_prices_are(env):
 
 @pytest.mark.parametrize("name", ["volatility 10 %", "momentum 12-1"])
 def test_a_rule_as_a_trader_by_hand(env, name):
-    schedule = baselines.RULES[name](WALK.bars.close, SPAN)
+    schedule = baselines.RULES[name](WALK.bars.close, SPAN, DAYS)
     track = played(env, schedule, costs=(20.0,))
     if name == "momentum 12-1":  # Every month anew; by hand, only those bars.
         bars = WALK.bars._replace(tradable=np.zeros((600, 3), bool))
@@ -57,8 +58,8 @@ def test_a_rule_as_a_trader_by_hand(env, name):
 @pytest.mark.parametrize("name", baselines.RULES)
 def test_a_rule_sees_nothing_of_later_prices(name):
     rule, bars = baselines.RULES[name], WALK.bars
-    before = rule(bars.close, SPAN)
-    after = rule(changed_after(bars, 350).close, SPAN)
+    before = rule(bars.close, SPAN, DAYS)
+    after = rule(changed_after(bars, 350).close, SPAN, DAYS)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one[:51], other[:51])  # Bars 300 to 350.
 
@@ -66,15 +67,25 @@ def test_a_rule_sees_nothing_of_later_prices(name):
 def test_momentum_is_that_of_a_year_but_for_a_month():
     close = np.ones((600, 2))
     close[100:290] = [2.0, 0.5]  # Over bars 48 to 279, one rose and one fell.
-    schedule = baselines.momentum(close, SPAN)
+    schedule = baselines.momentum(close, SPAN, DAYS)
     np.testing.assert_array_equal(schedule.positions[0], [0.5, 0.0])
     assert schedule.trades.nonzero()[0].tolist() == [0, 21, 42, 63, 84]
 
 
-def test_steady_holds_less_of_what_moves_more():
+def test_a_month_of_weeks_is_four_bars():
+    close = np.ones((600, 2))
+    close[250:297] = [2.0, 0.5]  # Of a span from 300 on, 52 to 4 bars before.
+    schedule = baselines.momentum(close, SPAN, 365.25 / 7)
+    np.testing.assert_array_equal(schedule.positions[0], [0.5, 0.0])
+    np.testing.assert_array_equal(schedule.positions[1], [0.0, 0.0])
+    assert schedule.trades.nonzero()[0].tolist() == [*range(0, 100, 4)]
+
+
+@pytest.mark.parametrize("year", [DAYS, 365.25])
+def test_steady_holds_less_of_what_moves_more(year):
     close = np.cumprod(1 + 0.02 * np.tile([[1.0], [-1.0]], (300, 1)), axis=0)
-    (share,) = np.unique(baselines.steady(close, SPAN).positions.round(9))
-    assert share == pytest.approx(0.1 / (0.02 * np.sqrt(252)))
+    (share,) = np.unique(baselines.steady(close, SPAN, year).positions.round(9))
+    assert share == pytest.approx(0.1 / (0.02 * np.sqrt(year)))
 
 
 def test_elsewhere_as_much_is_traded(env):

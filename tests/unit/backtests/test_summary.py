@@ -10,8 +10,18 @@ from traders import planned, tiny
 from ppo_jax.backtests import measures, summary
 from ppo_jax.backtests.playing import LEVELS
 from ppo_jax.backtests.results import Account, Agents, Results
+from ppo_jax.envs.trading import RandomWalk
 
 SEEDS, FOLDS, BARS = 3, 2, 400
+
+
+class Weekly(RandomWalk):
+    """A bar each week."""
+
+    def load(self):
+        bars = super().load()
+        weeks = 7 * np.arange(len(bars.times)) * np.timedelta64(1, "D")
+        return bars._replace(times=bars.times[0] + weeks)
 
 
 def account(name, returns, cost=10.0, turnover=0.01):
@@ -45,7 +55,7 @@ def results():
 
 
 def test_figures_are_of_each_track_with_their_median(results):
-    said = summary.of(results.agents[0].account)
+    said = summary.of(results.agents[0].account, 252)
     ratios = measures.sharpe(results.agents[0].account.returns)
     figure = said.figures["Sharpe"]
     np.testing.assert_allclose(figure.each, ratios)
@@ -54,6 +64,19 @@ def test_figures_are_of_each_track_with_their_median(results):
     assert said.figures["turnover"].each == pytest.approx([2.52] * SEEDS)
     assert said.figures["hit rate"].interval is None
     assert math.isnan(summary.Figure([math.nan], None).median)
+
+
+def test_a_year_has_as_many_bars_as_there_are_in_one(results):
+    """A week each; of days there are 252."""
+    weekly = results._replace(plan=planned(tiny(Weekly(300, 2))))
+    ours, theirs = (summary.as_json(each) for each in (results, weekly))
+    assert (ours["year"], theirs["year"]) == (252, pytest.approx(365.25 / 7))
+    share = math.sqrt(theirs["year"] / 252)
+    for name, power in (("Sharpe", 1), ("volatility", 1), ("turnover", 2)):
+        daily, rarer = (x["agents"][0]["figures"][name]["each"] for x in (ours, theirs))
+        np.testing.assert_allclose(rarer, share**power * np.array(daily))
+    gaps = (np.array(each["agents"][0]["over_market"]) for each in (theirs, ours))
+    np.testing.assert_allclose(next(gaps), share * next(gaps))
 
 
 def test_luck_counts_every_trial_and_compares_at_the_same_cost(results):

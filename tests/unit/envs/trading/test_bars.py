@@ -1,6 +1,7 @@
 """Arrays of prices, and what they are known by."""
 
 import numpy as np
+import pytest
 
 from ppo_jax.envs.trading import RandomWalk
 from ppo_jax.envs.trading.bars import digest
@@ -30,3 +31,19 @@ def test_a_weekend_is_three_days_of_a_year():
     """Bars begin on a Monday."""
     days = BARS.years[:7] * 365.25
     np.testing.assert_allclose(days, [0, 1, 1, 1, 1, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        ([24, 24, 24, 24, 72], 252),
+        ([24], 365.25),
+        ([168], 365.25 / 7),
+        ([1] * 6 + [18], 7 * 365.25),
+    ],
+    ids=["weekdays", "days", "weeks", "hours of days"],
+)
+def test_a_year_has_252_weekdays_or_as_many_bars_as_there_are(hours, expected):
+    spacing = np.tile(hours, 200) * np.timedelta64(1, "h")
+    times = np.datetime64("2000-01-03", "ns") + np.cumsum(spacing)
+    assert BARS._replace(times=times).of_a_year == pytest.approx(expected, rel=0.01)
