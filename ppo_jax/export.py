@@ -38,9 +38,9 @@ def main(argv: list[str] | None = None) -> int:
     name = options.run_dir.resolve().name
     rows = files.rows(options.run_dir / "metrics.jsonl")
     said = trained(name, run.config, run.update, member, rows)
-    folder.write(out, Policy.of(learner), options.format, said)
+    paths = folder.write(out, Policy.of(learner), options.format, said)
     print(f"checkpoint {run.update}, {run.steps:,} steps, member {member}")
-    for path in sorted(out.iterdir()):
+    for path in paths:
         print(path)
     return 0
 

@@ -16,6 +16,10 @@ from ppo_jax.policy import Policy
 
 FORMATS = ("all", "stablehlo", "numpy")
 PACKAGES = ("ppo_jax", "jax", "flax", "numpy")
+OURS = (runner.ARRAYS, runner.RUNNER, program.PROGRAM, runner.DESCRIPTION)
+"""All that an export may have; the last one is the last that is replaced."""
+CACHE = "__pycache__"
+"""What Python leaves where policy.py was imported."""
 
 
 def read(folder: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -39,16 +43,10 @@ def require_free(folder: Path) -> None:
 
     Raises:
         UserError: If it cannot be written, or holds anything but an export as it was
-            exported.
+            exported, one that was cut off, or what Python keeps of policy.py.
     """
     files.require_folder(folder)
-    there = {path.name for path in folder.iterdir()}
-    if not there:
-        return
-    known = {runner.DESCRIPTION}
-    if runner.DESCRIPTION in there:
-        known |= read(folder)["files"].keys()
-    others = ", ".join(sorted(there - known))
+    others = ", ".join(sorted({x.name for x in folder.iterdir()} - _known(folder)))
     if others:
         raise UserError(
             f"{folder}: expected a new folder, or one with an export alone; it holds "
@@ -56,14 +54,21 @@ def require_free(folder: Path) -> None:
         )
 
 
-def write(folder: Path, policy: Policy, kind: str, trained: dict[str, Any]) -> None:
+def write(
+    folder: Path, policy: Policy, kind: str, trained: dict[str, Any]
+) -> list[Path]:
     """Writes an export in the place of what was there.
+
+    What was there is whole until all of the new one is written beside it.
 
     Args:
         folder: A folder that is free.
         policy: What to export.
         kind: One of `FORMATS`.
         trained: How it came to be, as JSON.
+
+    Returns:
+        Its files.
 
     Raises:
         UserError: If the policy cannot be exported so; nothing is written then.
@@ -82,12 +87,10 @@ def write(folder: Path, policy: Policy, kind: str, trained: dict[str, Any]) -> N
         "versions": {name: version(name) for name in PACKAGES},
         "files": {name: runner.checksum(data) for name, data in contents.items()},
     }
-    for path in folder.iterdir():
-        path.unlink()
-    for name, data in contents.items():
-        files.write_bytes(folder / name, data)
     text = json.dumps(said, indent=2, allow_nan=False) + "\n"
-    files.write(folder / runner.DESCRIPTION, text)
+    contents[runner.DESCRIPTION] = text.encode()
+    _replace({folder / name: data for name, data in contents.items()}, folder)
+    return sorted(folder / name for name in contents)
 
 
 def packed(named: dict[str, Any]) -> bytes:
@@ -95,3 +98,24 @@ def packed(named: dict[str, Any]) -> bytes:
     file = io.BytesIO()
     np.savez(file, **named)
     return file.getvalue()
+
+
+def _known(folder: Path) -> set[str]:
+    """What may be there of exports, also of one that was cut off."""
+    known = {files.part(folder / name).name for name in OURS}
+    known |= {runner.DESCRIPTION, CACHE}
+    described = folder / runner.DESCRIPTION
+    if files.part(described).exists():
+        return known | {*OURS}
+    return known | read(folder)["files"].keys() if described.exists() else known
+
+
+def _replace(contents: dict[Path, bytes], folder: Path) -> None:
+    """Replaces what is in a folder, once all is written beside it; in order."""
+    for path, data in contents.items():
+        files.part(path).write_bytes(data)
+    new = {*contents, *map(files.part, contents), folder / CACHE}
+    for path in {*folder.iterdir()} - new:
+        path.unlink()
+    for path in contents:
+        files.part(path).replace(path)

@@ -23,9 +23,13 @@ def write(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replaces a file's contents in one step."""
-    part = _part(path)
-    part.write_bytes(data)
-    part.replace(path)
+    part(path).write_bytes(data)
+    part(path).replace(path)
+
+
+def part(path: Path) -> Path:
+    """Where a file is until it is whole."""
+    return path.with_name(path.name + ".part")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -42,8 +46,8 @@ def require_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        _part(path).touch()
-        _part(path).unlink()
+        part(path).touch()
+        part(path).unlink()
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -91,8 +95,3 @@ def _row(place: str, line: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UserError(f"{place}: expected names and values, got {row!r:.80}")
     return row
-
-
-def _part(path: Path) -> Path:
-    """Where a file is until it is whole."""
-    return path.with_name(path.name + ".part")

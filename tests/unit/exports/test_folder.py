@@ -1,5 +1,9 @@
 """Where an export may be written, and what is in it then."""
 
+import itertools
+import py_compile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from agents import Sights, agent
@@ -16,6 +20,17 @@ POLICY = Policy.of(
 
 def names(folder):
     return {path.name for path in folder.iterdir()}
+
+
+def dying(method, calls, last):
+    """The same, whose call of this number among all does not come back."""
+
+    def call(*given):
+        if next(calls) == last:
+            raise KeyboardInterrupt
+        return method(*given)
+
+    return call
 
 
 def test_an_export_replaces_another_and_leaves_nothing_of_it(tmp_path):
@@ -52,6 +67,35 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path):
     (tmp_path / "policy.py").write_text("mine")
     with pytest.raises(UserError, match=r"policy\.py was changed since it was exp"):
         folders.require_free(tmp_path)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_on_its_way_an_export_is_made_again(tmp_path, monkeypatch, before):
+    """Whenever it is; the one before is whole until all of the new one is written."""
+    for killed in range(6):  # Three files are written, and then three replaced.
+        folder = tmp_path / str(killed)
+        folder.mkdir()
+        if before:
+            folders.write(folder, POLICY, "numpy", {"run": "before"})
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            calls = itertools.count()
+            for name in ("write_bytes", "replace"):
+                patch.setattr(Path, name, dying(getattr(Path, name), calls, killed))
+            folders.write(folder, POLICY, "numpy", {"run": "after"})
+        if before and killed <= 3:
+            assert folders.read(folder)["trained"] == {"run": "before"}
+        folders.require_free(folder)
+        folders.write(folder, POLICY, "numpy", {"run": "after"})
+        assert names(folder) == {"policy.json", "policy.npz", "policy.py"}
+        assert folders.read(folder)["trained"] == {"run": "after"}
+
+
+def test_what_python_keeps_of_an_imported_export_is_in_no_way(tmp_path):
+    folders.write(tmp_path, POLICY, "numpy", {})
+    py_compile.compile(str(tmp_path / "policy.py"))
+    folders.require_free(tmp_path)
+    written = folders.write(tmp_path, POLICY, "numpy", {})
+    assert names(tmp_path) == {path.name for path in written} | {"__pycache__"}
 
 
 def test_arrays_are_read_without_pickles(tmp_path):
