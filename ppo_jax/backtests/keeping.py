@@ -10,7 +10,6 @@ from ppo_jax.backtests import measures, page, summary
 from ppo_jax.backtests.results import Account, Results, conditions
 from ppo_jax.host import files, tables
 from ppo_jax.reports.scales import written
-from ppo_jax.sweeps.scores import as_json
 
 ALL, TRACKS, PAGE = "backtest.json", "equity.csv", "backtest.html"
 COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
@@ -19,7 +18,7 @@ COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 def write(run_dir: Path, results: Results) -> str:
     """Writes all that there is to say; returns it in short, for a terminal."""
     said = summary.as_json(results)
-    files.write_json(run_dir / ALL, as_json(said))
+    files.write_json(run_dir / ALL, said)
     files.write(run_dir / TRACKS, tracks(results))
     files.write(run_dir / PAGE, page.of(str(run_dir), results, said))
     header = ("who", "cost", *COLUMNS, "deflated")

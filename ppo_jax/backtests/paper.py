@@ -178,7 +178,7 @@ def _read(home: Path, agent: Policy, env: Trading) -> Book | None:
         book = Book(**stored)
         template = _template(agent, env)
         shapes = zip(jax.tree.leaves(template), book.last, strict=True)
-        leaves = [jnp.asarray(value, leaf.dtype) for leaf, value in shapes]
+        leaves = [jnp.asarray(np.asarray(x, leaf.dtype)) for leaf, x in shapes]
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if book.agent != _digest(agent):

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,11 @@ def part(path: Path) -> Path:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces a file by a value as JSON, to be read by people too."""
-    write(path, json.dumps(value, indent=2) + "\n")
+    """Replaces a file by a value as JSON, to be read by people too.
+
+    A number that is not finite is null, as JSON does not know it.
+    """
+    write(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
 
 
 def require_writable(path: Path) -> None:
@@ -95,3 +99,16 @@ def _row(place: str, line: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UserError(f"{place}: expected names and values, got {row!r:.80}")
     return row
+
+
+def _finite(value: Any) -> Any:
+    """The same, with None for numbers that are not finite.
+
+    >>> _finite({"iqm": -math.inf, "interval": (0.5, math.nan)})
+    {'iqm': None, 'interval': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -29,7 +29,7 @@ def section(run: Record) -> Section | None:
 
 def is_evaluation(value: dict[str, Any]) -> bool:
     """Whether a file is one that `evaluate --json` writes."""
-    return all(is_number(value.get(name)) for name in FIGURES)
+    return all(_is_figure(value.get(name, "none")) for name in FIGURES)
 
 
 def is_robustness(value: dict[str, Any]) -> bool:
@@ -41,6 +41,11 @@ def is_robustness(value: dict[str, Any]) -> bool:
         and all(map(is_number, eps))
         and all(_is_agent(curves, len(eps)) for curves in agents.values())
     )
+
+
+def _is_figure(value: Any) -> bool:
+    """Whether a value is a number, or None in the place of one that is not finite."""
+    return value is None or type(value) in (int, float)
 
 
 def _is_agent(curves: Any, count: int) -> bool:
@@ -57,7 +62,7 @@ def _evaluations(played: dict[str, dict[str, Any]]) -> Element:
     rows = [
         (
             code(name),
-            *(written(value[figure]) for figure in FIGURES),
+            *map(written, numbers(value[figure] for figure in FIGURES)),
             str(value.get("unfinished", "")),
             "most likely" if value.get("deterministic", True) else "sampled",
             str(value.get("checkpoint", "")),

@@ -67,7 +67,7 @@ def write(
         "metric": metric,
         "settings": [settings.plain(setting) for setting in found],
         "runs": runs,
-        "table": as_json(rows),
+        "table": rows,
     }
     files.write_json(run_dir / ALL, results)
     return rows
@@ -114,19 +114,6 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     ]
     text = tables.markdown(HEADER, cells)
     return f"{text}\n{ALONE}" if any(row["runs"] == 1 for row in rows) else text
-
-
-def as_json(value: Any) -> Any:
-    """The same without numbers that are not finite, which JSON does not know.
-
-    >>> as_json({"iqm": -math.inf, "interval": (0.5, math.nan)})
-    {'iqm': None, 'interval': [0.5, None]}
-    """
-    if isinstance(value, dict):
-        return {name: as_json(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:

@@ -130,6 +130,16 @@ def test_killed_at_a_bar_it_decides_the_same(
     assert plain(book.decisions) == plain(grown[1][-1].decisions)
 
 
+def test_an_agent_that_is_broken_goes_on_so(follow, agent, tmp_path):
+    """What is not finite is null in the file, and comes back as it was."""
+    broken = agent.replace(params=jax.tree.map(lambda x: np.nan * x, agent.params))
+    follow(tmp_path, BARS, FIRST + 1, broken)
+    book = follow(tmp_path, BARS, FIRST + 2, broken)
+    kept = json.loads((tmp_path / paper.KEPT).read_text(), parse_constant=pytest.fail)
+    assert kept["bar"] == book.bar == FIRST + 1
+    assert kept["decisions"][-1]["wanted"] == [None, None]
+
+
 def changed(bar, factor):
     close = BARS.close.copy()
     close[bar, 1] *= factor

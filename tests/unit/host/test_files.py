@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import json
+import math
 
 import pytest
 
@@ -22,6 +23,14 @@ def test_a_file_is_replaced_or_left_as_it_was(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         files.write(path, "newer")
     assert path.read_text() == "new"
+
+
+def test_what_is_not_finite_is_null(tmp_path):
+    path, nan = tmp_path / "x.json", math.nan
+    value = {"a": [1.0, math.inf, {"b": (nan, 2)}], "c": None, "d": "x", "e": -math.inf}
+    files.write_json(path, value)
+    plain = {"a": [1.0, None, {"b": [None, 2]}], "c": None, "d": "x", "e": None}
+    assert json.loads(path.read_text(), parse_constant=pytest.fail) == plain
 
 
 def test_what_can_be_written_is_left_as_it_is(tmp_path):

@@ -1,6 +1,7 @@
 """Risk and robustness, of files that commands write."""
 
 import json
+import math
 
 import pytest
 from reported import row, said, written
@@ -39,11 +40,17 @@ def test_what_was_measured_is_shown(tmp_path):
     assert tail.marks[0].name == "PGD" and str(tail.marks[0].y[1]) == "nan"
 
 
+@pytest.mark.parametrize("mean", [None, math.nan])
+def test_what_was_not_finite_is_not_known(tmp_path, mean):
+    (table,) = found(tmp_path, figures=EVALUATED | {"mean": mean}).parts
+    assert "figures.json – 2.5 2.5 2.5 2.5 2.5 8 1 sampled 7" in said(table)
+
+
 @pytest.mark.parametrize(
     "other",
     [
         {"mean": 1.0},
-        EVALUATED | {"mean": None},
+        EVALUATED | {"mean": "2.5"},
         ATTACKED | {"eps": "much"},
         ATTACKED | {"eps": [0.0]},
         ATTACKED | {"agents": {"x": {"PGD": [3, 4]}}},

@@ -1,7 +1,6 @@
 """What the runs of a sweep scored, by hand and against scipy."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -98,10 +97,3 @@ def test_the_table_is_text():
     assert lines[0] == f"| {' | '.join(scores.HEADER)} |"
     assert len(lines) == 4 and all(line.count("|") == 7 for line in lines)
     assert "0.50" in lines[3] and " to " in lines[3]
-
-
-def test_what_is_not_finite_is_no_json():
-    value = {"a": [1.0, math.inf, {"b": (math.nan, 2)}], "c": None, "d": "x"}
-    plain = scores.as_json(value)
-    assert plain == {"a": [1.0, None, {"b": [None, 2]}], "c": None, "d": "x"}
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
