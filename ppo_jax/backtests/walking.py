@@ -79,7 +79,10 @@ def walk(
 def kept(home: Path) -> Tracks:
     """What a batch came to, each member once."""
     with np.load(home / KEPT) as stored:
-        tracks = Tracks(**stored)
+        arrays = dict(stored)
+    # A version before had none whose training failed.
+    arrays.setdefault("failed", np.zeros(len(arrays["place"]), bool))
+    tracks = Tracks(**arrays)
     _, once = np.unique(tracks.place, axis=0, return_index=True)
     return Tracks(*(leaf[once] for leaf in tracks))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import traders
 from reported import parsed, said, unnamed
-from runs import EXPERIMENT, begin, command, session
+from runs import ALIKE, EXPERIMENT, begin, command, session
 from traders import planned, tiny
 
 from ppo_jax.backtests import deflation, measures, walking
@@ -288,7 +288,8 @@ def test_killed_a_walk_forward_ends_the_same(name, home, tmp_path):
     asked = ASKED if name == "mine.py" else PAIRED
     whole = home / ("walk" if name == "mine.py" else "pairs")
     found = json.loads((whole / "backtest.json").read_text())
-    process = begin("walkforward", home / name, "--run-dir", broken, *asked)
+    line = ("walkforward", home / name, "--run-dir", broken)
+    process = begin(*line, *asked, environment=ALIKE)
     deadline = time.monotonic() + 180
     while not list(broken.glob("batches/001/checkpoints/[0-9]*")):
         assert time.monotonic() < deadline and process.poll() is None
@@ -296,12 +297,11 @@ def test_killed_a_walk_forward_ends_the_same(name, home, tmp_path):
     process.kill()
     process.communicate()
     assert not (broken / "backtest.json").exists()
-    line = ("walkforward", home / name, "--run-dir", broken, "--resume")
-    again = command(*line)
+    again = command(*line, "--resume", environment=ALIKE)
     assert again.returncode == 0, again.stderr
     assert json.loads((broken / "backtest.json").read_text()) == found
     (broken / "batches" / "001" / "tracks.npz").unlink()
-    again = command(*line)
+    again = command(*line, "--resume", environment=ALIKE)
     assert again.returncode == 0 and "batch 1 of 1" in again.stdout, again.stderr
     assert json.loads((broken / "backtest.json").read_text()) == found
     if name == "pairs.py":
