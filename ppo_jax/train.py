@@ -150,9 +150,10 @@ def _new_run(
     run_dir = options.run_dir or experiment.place(path, config)
 
     def keep() -> None:
-        experiment.create(run_dir, path, overrides, config)
-        if first is not None:
-            first.keep(run_dir)
+        if first is None:
+            experiment.create(run_dir, path, overrides, config)
+        else:
+            first.keep(run_dir, script.texts(path), overrides)
 
     return Folder(run_dir, resumes=first is not None), config, keep
 
@@ -169,6 +170,7 @@ def _old_run(
     texts = script.texts(path)
 
     def keep() -> None:
+        experiment.require_begun(run_dir)
         experiment.store(run_dir, texts, overrides, config)
 
     return Folder(run_dir, resumes=True), config, keep

@@ -24,6 +24,12 @@ from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
 
 OVERRIDES, CONFIG = "overrides.json", "config.json"
+UNSAVED = "unsaved.txt"
+"""There as long as what a run begins with is not saved."""
+AGAIN = (
+    "it stopped before what it begins with was saved; begin it again, with "
+    "--warm-start (in Python begin) and without --resume"
+)
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
@@ -98,6 +104,26 @@ def require_new(run_dir: Path) -> None:
         )
 
 
+def is_saved(run_dir: Path) -> bool:
+    """Whether a run has a checkpoint."""
+    return any(path.name.isdigit() for path in run_dir.glob("checkpoints/*"))
+
+
+def never_began(run_dir: Path) -> bool:
+    """Whether a run stopped before what it begins with was saved."""
+    return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
+
+
+def require_begun(run_dir: Path) -> None:
+    """Checks that a run which goes on has what it begins with.
+
+    Raises:
+        ExperimentError: If that was not saved; the message says how to begin it again.
+    """
+    if never_began(run_dir):
+        raise ExperimentError(f"{run_dir}: {AGAIN}")
+
+
 def store(
     run_dir: Path, texts: dict[str, str], overrides: list[str], config: Config
 ) -> None:
@@ -105,7 +131,8 @@ def store(
 
     Args:
         run_dir: The directory.
-        texts: The experiment's file and its modules, by path.
+        texts: The experiment's file and its modules, by path; before them `UNSAVED`,
+            if what the run begins with is saved next.
         overrides: Options that it was loaded with.
         config: What came of them.
 
@@ -117,6 +144,8 @@ def store(
         run_dir,
         texts | {OVERRIDES: json.dumps(overrides) + "\n"} | {CONFIG: described + "\n"},
     )
+    if UNSAVED not in texts:
+        (run_dir / UNSAVED).unlink(missing_ok=True)
 
 
 def keep(run_dir: Path, texts: dict[str, str]) -> None:

@@ -211,11 +211,12 @@ def _kept(
         experiment.require_same_structure(place, config)
 
     def prepare() -> None:
-        if not resume:
-            experiment.require_new(place)
-        experiment.store(place, source.texts(config), [], config)
+        texts = source.texts(config)
         if first is not None:
-            first.keep(place)
+            return first.keep(place, texts, [])
+        require = experiment.require_begun if resume else experiment.require_new
+        require(place)
+        experiment.store(place, texts, [], config)
 
     hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
     with presence.alone(place):

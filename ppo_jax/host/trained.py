@@ -185,9 +185,7 @@ class Trained:
         """
         place = Path(run_dir)
         with presence.alone(place):
-            experiment.require_new(place)
-            experiment.store(place, source.texts(self.config), [], self.config)
-            self.keep(place)
+            self.keep(place, source.texts(self.config), [])
         return place
 
     def export(self, path: str | Path, kind: str = "all") -> Path:
@@ -209,10 +207,21 @@ class Trained:
         folder.write(place, self.policy, kind, said)
         return place
 
-    def keep(self, run_dir: Path) -> None:
-        """Writes rows, generations, a checkpoint and the ending to a run directory."""
+    def keep(self, run_dir: Path, texts: dict[str, str], overrides: list[str]) -> None:
+        """Writes a new run directory, which is none before it has a checkpoint.
+
+        Args:
+            run_dir: The directory.
+            texts: The experiment's file and its modules, by path.
+            overrides: Options that it was loaded with.
+
+        Raises:
+            ExperimentError: If it cannot be written, or holds a run.
+        """
+        experiment.require_new(run_dir)
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
-        experiment.keep(run_dir, {"metrics.jsonl": lines})
+        first = {experiment.UNSAVED: f"{experiment.AGAIN}\n", "metrics.jsonl": lines}
+        experiment.store(run_dir, first | texts, overrides, self.config)
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
         meta |= {"streaks": self.streaks}
@@ -223,6 +232,7 @@ class Trained:
             record.prepare()
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
+        (run_dir / experiment.UNSAVED).unlink()
 
     def _seeded(self, episodes: int, seed: int | None) -> int:
         """The seed of so many episodes, that of the run if there is none."""

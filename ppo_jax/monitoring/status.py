@@ -6,9 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ppo_jax.host import ending, presence, script
+from ppo_jax.host import ending, experiment, presence, script
 from ppo_jax.host.conclusion import cause
-from ppo_jax.host.experiment import CONFIG
 from ppo_jax.monitoring.tail import Tail
 from ppo_jax.sweeps import plan
 
@@ -104,7 +103,7 @@ def _settings(run_dir: Path, kind: str) -> dict[str, int]:
     """The whole numbers of a run's experiment; those of a batch are its sweep's."""
     home = run_dir.parents[1] if kind == "batch" else run_dir
     try:
-        fields = json.loads((home / CONFIG).read_text())
+        fields = json.loads((home / experiment.CONFIG).read_text())
         return {name: int(fields[name]["value"]) for name in BUDGET}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
@@ -126,6 +125,8 @@ def _state(
     """Its state, and for what cause; what ended before that was written is guessed."""
     if presence.is_alive(run_dir):
         return RUNNING, ""
+    if experiment.never_began(run_dir):
+        return UNSAVED, experiment.AGAIN
     ended = ending.last(run_dir)
     if ended.state in STATES:
         if ended.state == FAILED and not ended.why:
@@ -133,7 +134,7 @@ def _state(
         return ended.state, ended.why
     if any((run_dir / kept).exists() for kept in OF_BATCHES):
         return INTERRUPTED, WITHOUT_A_WORD
-    if not _is_saved(run_dir):
+    if not experiment.is_saved(run_dir):
         return UNSAVED, BEFORE
     if total is not None and tail.step >= total:
         return FINISHED, ""
@@ -147,15 +148,11 @@ def _cause(run_dir: Path, tail: Tail, settings: dict[str, int]) -> str:
     return ""
 
 
-def _is_saved(run_dir: Path) -> bool:
-    return any(path.name.isdigit() for path in run_dir.glob("checkpoints/*"))
-
-
 def _next(run_dir: Path, kind: str, state: str) -> str:
     """The command to give now."""
     home = run_dir.parents[1] if kind == "batch" else run_dir
     kept = home / script.KEPT
-    if state == RUNNING or not kept.exists():
+    if state == RUNNING or not kept.exists() or experiment.never_began(home):
         return ""
     if state in DONE:
         single = kind not in ("batch", *OF_BATCHES.values())

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from unittest import mock
 
 import chex
 import jax
@@ -37,6 +38,7 @@ from ppo_jax.component import component, replace_at
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host import ending, presence, training
+from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.host.trained import Trained
 from ppo_jax.optimizers import Adam
@@ -545,6 +547,27 @@ def test_a_run_begins_with_what_another_one_has_learned(tmp_path, alone, kept, c
     assert_same(load(again), warm)
     chex.assert_trees_all_equal(load(again, checkpoint=0).params, alone.params)
     assert alone.evaluate(2)["mean"] == 5.0
+
+
+def test_a_run_that_lost_what_it_begins_with_is_begun_again(
+    tmp_path, alone, kept, monkeypatch, capsys
+):
+    """It does not go on without, neither in Python nor by the command."""
+    run_dir, path = tmp_path / "run", tmp_path / "x.py"
+    path.write_text(FILE)
+    line = [str(path), "--run-dir", str(run_dir), "--total-timesteps", "128"]
+
+    with monkeypatch.context() as short:
+        short.setattr(Checkpointer, "save", mock.Mock(side_effect=OSError("full")))
+        assert train.main([*line, "--warm-start", str(kept)]) == 3
+    said = f"{run_dir}: it stopped before what it begins with was saved; begin it again"
+    assert train.main([*line, "--resume"]) == 2
+    assert said in capsys.readouterr().err
+    with pytest.raises(UserError, match=re.escape(said)):
+        fit(HALF, run_dir, resume=True, quiet=True)
+    warm = fit(HALF, run_dir, begin=alone, quiet=True)
+    chex.assert_trees_all_equal(load(run_dir, checkpoint=0).params, alone.params)
+    assert_same(fit(HALF, run_dir, resume=True, quiet=True), warm)
 
 
 def test_a_head_that_is_another_one_is_said(capsys):

@@ -96,6 +96,20 @@ def test_a_directory_with_a_checkpoint_is_not_new(run_dir, saved, taken):
         experiment.require_new(run_dir)
 
 
+def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
+    """Until it is begun again, or saved after all."""
+    experiment.require_begun(run_dir)
+    texts = {experiment.UNSAVED: "", "experiment.py": TEXT}
+    experiment.store(run_dir, texts, [], CONFIG)
+    with pytest.raises(ExperimentError, match="before what it begins with was sav"):
+        experiment.require_begun(run_dir)
+    experiment.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
+    experiment.require_begun(run_dir)
+    experiment.store(run_dir, texts, [], CONFIG)
+    (run_dir / "checkpoints" / "0").mkdir(parents=True)
+    experiment.require_begun(run_dir)
+
+
 def test_numbers_and_budgets_may_change_and_structure_may_not(run_dir):
     stored = dataclasses.replace(CONFIG, gamma=0.25)
     other = dataclasses.replace(stored, gamma=0.75, total_timesteps=10**6, seed=3)

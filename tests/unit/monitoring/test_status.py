@@ -5,6 +5,7 @@ import json
 import pytest
 from shelf import BUDGET, log, row, run
 
+from ppo_jax.host.experiment import AGAIN, UNSAVED
 from ppo_jax.host.presence import alone
 from ppo_jax.monitoring.status import BEFORE, WITHOUT_A_WORD, ended_badly, status
 from ppo_jax.monitoring.tail import Tail
@@ -39,6 +40,15 @@ def test_a_run_that_has_ended(tmp_path, left, state, why):
     assert ended_badly(found) == (state not in ("finished", "stopped"))
     assert (found.step, found.total, found.last, found.best) == (30, 100, 2.0, 3.0)
     assert found.left is None
+
+
+def test_a_run_that_lost_what_it_begins_with_has_no_next_command(tmp_path):
+    """However it ended; once that is saved it goes on like any other."""
+    run_dir = run(tmp_path / "x", ending="failed", why="full")
+    (run_dir / UNSAVED).touch()
+    assert now(run_dir)[2:4] == ("unsaved", AGAIN) and now(run_dir).next == ""
+    (run_dir / "checkpoints" / "0").mkdir(parents=True)
+    assert now(run_dir).state == "failed" and "--resume" in now(run_dir).next
 
 
 def test_a_run_from_before_endings_were_kept_has_finished(tmp_path):
