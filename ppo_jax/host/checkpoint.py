@@ -20,7 +20,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.errors import UserError, kind
-from ppo_jax.host import bundles, distributed
+from ppo_jax.host import bundles, distributed, files
 from ppo_jax.transforms.statistics import is_statistics, versions
 from ppo_jax.tree import by_path
 from ppo_jax.types import PyTree
@@ -152,9 +152,8 @@ class Checkpointer:
         if asked is not None:
             if asked not in steps:
                 there = ", ".join(map(str, sorted(steps))) or "none"
-                raise CheckpointError(
-                    f"{self._path}: no checkpoint {asked}; there are: {there}"
-                )
+                said = f"no checkpoint {asked}; there are: {there}"
+                raise CheckpointError(f"{self._path}: {said}")
             steps = [asked]
         for step in steps:
             try:
@@ -212,14 +211,17 @@ class Checkpointer:
         return self._manager.restore(step, args=args)["meta"]
 
     def rewind(self, update: int) -> None:
-        """Removes what is newer than an update, and saves that were cut off."""
+        """Sets aside what is newer than an update; removes saves that were cut off."""
 
-        def remove():
-            for path in self._path.iterdir():
-                if not path.name.isdigit() or int(path.name) > update:
+        def clear():
+            for path in [*self._path.iterdir()]:
+                step, cut_off, _ = path.name.partition(".orbax-checkpoint-tmp")
+                if cut_off and step.isdecimal():
                     shutil.rmtree(path)
+                elif step.isdecimal() and int(step) > update:
+                    print(f"checkpoint {step} is set aside in {files.set_aside(path)}")
 
-        distributed.first_only(remove)
+        distributed.first_only(clear)
         self._manager.reload()
 
     def close(self) -> None:

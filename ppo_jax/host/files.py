@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, also when the process is killed."""
 
 import errno
+import itertools
 import json
 import math
 import os
@@ -39,6 +40,19 @@ def write_json(path: Path, value: Any) -> None:
     A number that is not finite is null, as JSON does not know it.
     """
     write(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+
+
+def set_aside(path: Path) -> Path:
+    """Renames what is in the way; returns what it is called then.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "5"
+    >>> path.mkdir()
+    >>> set_aside(path).name, path.exists()
+    ('5.aside-1', False)
+    """
+    names = (path.with_name(f"{path.name}.aside-{i}") for i in itertools.count(1))
+    return path.rename(next(name for name in names if not os.path.lexists(name)))
 
 
 def require_writable(path: Path) -> None:

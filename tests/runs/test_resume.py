@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 import time
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp
@@ -265,6 +266,28 @@ def test_a_damaged_checkpoint_falls_back(tmp_path, damage, name):
     checkpoints.close()
 
 
+def test_what_is_no_checkpoint_stays(tmp_path):
+    """Copies, files of a desktop, and what is linked to; only saves cut off go."""
+    tree, folder = {"x": jnp.zeros(3)}, tmp_path / "checkpoints"
+    with closing(Checkpointer(tmp_path)) as checkpoints:
+        for update in (1, 2):
+            checkpoints.save(update, tree, fitness=1.0, meta={})
+    shutil.copytree(folder / "2", folder / "2_keep")
+    shutil.move(folder / "2", tmp_path / "elsewhere")
+    (folder / "2").symlink_to(tmp_path / "elsewhere")
+    (folder / ".DS_Store").touch()
+    (folder / "3.orbax-checkpoint-tmp").mkdir()
+    for number in (1, 2):
+        with closing(Checkpointer(tmp_path)) as checkpoints:
+            checkpoints.rewind(1)
+            assert checkpoints.restore(tree)[0] == 1
+            checkpoints.save(2, tree, fitness=1.0, meta={})
+        aside = {f"2.aside-{i}" for i in range(1, number + 1)}
+        kept = {"1", "2", "2_keep", ".DS_Store", *aside}
+        assert {path.name for path in folder.iterdir()} == kept
+    assert [*(tmp_path / "elsewhere").iterdir()]
+
+
 def test_only_a_finite_fitness_is_the_best(tmp_path):
     checkpoints = Checkpointer(tmp_path)
     scores = [2.0, 5.0, float("nan"), 3.0, -float("inf"), 4.0]
@@ -300,6 +323,8 @@ def test_a_run_falls_back_and_goes_on(finished, run_dir):
     done = called("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "checkpoint 24 cannot be read" in done.stdout
+    aside = run_dir / "checkpoints" / "24.aside-1"
+    assert f"checkpoint 24 is set aside in {aside}" in done.stdout and aside.is_dir()
     assert "Traceback" not in done.stderr
     assert_same(finished, run_dir)
     assert saved(run_dir) == saved(finished) and not being_saved(run_dir)
