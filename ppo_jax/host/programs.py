@@ -28,8 +28,8 @@ SECONDS = 0.0
 """That a compilation takes at least; to read even the smallest program is quicker."""
 SECONDS_GIVEN = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 OFF = "JAX_ENABLE_COMPILATION_CACHE=0"
-SETTINGS = ("XLA_FLAGS", "NPROC", "JAX_NUM_CPU_DEVICES")
-"""Variables that programs for CPUs depend on."""
+SETTINGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC", "JAX_NUM_CPU_DEVICES")
+"""Variables that programs depend on."""
 CPUINFO = Path("/proc/cpuinfo")
 CPU = {
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),

@@ -5,10 +5,11 @@ What that would come to is known beforehand where all is the same that it depend
 its arguments and their structure, by which `jax.jit` knows its programs too, settings
 of JAX, and code. A file of code is the same while its time and its size are, as for
 Python's own bytecode. What code of the user's own depends on nobody can tell: it may
-read a file while it is traced. Where there is any, nothing is recalled; and a file that
-defines nothing may still change what is in others, so it has to be the same.
+read a file while it is traced, or change what is in others. So where a file of theirs
+does more than to import and to name values, nothing is recalled.
 """
 
+import ast
 import contextlib
 import io
 import json
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import flax
 import jax
 from jax._src import compilation_cache
 from jax.experimental import serialize_executable
@@ -190,11 +192,11 @@ def _surroundings() -> list[str]:
     kinds = [device.device_kind for device in jax.devices()]
     platform = jax.devices()[0].client.platform_version
     given = [f"{name}={value}" for name, value in sorted(settings.values.items())]
-    return [sys.version, *places, platform, *kinds, *given]
+    return [sys.version, *places, platform, *kinds, *given, repr(flax.config)]
 
 
 def _code() -> Code:
-    """All code that is loaded, but for the user's own, which defines nothing.
+    """All code that is loaded, but for the user's own, which only names values.
 
     Raises:
         UnknownCode: If some of it may have changed since it was loaded.
@@ -232,15 +234,37 @@ def _own_texts() -> list[str]:
     """The user's own files.
 
     Raises:
-        UnknownCode: If one of them defines anything, or cannot be read.
+        UnknownCode: If one of them does more than to import and to name what is known,
+            or cannot be read.
     """
     own = [(module, file) for name, module, file in _loaded() if _is_own(name, file)]
     for value in [value for module, _ in own for value in vars(module).values()]:
         _require_known(value)
     try:
-        return sorted(Path(file).read_text() for _, file in own)
-    except OSError as error:
+        texts = sorted(Path(file).read_text() for _, file in own)
+        plain = all(_is_plain(ast.parse(text)) for text in texts)
+    except (OSError, SyntaxError, ValueError) as error:
         raise UnknownCode from error
+    if not plain:
+        raise UnknownCode
+    return texts
+
+
+def _is_plain(file: ast.Module) -> bool:
+    """Whether a file only imports, and names values, none of which is code."""
+    return all(map(_names, file.body)) and not any(
+        isinstance(node, ast.Lambda) for node in ast.walk(file)
+    )
+
+
+def _names(statement: ast.stmt) -> bool:
+    """Whether a statement imports, names a value, or is a docstring."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return all(isinstance(target, ast.Name) for target in targets)
+        case ast.AnnAssign(target=ast.Name()) | ast.Expr(value=ast.Constant()):
+            return True
+    return isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def _is_own(name: str, file: str) -> bool:

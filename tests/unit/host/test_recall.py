@@ -9,6 +9,7 @@ from pathlib import Path
 
 import brief
 import chex
+import flax
 import jax
 import numpy as np
 import pytest
@@ -321,11 +322,19 @@ if "Own-v0" not in gymnax.registered_envs:
         (REGISTERED, "'Own-v0'"),
         ("def unused():\n    pass", CHAIN),
         ("import beside", CHAIN),
+        ("unused = (lambda: None).__name__", CHAIN),
+        ("TimeLimitChain.unused = 1.0", CHAIN),
+        ("print(end='')", CHAIN),
+        ("if True:\n    unused = 1", CHAIN),
     ],
-    ids=["environment", "registered", "function", "module"],
+    ids=[
+        *("environment", "registered", "function", "module"),
+        *("lambda", "attribute", "call", "condition"),
+    ],
 )
-def test_code_of_ones_own_is_traced(tmp_path, code, env):
-    """Nobody can tell what it reads."""
+def test_code_of_ones_own_is_traced(tmp_path, monkeypatch, code, env):
+    """Nobody can tell what it reads, nor what it puts into others."""
+    monkeypatch.setattr(TimeLimitChain, "unused", 0.0, raising=False)
     (tmp_path / "beside.py").write_text("def unused():\n    pass\n")
     path = tmp_path / "own.py"
     path.write_text(FILE.format(code=code, env=env))
@@ -350,14 +359,16 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
         assert traced(experiment.load(path, [])) == (name == "here")
 
 
-def test_a_file_may_change_what_is_in_others(tmp_path, monkeypatch):
-    """So it is not enough that it defines nothing."""
+def test_what_a_file_puts_into_others_is_traced(tmp_path, monkeypatch):
+    """The same text may put another number there, as from a file or a variable."""
     monkeypatch.setattr(streams, "MEMBERS", streams.MEMBERS)
     path = tmp_path / "patches.py"
-    for number, expected in ((0, True), (7, True), (7, False), (0, False)):
-        code = f"from ppo_jax.host import streams\nstreams.MEMBERS = {number}"
-        path.write_text(FILE.format(code=code, env=CHAIN))
-        assert traced(experiment.load(path, [])) == expected
+    code = "import os\nfrom ppo_jax.host import streams\n"
+    code += "streams.MEMBERS = int(os.environ['MEMBERS'])"
+    path.write_text(FILE.format(code=code, env=CHAIN))
+    for number in ("7", "8"):
+        monkeypatch.setenv("MEMBERS", number)
+        assert traced(experiment.load(path, []))
 
 
 @pytest.mark.parametrize("change", [(1, 0), (0, 1)], ids=["time", "size"])
@@ -402,6 +413,23 @@ def test_other_settings_of_jax_are_traced():
     jax.config.update("jax_default_matmul_precision", "float32")
     assert traced()
     jax.config.update("jax_default_matmul_precision", before)
+    assert not traced()
+
+
+def test_other_settings_of_flax_are_traced():
+    """Another key for every parameter, for example."""
+    assert traced()
+    with flax.config.temp_flip_flag("fix_rng_separator", True):
+        assert traced()
+    assert not traced()
+
+
+def test_other_arguments_of_a_tpu_are_traced(monkeypatch):
+    """As JAX has them in its own key."""
+    assert traced()
+    with monkeypatch.context() as other:
+        other.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_unused=true")
+        assert traced()
     assert not traced()
 
 
