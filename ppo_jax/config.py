@@ -81,8 +81,9 @@ class Config:
         max_failures: Updates in a row without one finite step before a run stops.
         devices_per_member: Devices that share the environments of an agent, and what
             it learns from; None: one, but of a CPU as many cores as pay.
-        stall_seconds: Seconds without a phase coming back until the run says so, or
-            three times the longest that did; it ends after four times that.
+        stall_seconds: Seconds in which nothing comes back, callbacks aside, until the
+            run says so, or three times the longest until something did; it ends after
+            four times that.
         stop_at: Metrics by name, and what each of them has to reach for the run to
             stop: after the first phase in which all of them are at least that.
         max_seconds: Seconds, of all resumed lives together, after which the run stops

@@ -139,7 +139,8 @@ def train(
                 row = record.rows.write(done * steps, metrics)
                 sinks.write(row)
                 console.update(done * steps, metrics)
-                asked = stop.after(row)
+                with watchdog.asleep():
+                    asked = stop.after(row)
                 ending = ending or asked
                 if due or ending:
                     _save(done, population, due, config, record, alarms, begun.id)

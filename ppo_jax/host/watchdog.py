@@ -1,6 +1,8 @@
 """A run never hangs in silence: what does not come back is reported, then ended."""
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any, Self
 
 from ppo_jax.host.console import Console, duration
@@ -32,7 +34,7 @@ class Watchdog:
         self._hint = hint
         self._tick = tick
         self._silence = self._longest = 0.0
-        self._spoken = False
+        self._spoken = self._asleep = False
         self._closed = threading.Event()
 
     def __enter__(self) -> Self:
@@ -49,8 +51,20 @@ class Watchdog:
         self._longest = max(self._longest, self._silence)
         self._silence, self._spoken = 0.0, False
 
+    @contextlib.contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Something has come back; what is not the run's takes as long as it likes."""
+        self.heard()
+        self._asleep = True
+        try:
+            yield
+        finally:
+            self._asleep = False
+
     def _watch(self) -> None:
         while not self._closed.wait(self._tick):
+            if self._asleep:
+                continue
             self._silence += self._tick
             patience = max(self._seconds, SPREAD * self._longest)
             if self._silence >= patience and not self._spoken:

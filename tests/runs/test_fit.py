@@ -37,7 +37,7 @@ from ppo_jax import (
 from ppo_jax.component import component, replace_at
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import ending, presence, training
+from ppo_jax.host import console, ending, presence, training, watchdog
 from ppo_jax.host.checkpoint import Checkpointer
 from ppo_jax.host.stopwatch import COMPILED
 from ppo_jax.host.trained import Trained
@@ -252,6 +252,20 @@ def test_what_a_callback_raises_is_raised_once_the_run_is_saved(tmp_path, alone)
     assert ended(run_dir) == {"state": "failed", "why": "OSError: mine"}
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)
     assert ended(run_dir) == {"state": "finished", "why": ""}
+
+
+def test_a_callback_may_take_as_long_as_it_likes(alone, monkeypatch, capsys):
+    """As in a debugger: the process in which it waits is not ended."""
+    config, left = dataclasses.replace(CONFIG, stall_seconds=1), []
+
+    def wait(step, metrics):
+        left.clear()
+        time.sleep(1.8 * (step == 256))
+        assert left == []
+
+    monkeypatch.setattr(watchdog, "END", 1)
+    monkeypatch.setattr(console.Guest, "leave", lambda _, status: left.append(status))
+    assert_same(fit(config, callback=wait, quiet=True), alone)
 
 
 def test_an_interrupt_returns_what_there_is(alone):

@@ -48,6 +48,20 @@ def test_what_comes_back_keeps_it_silent(listener):
     assert listener.said == [] and listener.status is None
 
 
+def test_what_takes_as_long_as_it_likes_is_not_watched(listener):
+    """Before and after it, what does not come back is; what did is a sign of life."""
+    with Watchdog(1, listener, hint="", tick=TICK) as dog:
+        dog._silence = 0.5
+        with dog.asleep():
+            assert dog._silence < 0.1 and dog._longest >= 0.5
+            time.sleep(0.1)
+            dog._silence = 100.0
+            time.sleep(0.2)
+            assert listener.said == [] and not listener.left.is_set()
+        assert listener.left.wait(60)
+    assert listener.status == 4
+
+
 def test_patience_grows_with_what_took_long(listener):
     with Watchdog(1, listener, hint="", tick=TICK) as dog:
         dog._silence = 100.0
