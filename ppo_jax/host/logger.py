@@ -28,7 +28,7 @@ class Rows:
 
     Args:
         before: Those of a run that resumes.
-        began: When it started or resumed, in seconds since the epoch.
+        began: When it started or resumed, by `time.monotonic`.
 
     Attributes:
         last: The newest row; empty before the first.
@@ -41,7 +41,7 @@ class Rows:
 
     def write(self, step: int, metrics: dict[str, float]) -> Row:
         """Appends a row and returns it."""
-        metrics = metrics | {"time/time_elapsed": time.time() - self._began}
+        metrics = metrics | {"time/time_elapsed": time.monotonic() - self._began}
         numbers = {name: float(metrics[name]) for name in sorted(metrics)}
         finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
         self.last = {"step": step} | finite
@@ -71,7 +71,7 @@ class Logger(Rows):
         first_step: Environment steps done when the run starts or resumes.
         names: How its rows call items of tuples, if a version before wrote them.
         own: What the experiment's own metrics are.
-        began: When the run started or resumed, in seconds since the epoch.
+        began: When the run started or resumed, by `time.monotonic`.
 
     Raises:
         OSError: Here and in every method, if the disk does not take it.
@@ -91,10 +91,11 @@ class Logger(Rows):
         rows = [row for row in rows if row["step"] <= first_step]
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         super().__init__(rows[-1:], began)
+        self._epoch = time.time() - time.monotonic()
         self._events = Events(run_dir)
         for row in rows:
             self._tell(row)
-        self._flushed = 0.0
+        self._flushed = -math.inf
 
     def read(self) -> list[Row]:
         return files.rows(self._path)
@@ -106,13 +107,13 @@ class Logger(Rows):
         with self._path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         self._tell(row)
-        if time.time() > self._flushed + FLUSH_SECONDS:
+        if time.monotonic() > self._flushed + FLUSH_SECONDS:
             self._events.flush()
-            self._flushed = time.time()
+            self._flushed = time.monotonic()
 
     def _tell(self, row: Row) -> None:
         """Writes the event of a row, and what metrics are as soon as they are there."""
-        when = self._began + row["time/time_elapsed"]
+        when = self._epoch + self._began + row["time/time_elapsed"]
         if not self._told:
             self._events.layout(charts([*row, *EVALUATIONS], self._own), when)
         if not row.keys() <= self._told:

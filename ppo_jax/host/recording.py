@@ -58,7 +58,7 @@ class Memory:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """The run begins, and ends; everything is where it is kept afterwards."""
-        self.ending, self._opened = Ending(), time.time()
+        self.ending, self._opened = Ending(), time.monotonic()
         yield
 
     def prepare(self) -> None:

@@ -9,11 +9,12 @@ from runs import event_steps, event_values, rows
 from tensorboardX.proto.layout_pb2 import Layout
 
 from ppo_jax.errors import UserError
+from ppo_jax.host import logger
 from ppo_jax.host.logger import Logger
 
 
 def log(run_dir, steps, first_step=0, names=None, **metrics):
-    logger = Logger(run_dir, first_step, names or {}, (), time.time())
+    logger = Logger(run_dir, first_step, names or {}, (), time.monotonic())
     for step in steps:
         logger.write(step, {"train/loss": float(step)} | metrics)
     logger.close()
@@ -77,6 +78,21 @@ def test_the_clock_goes_on_where_it_stopped(tmp_path):
     assert 5000.0 <= json.loads(after)["time/time_elapsed"] < 5060.0
 
 
+def test_a_clock_that_is_set_back_is_none_of_a_run(tmp_path, monkeypatch):
+    """Time goes on, events are on disk at once, and each has a time after the last."""
+    monkeypatch.setattr(logger, "FLUSH_SECONDS", 0)
+    log, now = Logger(tmp_path, 0, {}, (), time.monotonic()), time.time()
+    for step, clock in ((10, now), (20, now - 3600.0)):
+        monkeypatch.setattr(time, "time", lambda clock=clock: clock)
+        log.write(step, {"x": 1.0})
+        assert event_steps(tmp_path)[-1] == step
+    log.close()
+    first, last = (row["time/time_elapsed"] for row in log.read())
+    assert 0.0 <= first <= last < 60.0
+    times = [when for step, when, _ in event_values(tmp_path) if step]
+    assert times == sorted(times) and times[0] == pytest.approx(now, abs=60.0)
+
+
 def test_former_names_are_written_as_they_are_now(tmp_path):
     log(tmp_path, [10], **{"pbt/terms.2.coef/0": 0.5})
     log(tmp_path, [], first_step=10, names={"terms.2": "terms.entropy"})
@@ -86,4 +102,4 @@ def test_former_names_are_written_as_they_are_now(tmp_path):
 def test_a_log_that_is_none_is_said(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("{x}\n")
     with pytest.raises(UserError, match=r"metrics.jsonl: line 1 is no JSON"):
-        Logger(tmp_path, 0, {}, (), time.time())
+        Logger(tmp_path, 0, {}, (), time.monotonic())
