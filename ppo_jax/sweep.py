@@ -95,7 +95,7 @@ def _train(options: Any, planned: Plan) -> None:
     sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
     options.sizes = sizes
     plan.remember(run_dir, plan.asked(options))
-    again = f"python -m ppo_jax.sweep {options.experiment} --run-dir {run_dir} --resume"
+    again = command.typed("sweep", options.experiment, "--run-dir", run_dir, "--resume")
     consoles = functools.partial(Console, verbosity(options))
     runs, rows = running.train(
         run_dir, planned, sizes, metric, f"go on with: {again}", consoles

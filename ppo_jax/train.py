@@ -99,7 +99,8 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     prepare = _old_run if options.resume else _new_run
     record, config, keep = prepare(path, options, overrides, console)
     run_dir = record.run_dir
-    hint = f"go on with: python -m ppo_jax.train {path} --run-dir {run_dir} --resume"
+    again = command.typed("train", path, "--run-dir", run_dir, "--resume")
+    hint = f"go on with: {again}"
     with presence.alone(run_dir):
         distributed.first_only(keep)
         ending = training.train(config, record, console, hint).ending

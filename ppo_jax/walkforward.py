@@ -111,11 +111,8 @@ def _train(options: Any, planned: Plan) -> None:
     )
     options.sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
     plan.remember(run_dir, options)
-    again = (
-        f"python -m ppo_jax.walkforward {options.experiment} --run-dir {run_dir} "
-        "--resume"
-    )
-    hint = f"go on with: {again}"
+    told = options.experiment, "--run-dir", run_dir, "--resume"
+    hint = f"go on with: {command.typed('walkforward', *told)}"
     consoles = functools.partial(Console, verbosity(options))
     pieces = walking.walk(planned, options.sizes, run_dir, hint, consoles)
     said = keeping.write(run_dir, results.join(planned, [*pieces]))

@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +190,15 @@ def add_verbosity_options(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quiet", action="store_true", help="show warnings and errors")
     how.add_argument("--verbose", action="store_true", help="a line for every phase")
+
+
+def typed(name: str, *words: Any) -> str:
+    """A command as it is typed into a shell.
+
+    >>> typed("evaluate", Path("runs/my run"), "--best")
+    "python -m ppo_jax.evaluate 'runs/my run' --best"
+    """
+    return f"python -m ppo_jax.{name} {shlex.join(map(str, words))}"
 
 
 def told(error: Exception) -> tuple[int, str] | None:

@@ -59,7 +59,7 @@ def summary(ending: str, rows: Rows, run_dir: Path, page: Path | None = None) ->
     lines += [f"  {page}"] if page else []
     if ending in ("finished", "stopped"):
         left = ("evaluate",) if page else ("evaluate", "report")
-        lines += [f"  python -m ppo_jax.{name} {run_dir}" for name in left]
+        lines += [f"  {command.typed(name, run_dir)}" for name in left]
     return "\n".join(lines)
 
 

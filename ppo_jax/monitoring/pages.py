@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ppo_jax.host import alerts
+from ppo_jax.host import alerts, command
 from ppo_jax.host.console import duration, figure
 from ppo_jax.host.figures import SCORE
 from ppo_jax.metrics.rows import match
@@ -211,7 +211,7 @@ def _links(run: Seen) -> Content:
     report = run.run_dir / REPORT
     if report.is_file() and not report.is_symlink():
         return element("a", "report", href=address("report", run.name))
-    return "no report yet: ", _code(f"python -m ppo_jax.report {run.run_dir}")
+    return "no report yet: ", _code(command.typed("report", run.run_dir))
 
 
 def _progress(now: Status) -> Content:

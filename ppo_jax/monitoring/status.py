@@ -2,11 +2,10 @@
 
 import contextlib
 import json
-import shlex
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ppo_jax.host import ending, experiment, presence, script
+from ppo_jax.host import command, ending, experiment, presence, script
 from ppo_jax.host.conclusion import cause
 from ppo_jax.monitoring.tail import Tail
 from ppo_jax.sweeps import plan
@@ -156,16 +155,12 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
         return ""
     if state in DONE:
         single = kind not in ("batch", *OF_BATCHES.values())
-        return _command("evaluate", home) if single else ""
+        return command.typed("evaluate", home) if single else ""
     if kind == "replay":
-        return _command("replay", home, "--to", home, "--resume")
+        return command.typed("replay", home, "--to", home, "--resume")
     usual = "train" if home == run_dir else "sweep"
     name = _kind(home) if _kind(home) in OF_BATCHES.values() else usual
-    return _command(name, kept, "--run-dir", home, "--resume")
-
-
-def _command(name: str, *words: Any) -> str:
-    return f"python -m ppo_jax.{name} {shlex.join(map(str, words))}"
+    return command.typed(name, kept, "--run-dir", home, "--resume")
 
 
 def _heard(run_dir: Path) -> float:

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -427,15 +428,17 @@ def test_checkpoints_are_chosen(kept, alone):
 
 def test_bounds_stop_a_run_and_larger_ones_go_on(tmp_path, alone, capsys):
     """PROP-0: stop_at and max_seconds, of the command and of Python."""
-    path, run_dir = tmp_path / "x.py", tmp_path / "run"
+    path, run_dir = tmp_path / "x y.py", tmp_path / "a run"
     path.write_text(FILE)
     line = [str(path), "--run-dir", str(run_dir)]
     bound = ["--stop-at", "eval/mean_reward", "5"]
     assert train.main([*line, *bound]) == 0
     said = capsys.readouterr().out
-    assert "stopped: 128 steps" in said and "--resume" in said
+    assert "stopped: 128 steps" in said
     assert "eval/mean_reward is 5, as far as stop_at goes" in said
-    assert train.main([*line, "--resume"]) == 0
+    (again,) = re.findall("^go on with: python -m ppo_jax.train (.*)$", said, re.M)
+    assert shlex.split(again) == [*line, "--resume"]
+    assert train.main(shlex.split(again)) == 0
     assert saved(run_dir) == [2]
     larger = [*line, "--resume", "--stop-at", "eval/mean_reward", "6"]
     assert train.main([*larger, "--max-seconds", "1e-3"]) == 0

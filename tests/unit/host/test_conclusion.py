@@ -47,6 +47,11 @@ def test_the_end_in_a_few_lines():
     assert "not evaluated yet" in summary("failed", rows[1:2], Path("run"))
 
 
+def test_what_is_next_can_be_typed():
+    text = summary("finished", [row(1000)], Path("my runs/1"), Path("report.html"))
+    assert text.endswith("\n  python -m ppo_jax.evaluate 'my runs/1'")
+
+
 def test_the_share_of_what_was_quarantined_is_told():
     rows = [row(1000, error__quarantined_steps=30.0), row(4000)]
     text = summary("finished", rows, Path("run"))
