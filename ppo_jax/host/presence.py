@@ -7,16 +7,21 @@ locks on; where there are none, a run goes without.
 
 import contextlib
 import errno
-import fcntl
 import os
 import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from ppo_jax.errors import UserError
 from ppo_jax.host import distributed
 from ppo_jax.host.script import ExperimentError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # On Windows.
+    fcntl: Any = None
 
 LOCK = ".lock"
 PATIENCE = 0.5
@@ -30,9 +35,12 @@ def alone(run_dir: Path) -> Iterator[None]:
     """While this job is the only one at work in a directory, which is made if need be.
 
     Raises:
+        UserError: If the system knows no such locks.
         ExperimentError: If another one is, or the directory cannot be written.
         JobError: In the other processes of a job, if the first one cannot go on.
     """
+    if fcntl is None:
+        raise UserError("runs need Linux or macOS; on Windows, a Linux within it (WSL)")
     with contextlib.ExitStack() as held:
         distributed.first_only(lambda: held.enter_context(_locked(run_dir)))
         yield
@@ -49,6 +57,8 @@ def is_alive(run_dir: Path) -> bool:
     >>> is_alive(run_dir)
     False
     """
+    if fcntl is None:
+        return False
     try:
         file = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from runs import called
 
 from ppo_jax.host import presence
 from ppo_jax.host.presence import alone, is_alive
@@ -102,3 +103,16 @@ def test_without_locks_a_run_goes_without(tmp_path, monkeypatch):
     monkeypatch.setattr(presence.fcntl, "flock", refuse)
     with alone(tmp_path):
         assert not is_alive(tmp_path)
+
+
+def test_a_system_that_knows_no_locks_is_told_which_do(tmp_path, monkeypatch):
+    """Before anything is made there."""
+    monkeypatch.setattr(presence, "fcntl", None)
+    path = tmp_path / "mine.py"
+    path.write_text("from ppo_jax import Config\nconfig = Config('CartPole-v1')\n")
+    done = called("train", path, "--run-dir", tmp_path / "run")
+    said = "error: runs need Linux or macOS; on Windows, a Linux within it (WSL)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert not (tmp_path / "run").exists()
+    (tmp_path / presence.LOCK).touch()
+    assert not is_alive(tmp_path)
