@@ -102,10 +102,10 @@ def packed(named: dict[str, Any]) -> bytes:
 
 def _known(folder: Path) -> set[str]:
     """What may be there of exports, also of one that was cut off."""
-    known = {files.part(folder / name).name for name in OURS}
+    known = {_staged(folder / name).name for name in OURS}
     known |= {runner.DESCRIPTION, CACHE}
     described = folder / runner.DESCRIPTION
-    if files.part(described).exists():
+    if _staged(described).exists():
         return known | {*OURS}
     return known | read(folder)["files"].keys() if described.exists() else known
 
@@ -113,9 +113,14 @@ def _known(folder: Path) -> set[str]:
 def _replace(contents: dict[Path, bytes], folder: Path) -> None:
     """Replaces what is in a folder, once all is written beside it; in order."""
     for path, data in contents.items():
-        files.part(path).write_bytes(data)
-    new = {*contents, *map(files.part, contents), folder / CACHE}
+        _staged(path).write_bytes(data)
+    new = {*contents, *map(_staged, contents), folder / CACHE}
     for path in {*folder.iterdir()} - new:
         path.unlink()
     for path in contents:
-        files.part(path).replace(path)
+        _staged(path).replace(path)
+
+
+def _staged(path: Path) -> Path:
+    """Where a file is until all of the export is written."""
+    return path.with_name(path.name + ".part")

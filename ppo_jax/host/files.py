@@ -1,6 +1,8 @@
 """Files that are there whole or not at all, also when the process is killed."""
 
+import contextlib
 import errno
+import glob
 import itertools
 import json
 import math
@@ -9,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.errors import UserError
+
+LEFT = 60.0
+"""Seconds after which a part that is not whole was left by a process that ended."""
 
 
 def write(path: Path, text: str) -> None:
@@ -24,14 +29,14 @@ def write(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces a file's contents in one step."""
-    part(path).write_bytes(data)
-    part(path).replace(path)
-
-
-def part(path: Path) -> Path:
-    """Where a file is until it is whole."""
-    return path.with_name(path.name + ".part")
+    """Replaces a file's contents in one step; removes what was left half done."""
+    part = _part(path)
+    try:
+        part.write_bytes(data)
+        _remove_older(path, part.stat().st_mtime - LEFT)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -64,8 +69,8 @@ def require_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        part(path).touch()
-        part(path).unlink()
+        _part(path).touch()
+        _part(path).unlink()
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -126,3 +131,16 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _part(path: Path) -> Path:
+    """Where a file of this process is until it is whole."""
+    return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
+def _remove_older(path: Path, since: float) -> None:
+    """Removes parts of a file that nobody has written since, as after a kill."""
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*part"):
+        with contextlib.suppress(OSError):
+            if part.stat().st_mtime < since:
+                part.unlink()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import pytest
 
@@ -31,6 +32,36 @@ def test_what_is_not_finite_is_null(tmp_path):
     files.write_json(path, value)
     plain = {"a": [1.0, None, {"b": [None, 2]}], "c": None, "d": "x", "e": None}
     assert json.loads(path.read_text(), parse_constant=pytest.fail) == plain
+
+
+def test_two_processes_may_write_a_file_at_once(tmp_path, monkeypatch):
+    """Another one has begun before this one does, and is done after it."""
+    path = tmp_path / "x.json"
+    replace, other = type(path).replace, os.getpid() + 1
+
+    def meanwhile(part, target):
+        with monkeypatch.context() as there:
+            there.setattr(type(path), "replace", replace)
+            there.setattr(os, "getpid", lambda: other)
+            files.write(path, "theirs, and longer")
+        assert path.read_text() == "theirs, and longer"
+        return replace(part, target)
+
+    monkeypatch.setattr(type(path), "replace", meanwhile)
+    files.write(path, "ours")
+    assert path.read_text() == "ours" and [*tmp_path.iterdir()] == [path]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    """By whoever writes that file next; not what is being written, nor other files."""
+    path, others = tmp_path / "x[1].json", ["x[1].json.8.part", "x1.json.7.part"]
+    lefts = [tmp_path / f"x[1].json.{name}" for name in ("7.part", "part")]
+    for old in [*lefts, tmp_path / others[1]]:
+        old.write_text("hal")
+        os.utime(old, (0, 0))
+    (tmp_path / others[0]).write_text("hal")
+    files.write(path, "whole")
+    assert {x.name for x in tmp_path.iterdir()} == {path.name, *others}
 
 
 def test_what_can_be_written_is_left_as_it_is(tmp_path):
