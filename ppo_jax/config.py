@@ -43,7 +43,8 @@ class Config:
     differ over a population; everything else is what the program is compiled for.
 
     Attributes:
-        env: An environment, or the id of one of gymnax.
+        env: An environment, or the id of one: `CartPole-v1` of gymnax, `brax/ant` and
+            the like of the other suites.
         num_envs: B, environments that run in parallel.
         num_steps: T, steps of a rollout in each of them.
         num_epochs: Passes over a rollout.
@@ -70,7 +71,8 @@ class Config:
         appraisal: Asks the critics again after each update; None: they are not asked.
         optimizer: Optimiser with its learning rate.
         pbt: Rules of a population that searches for numbers; None: a single run.
-        total_timesteps: Environment steps to train for, each member of a population.
+        total_timesteps: Environment steps to train for, each member of a population;
+            schedules span all of them, anew if a resumed run gets others.
         seed: Seed of everything.
         phase_updates: Updates between two visits to the host; 0: about 1 % of the run.
             It is lowered to a divisor of the interval of a population.
@@ -85,7 +87,8 @@ class Config:
             run says so, or three times the longest until something did; it ends after
             four times that.
         stop_at: Metrics by name, and what each of them has to reach for the run to
-            stop: after the first phase in which all of them are at least that.
+            stop: after the first phase in which all of them are at least that. As an
+            option, `--stop-at eval/mean_reward 475`.
         max_seconds: Seconds, of all resumed lives together, after which the run stops
             at the end of a phase.
         sinks: Who is told every row of metrics, beside the run's directory.

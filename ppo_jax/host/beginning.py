@@ -16,6 +16,9 @@ from ppo_jax.host.recording import Memory
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
+SPANS = {"total_timesteps": "; schedules span all of it"}
+"""What another value of a field means for a run that goes on with it."""
+
 
 class StartState(NamedTuple):
     """What a run begins with, or goes on with."""
@@ -76,7 +79,7 @@ def _resume(
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
     for name, change in changed.items():
-        console.note(f"resuming with another {name}: {change}")
+        console.note(f"resuming with another {name}: {change}{SPANS.get(name, '')}")
     if done < config.num_updates:
         console.note(f"resuming after update {done} of {config.num_updates}")
         if layout.anew:

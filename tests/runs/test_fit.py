@@ -193,7 +193,8 @@ def test_a_run_goes_on(tmp_path, alone, capsys):
     again = tmp_path / "again"
     fit(HALF, again, quiet=True)
     assert_same(fit(CONFIG, again, resume=True), alone)
-    assert "another total_timesteps: 128 -> 384" in capsys.readouterr().out
+    said = "another total_timesteps: 128 -> 384; schedules span all of it\n"
+    assert said in capsys.readouterr().out
     other = tmp_path / "other"
     fit(HALF, other, quiet=True)
     options = ["--run-dir", str(other), "--resume", "--total-timesteps", "384"]
