@@ -112,11 +112,11 @@ class Packaged(Prices):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Stocks(Packaged):
-    """Daily opens and closes of AAPL, GOOG, IBM and MSFT, 2000-03 to 2013-03.
+    """Daily opens and closes of AAPL, IBM and MSFT, 2000-03 to 2013-03.
 
     They come with `bokeh_sampledata` (Quandl WIKI, public domain), and are adjusted for
-    splits and dividends. FB is there as well, from 2012-05 on; bars are those at which
-    all assets have a price.
+    splits and dividends. GOOG is there as well, from 2004-08 on, and FB, from 2012-05
+    on; bars are those at which all assets have a price.
     """
 
     symbols: tuple[str, ...] = ("AAPL", "IBM", "MSFT")

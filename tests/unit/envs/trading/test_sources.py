@@ -57,6 +57,7 @@ def test_stocks_are_adjusted_and_traded_at_opens():
     assert bars.close.shape == bars.open.shape == (3270, 3)
     assert bars.symbols == ("AAPL", "IBM", "MSFT")
     assert np.abs(np.log(bars.open[1:] / bars.close[:-1])).max() < 0.65
+    assert str(Stocks(symbols=("GOOG",)).bars.times[0])[:10] == "2004-08-19"
     late = Stocks(symbols=("FB", "AAPL")).bars
     assert str(late.times[0])[:10] == "2012-05-18" and set(late.symbols) == {
         "AAPL",
