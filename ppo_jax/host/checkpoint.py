@@ -61,7 +61,7 @@ class Checkpointer:
     def __init__(self, run_dir: Path, last: int = 2):
         self._fitness = _Fitness()
         kept = keep.AnyPreservationPolicy([keep.LatestN(last), self._fitness])
-        options = ocp.CheckpointManagerOptions(preservation_policy=kept)
+        options = ocp.CheckpointManagerOptions(preservation_policy=kept, create=False)
         self._path = Path(run_dir).absolute() / "checkpoints"
         self._manager = ocp.CheckpointManager(self._path, options=options)
         for step in self._manager.all_steps():
@@ -94,6 +94,7 @@ class Checkpointer:
         )
         self._fitness[update] = score
         try:
+            self._path.mkdir(parents=True, exist_ok=True)
             self._manager.save(update, args=args)
         except Exception as error:
             raise self._unwritable(error) from error
@@ -214,7 +215,7 @@ class Checkpointer:
         """Sets aside what is newer than an update; removes saves that were cut off."""
 
         def clear():
-            for path in [*self._path.iterdir()]:
+            for path in [*self._path.glob("*")]:
                 step, cut_off, _ = path.name.partition(".orbax-checkpoint-tmp")
                 if cut_off and step.isdecimal():
                     shutil.rmtree(path)

@@ -18,7 +18,7 @@ from ppo_jax.component import former
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
-from ppo_jax.host import description, files, script
+from ppo_jax.host import batched, description, files, script
 from ppo_jax.host.description import Description, describe, differences
 from ppo_jax.host.overrides import with_overrides
 from ppo_jax.host.script import ExperimentError
@@ -97,7 +97,8 @@ def require_new(run_dir: Path) -> None:
         ExperimentError: If it does.
     """
     saved = (*run_dir.glob("checkpoints/*"), *run_dir.glob("batches/*/checkpoints/*"))
-    if any(path.name.isdigit() for path in saved):
+    begun = any(path.name.isdigit() for path in saved)
+    if begun or batched.has_results(run_dir):
         raise ExperimentError(
             f"{run_dir}: holds a run already; give --resume to go on with it, in "
             "Python resume=True, or another directory"
@@ -127,7 +128,7 @@ def require_begun(run_dir: Path) -> None:
 def store(
     run_dir: Path, texts: dict[str, str], overrides: list[str], config: Config
 ) -> None:
-    """Writes what a run directory needs to stand alone.
+    """Writes what a run directory needs to stand alone; it is that of no sweep then.
 
     Args:
         run_dir: The directory.
@@ -146,6 +147,7 @@ def store(
     )
     if UNSAVED not in texts:
         (run_dir / UNSAVED).unlink(missing_ok=True)
+    batched.forget(run_dir)
 
 
 def keep(run_dir: Path, texts: dict[str, str]) -> None:
@@ -177,21 +179,33 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
     """Checks that a run can be continued with a config.
 
     Raises:
-        ExperimentError: If more than numbers and host settings differ from those of
-            the run; the message lists what.
+        ExperimentError: If there are many runs, or more than numbers and host settings
+            differ from those of the run; the message lists what.
     """
-    old, new = stored_description(run_dir), describe(config)
-    structure = [
-        f"  {name}: {change}"
-        for name, change in differences(old, new).items()
-        if "structure"
-        in {fields[name]["kind"] for fields in (old, new) if name in fields}
-    ]
+    batched.require_single(run_dir)
+    structure = changed_structure(run_dir, config)
     if structure:
         raise ExperimentError(
             f"{run_dir}: the experiment is not the one of this run; a resumed run may "
-            "change numbers and budgets only:\n" + "\n".join(structure)
+            f"change numbers and budgets only:{_listed(structure)}"
         )
+
+
+def changed_structure(run_dir: Path, config: Config) -> dict[str, str]:
+    """What of a config is another structure than that of a run, and how.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+    """
+    both = stored_description(run_dir), describe(config)
+
+    def kinds(name: str) -> set[str]:
+        return {fields[name]["kind"] for fields in both if name in fields}
+
+    changed = differences(*both)
+    return {
+        name: change for name, change in changed.items() if "structure" in kinds(name)
+    }
 
 
 def require_same(run_dir: Path, config: Config) -> None:
@@ -202,8 +216,8 @@ def require_same(run_dir: Path, config: Config) -> None:
     """
     changed = differences(stored_description(run_dir), describe(config))
     if changed:
-        lines = "".join(f"\n  {name}: {change}" for name, change in changed.items())
-        raise ExperimentError(f"{run_dir}: the experiment is another one:{lines}")
+        said = f"{run_dir}: the experiment is another one:{_listed(changed)}"
+        raise ExperimentError(said)
 
 
 def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
@@ -229,6 +243,11 @@ def stored_description(run_dir: Path) -> Description:
         ExperimentError: If there is none, or it cannot be read.
     """
     return description.as_now(_read(run_dir, CONFIG, dict))
+
+
+def _listed(changed: dict[str, str]) -> str:
+    """What is another one, a line each."""
+    return "".join(f"\n  {name}: {change}" for name, change in changed.items())
 
 
 def _read(run_dir: Path, name: str, wanted: type) -> Any:

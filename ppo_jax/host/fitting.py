@@ -32,7 +32,6 @@ from ppo_jax.host.stopping import Callback, deaf
 from ppo_jax.host.trained import Trained
 from ppo_jax.ppo import devices
 from ppo_jax.state import Population
-from ppo_jax.sweeps import plan
 
 CHECKPOINTS = ("newest", "best")
 
@@ -136,7 +135,8 @@ def load(
         config: Its experiment, if parts of that are in no file; None: as in its file.
 
     Raises:
-        ExperimentError: If the directory holds no run, or one of another experiment.
+        ExperimentError: If the directory holds no run, many of them, or one of another
+            experiment.
         CheckpointError: If there is no such checkpoint, or it cannot be restored.
         UserError: If there is no such member.
     """
@@ -145,8 +145,6 @@ def load(
         said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
         raise UserError(f"checkpoint: {said}; or give a number of updates")
     place = Path(run_dir)
-    if (place / plan.KEPT).exists():
-        raise UserError(f"{place}: holds a sweep; ppo_jax.load_all finds all its runs")
     asked = checkpoint if isinstance(checkpoint, int) else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)

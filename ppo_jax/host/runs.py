@@ -9,7 +9,7 @@ import numpy as np
 
 from ppo_jax.component import former
 from ppo_jax.config import Config
-from ppo_jax.host import experiment, lapack, script, training
+from ppo_jax.host import batched, experiment, lapack, script, training
 from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
@@ -51,9 +51,11 @@ def restore(
         config: Its experiment; None: that of its file.
 
     Raises:
-        ExperimentError: If the directory holds no run, or one of another experiment.
+        ExperimentError: If the directory holds no run, many of them, or one of another
+            experiment.
         CheckpointError: If no checkpoint can be restored.
     """
+    batched.require_single(run_dir)
     overrides = experiment.stored_overrides(run_dir)
     if config is None:
         config = experiment.load(run_dir / script.KEPT, overrides, command)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ppo_jax.host import tables
+from ppo_jax.host.batched import OF_BATCHES
 from ppo_jax.host.console import duration, figure
 from ppo_jax.monitoring import finding
-from ppo_jax.monitoring.status import OF_BATCHES, Status, ended_badly, status
+from ppo_jax.monitoring.status import Status, ended_badly, status
 from ppo_jax.monitoring.tail import Tail
 
 HEADER = ("run", "state", "evaluation", "best", "steps", "heard of", "size")

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ppo_jax.host import command, ending, experiment, presence, script
+from ppo_jax.host.batched import BATCHES, OF_BATCHES, kind_of
 from ppo_jax.host.conclusion import cause
 from ppo_jax.monitoring.tail import Tail
-from ppo_jax.sweeps import plan
 
 RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
     "running",
@@ -25,10 +25,8 @@ WITHOUT_A_WORD = (
     "killed, stalled or stopped at once; it goes on from its last checkpoint"
 )
 BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
-SCHEDULE, LINEAGE, BATCHES = "schedule.json", "lineage.jsonl", "batches"
-"""What a replay has beside its experiment, a population, and a sweep."""
-OF_BATCHES = {plan.KEPT: "sweep", "walk.json": "walkforward"}
-"""What has batches, by what it remembers of its command line."""
+SCHEDULE, LINEAGE = "schedule.json", "lineage.jsonl"
+"""What a replay has beside its experiment, and a population."""
 
 
 class Status(NamedTuple):
@@ -88,9 +86,8 @@ def ended_badly(status: Status) -> bool:
 
 
 def _kind(run_dir: Path) -> str:
-    for kept, kind in OF_BATCHES.items():
-        if (run_dir / kept).exists():
-            return kind
+    if kind := kind_of(run_dir):
+        return kind
     if run_dir.parent.name == BATCHES:
         return "batch"
     if (run_dir / SCHEDULE).exists():
@@ -131,7 +128,7 @@ def _state(
         if ended.state == FAILED and not ended.why:
             return FAILED, _cause(run_dir, tail, settings)
         return ended.state, ended.why
-    if any((run_dir / kept).exists() for kept in OF_BATCHES):
+    if kind_of(run_dir) is not None:
         return INTERRUPTED, WITHOUT_A_WORD
     if not experiment.is_saved(run_dir):
         return UNSAVED, BEFORE
@@ -159,7 +156,7 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
     if kind == "replay":
         return command.typed("replay", home, "--to", home, "--resume")
     usual = "train" if home == run_dir else "sweep"
-    name = _kind(home) if _kind(home) in OF_BATCHES.values() else usual
+    name = kind_of(home) or usual
     return command.typed(name, kept, "--run-dir", home, "--resume")
 
 

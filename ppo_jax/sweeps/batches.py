@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ppo_jax.host.batched import BATCHES
 from ppo_jax.host.console import Console
 from ppo_jax.sweeps import cohorts, scores
 from ppo_jax.sweeps.cohorts import Member
@@ -48,7 +49,7 @@ def split(
         for group, size in zip(groups, sizes, strict=True)
         for batch in cohorts.split(group, size)
     ]
-    homes = (run_dir / "batches" / f"{number:03}" for number in itertools.count(1))
+    homes = (run_dir / BATCHES / f"{number:03}" for number in itertools.count(1))
     return dict(zip(homes, found, strict=False))
 
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from ppo_jax.config import Config
 from ppo_jax.envs import check_types
-from ppo_jax.host import experiment, files, script
+from ppo_jax.host import batched, experiment, files, script
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 
 ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
-KEPT = "sweep.json"
+KEPT = batched.SWEEP
 
 
 class Plan(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.host import files, tables
+from ppo_jax.host import batched, files, tables
 from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.sweeps import aggregate, settings
 from ppo_jax.sweeps.cohorts import Member
@@ -16,7 +16,7 @@ from ppo_jax.sweeps.settings import Setting
 
 Score = dict[str, Any]
 """One run: its setting, seed, how it ended, and its evaluations over steps."""
-BATCH, ALL = "scores.json", "results.json"
+BATCH, ALL = batched.SCORES, "results.json"
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
 ALONE = """\
 One run of a setting says nothing of chance: no interval, no better or worse.

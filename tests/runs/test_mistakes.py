@@ -282,6 +282,7 @@ PARTS = {
     ],
 }
 NO_RUN = ": no run to be found there\n"
+MANY = "error: swept: holds a sweep; ppo_jax.load_all finds its runs, each of"
 UNWRITABLE = "error: right.py/below/a.file: cannot be {}: Not a directory\n"
 LINES = {
     # What there is to run.
@@ -403,6 +404,11 @@ LINES = {
     "robustness nowhere": [f"error: nowhere{NO_RUN}"],
     "robustness run --against nowhere": [f"error: nowhere{NO_RUN}"],
     "robustness run --against other": ["error: other: a run in another environment\n"],
+    "evaluate swept": [MANY],
+    "export swept": [MANY],
+    "robustness run --against swept": [MANY],
+    "watch swept": [MANY],
+    "train right.py --warm-start swept": [MANY],
     "robustness run --against ./run": ["error: --against: expected another run than"],
     "replay run": ["error: run: is no run of a population\n"],
     "evaluate run --checkpoint 7": ["no checkpoint 7; there are: 20, 24\n"],
@@ -410,6 +416,7 @@ LINES = {
     "robustness run --member -1": ["error: --member: expected 0 to 0, got -1\n"],
     "train right.py --run-dir run": ["error: run: holds a run already; give --resume"],
     "sweep right.py --run-dir run": ["error: run: holds a run already; give --resume"],
+    "sweep right.py --run-dir scored": ["error: scored: holds a run already; give --"],
     "replay run --to run": ["error: run: holds a run already; give --resume"],
     # Exports.
     "export": ["required: RUN_DIR"],
@@ -431,6 +438,7 @@ LINES = {
     "train right.py --resume": ["error: --resume: expected --run-dir as well\n"],
     "train right.py --resume --run-dir nowhere": [f"error: nowhere{NO_RUN}"],
     "train right.py --resume --run-dir other": ["env.limit: 4 -> 5"],
+    "train right.py --resume --run-dir swept": [MANY],
     "train right.py --resume --run-dir run --terms.2.coef 0.5": [
         f"error: --terms.2.coef: {BY_KIND.replace('terms.e', '--terms.e')}\n"
     ],
@@ -507,6 +515,8 @@ def damage(home):
     (home / "odd" / "metrics.jsonl").write_text("{}\nhello\n")
     (home / "torn" / "config.json").write_text("{")
     (home / "listed" / "config.json").write_text("[]")
+    shutil.copytree(home / "swept", home / "scored")
+    shutil.rmtree(home / "scored" / "batches" / "001" / "checkpoints")
     for name in ("newer", "changed"):
         shutil.copytree(home / "exported", home / name)
     told = json.loads((home / "newer" / "policy.json").read_text())
@@ -589,8 +599,12 @@ def test_a_mistake_is_told(told, mistake):
 
 
 def test_a_mistake_leaves_nothing_behind(told, home):
-    """No run that was not to be, in the place where it goes by itself."""
+    """No run that was not to be, in the place where it goes by itself.
+
+    What reads a directory without checkpoints makes no place for any.
+    """
     assert len(told) >= 150 and not (home / "runs").exists()
+    assert not any((home / x / "checkpoints").exists() for x in ("begun", "swept"))
 
 
 ODD = """

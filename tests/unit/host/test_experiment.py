@@ -83,11 +83,16 @@ def test_a_run_has_a_directory_of_its_own(path):
     [
         ("checkpoints/5", True),
         ("batches/0/checkpoints/5", True),
+        ("batches/0/scores.json", True),
+        ("batches/0/selected.npz", True),
+        ("batches/0/tracks.npz", True),
+        ("batches/0/metrics.jsonl", False),
         ("checkpoints/5.part", False),
         ("checkpoints", False),
     ],
 )
-def test_a_directory_with_a_checkpoint_is_not_new(run_dir, saved, taken):
+def test_a_directory_with_anything_to_go_on_with_is_not_new(run_dir, saved, taken):
+    """A checkpoint, or what a batch has come to."""
     (run_dir / saved).mkdir(parents=True)
     if taken:
         with pytest.raises(ExperimentError, match="holds a run already; give --resume"):
@@ -108,6 +113,15 @@ def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
     experiment.store(run_dir, texts, [], CONFIG)
     (run_dir / "checkpoints" / "0").mkdir(parents=True)
     experiment.require_begun(run_dir)
+
+
+@pytest.mark.parametrize("kept", ["sweep.json", "walk.json"])
+def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, path, kept):
+    (run_dir / kept).write_text("{}")
+    with pytest.raises(ExperimentError, match="holds a "):
+        experiment.require_same_structure(run_dir, CONFIG)
+    experiment.create(run_dir, path, [], CONFIG)
+    experiment.require_same_structure(run_dir, CONFIG)
 
 
 def test_numbers_and_budgets_may_change_and_structure_may_not(run_dir):
