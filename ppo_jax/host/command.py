@@ -222,6 +222,11 @@ def say(message: str) -> None:
     print(f"error: {message}", file=sys.stderr)
 
 
+def warn(message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line, without a place in code that is not the user's."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def _options(parser: argparse.ArgumentParser) -> list[str]:
     """What options of a command are called."""
     return re.findall(r"--[a-z-]+", parser.format_usage())

@@ -4,7 +4,6 @@ import contextlib
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import tyro
 from tyro import constructors
@@ -15,6 +14,7 @@ from ppo_jax.component.paths import replace
 from ppo_jax.config import Config
 from ppo_jax.envs import Env
 from ppo_jax.errors import own_lines
+from ppo_jax.host.command import warn
 from ppo_jax.host.script import ExperimentError
 from ppo_jax.terms import Demonstrations
 
@@ -52,7 +52,7 @@ def with_overrides(
     _require_present(config, overrides)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _say
+            warnings.showwarning = warn
             config, overrides = _with_environments(config, overrides)
             return tyro.cli(
                 Config,
@@ -109,11 +109,6 @@ def _with_environments(
             others.append(word)
     with warnings.catch_warnings(action="ignore"):  # The whole config will warn.
         return replace(config, ids), others
-
-
-def _say(message: Warning | str, *_: Any) -> None:
-    """Shows a warning as one line, without a place in code that is not the user's."""
-    print(f"warning: {message}", file=sys.stderr)
 
 
 @_RULES.struct_rule

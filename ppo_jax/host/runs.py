@@ -10,6 +10,7 @@ import numpy as np
 from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.host import batched, experiment, lapack, script, training
+from ppo_jax.host.command import warn
 from ppo_jax.host.description import former_names
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.members import fittest
@@ -43,6 +44,9 @@ def restore(
 ) -> Restored:
     """The newest checkpoint of a run, or the best one, or the one that is asked for.
 
+    Structure of its file's experiment that is another one by now, such as prices that
+    the file reads, is warned of.
+
     Args:
         run_dir: The run's directory.
         command: What errors call the program.
@@ -59,6 +63,7 @@ def restore(
     overrides = experiment.stored_overrides(run_dir)
     if config is None:
         config = experiment.load(run_dir / script.KEPT, overrides, command)
+        _warn_of_changes(run_dir, config)
     else:
         experiment.require_same_structure(run_dir, config)
     lapack.initialize()
@@ -83,3 +88,11 @@ def choose(run: Restored, asked: int | None) -> int:
     if not 0 <= asked < size:
         raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
     return asked
+
+
+def _warn_of_changes(run_dir: Path, config: Config) -> None:
+    """Says what of an experiment is not as it was when the run was trained."""
+    changed = experiment.changed_structure(run_dir, config)
+    if changed:
+        each = "; ".join(f"{name}: {change}" for name, change in changed.items())
+        warn(f"{run_dir}: the experiment is not as it was trained: {each}")

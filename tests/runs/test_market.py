@@ -93,16 +93,22 @@ def test_what_does_not_go_together_is_told(told):
 
 
 def test_a_run_goes_on_with_the_prices_that_it_began_with(told, place):
-    """And with no others, wherever they differ."""
+    """And with no others, wherever they differ; whoever plays them says so."""
     assert [told[name][0] for name in ("begun", "resumed")] == [0, 0], told["resumed"]
     stored = json.loads((place / "run" / "config.json").read_text())["env.prices"]
     assert stored["kind"] == "structure"
     assert "path='good.csv'" in stored["value"] and "sha256='" in stored["value"]
     (place / "good.csv").write_text(text(GOOD.splitlines()[:-1]))
     words = "train run/experiment.py --run-dir run --resume --total-timesteps 128"
-    ((status, said),) = session([words.split()], place)
+    (refused, played) = session([words.split(), ["evaluate", "run"]], place)
     (place / "good.csv").write_text(GOOD)
+    status, said = played
+    changed = f"env.prices: {stored['value']} -> PriceFile(path='good.csv'"
+    assert status == 0 and said.startswith(
+        f"warning: run: the experiment is not as it was trained: {changed}"
+    )
+    status, said = refused
     assert status == 2 and "Traceback" not in said
     said = " ".join(said.split())
     assert "the experiment is not the one of this run" in said
-    assert f"env.prices: {stored['value']} -> PriceFile(path='good.csv'" in said
+    assert changed in said

@@ -1,5 +1,7 @@
 """Runs on disk: which member is meant, and how far it was."""
 
+import dataclasses
+import json
 from types import SimpleNamespace
 
 import chex
@@ -9,7 +11,7 @@ from brief import experiment
 
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host import runs, script, training
-from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
 from ppo_jax.host.description import describe
 from ppo_jax.host.experiment import ExperimentError, store
 
@@ -51,7 +53,34 @@ def test_steps_are_those_of_each_member():
     assert restored([1.0]).steps == 3 * 64
 
 
-def test_a_run_is_restored_with_its_experiment_and_its_generations(tmp_path):
+def test_a_directory_of_many_runs_is_said_and_left_as_it_is(tmp_path):
+    """Nor is anything written where nothing was saved."""
+    store(tmp_path, {script.KEPT: TEXT}, [], CONFIG)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(CheckpointError, match="no checkpoint was saved"):
+        runs.restore(tmp_path, "ppo_jax.evaluate")
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(ExperimentError, match=r"holds a sweep; ppo_jax\.load_all"):
+        runs.restore(tmp_path, "ppo_jax.evaluate")
+
+
+def test_another_structure_than_that_of_training_is_warned_of(tmp_path, capsys):
+    """In one line; numbers and budgets are as they are given."""
+    store(tmp_path, {script.KEPT: TEXT}, [], dataclasses.replace(CONFIG, num_epochs=3))
+    described = json.loads((tmp_path / "config.json").read_text())
+    described["gamma"]["value"] = "0.5"
+    (tmp_path / "config.json").write_text(json.dumps(described))
+    checkpoints = Checkpointer(tmp_path)
+    meta = {"config": described, "lineage": []}
+    checkpoints.save(4, training.start(CONFIG), 0.0, meta)
+    checkpoints.close()
+    assert runs.restore(tmp_path, "ppo_jax.evaluate").config == CONFIG
+    said = "the experiment is not as it was trained: num_epochs: 3 -> 2"
+    assert capsys.readouterr().err == f"warning: {tmp_path}: {said}\n"
+
+
+def test_a_run_is_restored_with_its_experiment_and_its_generations(tmp_path, capsys):
     store(tmp_path, {script.KEPT: TEXT}, ["--seed", "5"], CONFIG)
     population = training.start(CONFIG)
     lineage = [{"numbers": {"terms.0.clip_eps": 1.0}}]
@@ -66,3 +95,4 @@ def test_a_run_is_restored_with_its_experiment_and_its_generations(tmp_path):
     chex.assert_trees_all_equal(
         found.population.runs.learner.params, population.runs.learner.params
     )
+    assert capsys.readouterr().err == ""
