@@ -9,12 +9,16 @@ import numpy as np
 from ppo_jax.config import Config
 from ppo_jax.host import streams
 from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.host.members import fittest
+from ppo_jax.host.members import fittest, said_by_each
 from ppo_jax.host.mesh import Layout
+from ppo_jax.host.metrics import HOSTED
 from ppo_jax.host.simulation import on_one_device
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import episodes
 from ppo_jax.state import Population
+
+SAID = dict.fromkeys((row.name for row in HOSTED if row.name.startswith("eval/")), 0.0)
+"""What an evaluation adds to the metrics of a member."""
 
 
 def evaluate(
@@ -65,6 +69,20 @@ def rate(
     except ValueError as error:
         raise ExperimentError(f"Config.pbt.fitness: {error}") from error
     return dataclasses.replace(population, fitness=layout.put(scores))
+
+
+def require_fitness(config: Config) -> None:
+    """Checks that members will say what a population selects them by.
+
+    Raises:
+        ExperimentError: If not; the message names the closest metric.
+    """
+    if config.pbt is None or config.pbt.fitness.metric in SAID:
+        return
+    try:
+        config.pbt.fitness.require_in(said_by_each(config) | SAID)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
 
 
 def samples(config: Config, asked: bool | None) -> bool:

@@ -17,6 +17,7 @@ from ppo_jax.errors import UserError
 from ppo_jax.host import (
     beginning,
     distributed,
+    evaluation,
     experiment,
     files,
     presence,
@@ -164,10 +165,11 @@ def check(config: Config) -> None:
     """Checks what of an experiment only a trace of it says.
 
     Raises:
-        UserError: If the environment or a metric to stop at is wrong.
+        UserError: If the environment, or a metric to stop at or to select by, is wrong.
     """
     envs.check_types(config.env)
-    stopping.require_known(config)
+    stopping.require_known(config, config.num_members)
+    evaluation.require_fitness(config)
 
 
 def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> Trained:

@@ -1,9 +1,32 @@
 """What a population says in one row of metrics."""
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax.config import Config
+from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.population import Generation
+from ppo_jax.schedules import Progress
+
+
+def said_by_each(config: Config) -> dict[str, float]:
+    """What a member says of a phase, but for evaluations; a trace tells the names."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+    one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
+    _, history = jax.eval_shape(
+        lambda keys, progress: populations.advance(
+            populations.init(config.outline, keys), progress, 1
+        ),
+        keys,
+        Progress(one, one),
+    )
+    return summarize({name: np.zeros(1) for name in history}, rows_of(config))
 
 
 def over_members(

@@ -3,23 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.host import distributed
 from ppo_jax.host.alarms import Alarms
-from ppo_jax.host.catalogue import summarize
 from ppo_jax.host.console import Console, duration, figure
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.host.logger import Row
-from ppo_jax.host.members import over_members
+from ppo_jax.host.members import over_members, said_by_each
 from ppo_jax.host.metrics import HOSTED, POPULATION
-from ppo_jax.metrics.own import rows_of
-from ppo_jax.ppo import population as populations
-from ppo_jax.schedules import Progress
 
 Callback = Callable[[int, Row], Any]
 """Is given the environment steps done and the row of metrics; True stops the run."""
@@ -77,34 +71,28 @@ class Stop:
         return False
 
 
-def require_known(config: Config) -> None:
+def require_known(config: Config, size: int) -> None:
     """Checks that the run will say what it is to be stopped by.
+
+    Args:
+        config: The experiment.
+        size: How many members a row of the run is of.
 
     Raises:
         ExperimentError: If not; the message names the closest metric.
     """
     if config.stop_at:
-        known = _names(config)
+        known = _names(config, size)
         for name, _ in config.stop_at:
             if name not in known:
                 said = unknown("metric", name, known)
                 raise ExperimentError(f"Config.stop_at: {said}")
 
 
-def _names(config: Config) -> Mapping[str, float]:
+def _names(config: Config, size: int) -> Mapping[str, float]:
     """What a row of the run has, once it was evaluated."""
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
-    one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
-    _, history = jax.eval_shape(
-        lambda keys, progress: populations.advance(
-            populations.init(config.outline, keys), progress, 1
-        ),
-        keys,
-        Progress(one, one),
-    )
-    said = summarize({name: np.zeros(1) for name in history}, rows_of(config))
     hosted = {row.name: 0.0 for row in HOSTED}
-    members = [said | hosted] * config.num_members
+    members = [said_by_each(config) | hosted] * size
     flags, _ = Alarms().check(members)
     searched = {row.name for row in POPULATION if row.name.startswith("pbt/")}
     known = over_members(members, np.zeros(len(members))) | flags

@@ -40,10 +40,14 @@ class Fitness:
         Raises:
             ValueError: If there is no such metric; the message names the closest.
         """
+        self.require_in(metrics)
+        return self.score(metrics[self.metric])
+
+    def require_in(self, metrics: Mapping[str, float]) -> None:
+        """Raises a `ValueError` if there is no such metric, which names the closest."""
         if self.metric not in metrics:
             said = unknown("metric", self.metric, metrics)
             raise ValueError(f"{type(self).__name__}.metric: {said}")
-        return self.score(metrics[self.metric])
 
     def score(self, value: float) -> float:
         """The fitness of a value of the metric."""

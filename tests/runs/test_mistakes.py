@@ -43,6 +43,10 @@ def acting(**parts):
 def searching(path, **fields):
     return changed(pbt=PBT({path: Uniform(0.2, 0.8)}, size=4), **fields)
 
+def selecting(metric):
+    space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
+    return changed(pbt=PBT(space, size=4, fitness=pbt.Maximize(metric)))
+
 def constrained(quantity, critic, count=1):
     constraint = terms.CVaRConstraint(quantity=quantity, estimate=terms.Predicted())
     return changed(critic=critic, terms=(*config.terms, *[constraint] * count))
@@ -163,6 +167,9 @@ WRITTEN = {
     ],
     "changed(pbt=PBT({'gamma': Uniform(0.9, 1.5)}))": [
         "PBT.space: Config.gamma: expected a number in (0, 1], got 1.5"
+    ],
+    "selecting('eval/mean_rewrd')": [
+        "error: Config.pbt.fitness: Maximize.metric: no metric is called 'eval/mean_rew"
     ],
 }
 OWN = '  File "{path}", line 2, in <module>\n    '

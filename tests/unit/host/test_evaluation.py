@@ -84,6 +84,19 @@ def test_fitness_is_what_the_population_selects_for():
         rated(searched(Minimize("eval/mean")))
 
 
+def test_what_a_population_selects_by_is_said_by_its_members():
+    """Of evaluations or of training, but not of the clock, of alerts or of a row."""
+    evaluation.require_fitness(CONFIG)
+    for name in ("eval/unfinished_episodes", "train/policy_loss"):
+        evaluation.require_fitness(searched(Minimize(name)))
+    wrong = ("eval/mean_rewrd", "time/fps", "warn/skipped_steps", "q25/train/loss")
+    for name in wrong:
+        with pytest.raises(ExperimentError) as caught:
+            evaluation.require_fitness(searched(Minimize(name)))
+        said = f"Config.pbt.fitness: Minimize.metric: no metric is called {name!r}; the"
+        assert str(caught.value).startswith(said)
+
+
 @pytest.mark.parametrize(
     ("fitness", "best"),
     [

@@ -72,6 +72,11 @@ def test_a_callback_cannot_change_a_row():
 MEMBERS = dataclasses.replace(CONFIG, pbt=PBT(SPACE, size=4))
 
 
+def known(config):
+    """Asks of a run by itself."""
+    require_known(config, config.num_members)
+
+
 @pytest.mark.parametrize(
     ("config", "name", "closest"),
     [
@@ -83,7 +88,7 @@ MEMBERS = dataclasses.replace(CONFIG, pbt=PBT(SPACE, size=4))
 )
 def test_a_metric_that_a_run_does_not_have_is_said(config, name, closest):
     with pytest.raises(ExperimentError) as caught:
-        require_known(dataclasses.replace(config, stop_at={name: 1.0}))
+        known(dataclasses.replace(config, stop_at={name: 1.0}))
     said = f"Config.stop_at: no metric is called {name!r}; the closest is {closest!r}"
     assert str(caught.value) == said
 
@@ -92,6 +97,7 @@ def test_metrics_that_a_run_has_are_known():
     """Those of evaluations, of losses and of the clock."""
     names = ("eval/mean_reward", "train/policy_loss", "time/fps", "rollout/ep_rew_mean")
     for config in (CONFIG, MEMBERS):
-        require_known(dataclasses.replace(config, stop_at=dict.fromkeys(names, 1.0)))
+        known(dataclasses.replace(config, stop_at=dict.fromkeys(names, 1.0)))
     bests = {"best/eval/mean_reward": 1.0, "each/eval/mean_reward/3": 1.0}
-    require_known(dataclasses.replace(MEMBERS, stop_at=bests))
+    known(dataclasses.replace(MEMBERS, stop_at=bests))
+    require_known(dataclasses.replace(CONFIG, stop_at=bests), 4)
