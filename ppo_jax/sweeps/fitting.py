@@ -132,5 +132,7 @@ def _together(group: list[Member], console: Console) -> dict[Run, Trained]:
     """What becomes of members of one program, by setting and seed."""
     record = Memory()
     ended = training.train(group[0].config, record, console, begin=cohorts.begin(group))
+    if ended.ending == "interrupted":
+        raise KeyboardInterrupt
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
     return running.by_run(group, population, ended.update, ended.ending, rows)

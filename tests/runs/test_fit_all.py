@@ -4,6 +4,8 @@ import dataclasses
 import json
 import re
 import shutil
+import signal
+import time
 
 import chex
 import jax
@@ -17,6 +19,7 @@ from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host import source
+from ppo_jax.metrics import Sink
 from ppo_jax.optimizers import Adam
 from ppo_jax.schedules import Constant
 
@@ -195,3 +198,26 @@ def test_a_batch_that_is_missing_is_said(kept, tmp_path):
     finally:
         home.write_text(text)
     assert np.isfinite(json.loads(text)[0]["evaluations"][SCORE]).all()
+
+
+@component
+class Interrupting(Sink):
+    """Interrupts the first run that says anything."""
+
+    def write(self, step, metrics):
+        HEARD.append(step)
+        if len(HEARD) == 1:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.5)  # It is a listener in a thread that hears it.
+
+
+HEARD = []
+
+
+def test_an_interrupt_ends_all_programs():
+    """Also of those that are kept in memory alone."""
+    longer = dataclasses.replace(FIRST, total_timesteps=384, sinks=(Interrupting(),))
+    configs = [longer, dataclasses.replace(longer, num_epochs=1)]
+    with pytest.raises(KeyboardInterrupt):
+        fit_all(configs, quiet=True)
+    assert HEARD == [128, 256]
