@@ -4,7 +4,7 @@ import dataclasses
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,15 @@ from jax.tree_util import Partial
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import mesh, phases, presence, readiness, streams, training
+from ppo_jax.host import (
+    mesh,
+    phases,
+    presence,
+    readiness,
+    stopping,
+    streams,
+    training,
+)
 from ppo_jax.host.console import Console
 from ppo_jax.host.recording import Folder
 from ppo_jax.host.training import Ended, Steer
@@ -58,6 +66,23 @@ def group(members: Sequence[Member]) -> list[list[Member]]:
     for member in members:
         groups.setdefault(jax.tree.structure(member.config), []).append(member)
     return list(groups.values())
+
+
+def alike(one: Member, other: Member) -> bool:
+    """Whether members share a structure."""
+    return len(group([one, other])) == 1
+
+
+def require_known(groups: Iterable[Sequence[Member]]) -> None:
+    """Checks that each program will say what its members are to be stopped by.
+
+    Raises:
+        ExperimentError: If not; the message names the closest metric.
+    """
+    for members in groups:
+        config = members[0].config
+        size = len(members) * config.num_members
+        stopping.require_known(_alone(config), size)
 
 
 def split(members: list[Member], size: int) -> list[list[Member]]:

@@ -55,6 +55,8 @@ def fit_all(
     require(bool(configs) or run_dir is None, "configs", configs, "one at least")
     consoles = guests(quiet)
     planned = plan.of(configs)
+    if not resume:
+        cohorts.require_known(planned.groups)
     if run_dir is not None:
         return _kept(configs, planned, Path(run_dir), resume, consoles)
     found = {}

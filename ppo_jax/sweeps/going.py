@@ -9,6 +9,7 @@ from ppo_jax.host import experiment, presence, programs
 from ppo_jax.host.ending import recorded
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.ppo import devices
+from ppo_jax.sweeps import cohorts
 
 Recall = Callable[[Any], None]
 """Sets options to what was asked for in their directory."""
@@ -44,6 +45,8 @@ def run(
     planned, path = plan(config, names, options), options.experiment
     if options.resume:
         experiment.require_same(options.run_dir, config)
+    else:
+        cohorts.require_known(planned.groups)
     options.run_dir = options.run_dir or experiment.place(path, config)
     with presence.alone(options.run_dir):
         if not options.resume:

@@ -170,6 +170,9 @@ WRONG = {
     ),
     "no run to be found there": lambda x: load_all(x / "batches" / "001"),
     "holds a sweep; ppo_jax.load_all finds": lambda x: load(x),
+    "stop_at: no metric is called 'eval/mean'": lambda x: fit_all(
+        [*CONFIGS, dataclasses.replace(FIRST, stop_at={"eval/mean": 1.0})], x / "new"
+    ),
 }
 
 
@@ -198,6 +201,16 @@ def test_a_batch_that_is_missing_is_said(kept, tmp_path):
     finally:
         home.write_text(text)
     assert np.isfinite(json.loads(text)[0]["evaluations"][SCORE]).all()
+
+
+def test_goals_that_no_row_reaches_are_not_in_the_way_of_what_there_is(kept):
+    """Of a sweep that has begun with them."""
+    configs = [dataclasses.replace(x, stop_at={"eval/mean": 1.0}) for x in CONFIGS]
+    for found in (
+        load_all(kept[0], configs),
+        fit_all(configs, kept[0], resume=True, quiet=True),
+    ):
+        assert [x.ending for x in found] == ["finished"] * 4
 
 
 @component

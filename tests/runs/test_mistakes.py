@@ -384,6 +384,10 @@ LINES = {
         f"error: terms.2.coef=0.5: terms.2.coef: {BY_KIND}\n"
     ],
     "sweep right.py --random 2 --space terms.2.coef=Uniform(0.1,0.5)": [BY_KIND],
+    "sweep right.py --stop-at eval/mean_rewrd 3": [
+        "error: Config.stop_at: no metric is called 'eval/mean_rewrd'; the closest is "
+        "'eval/mean_reward'\n"
+    ],
     "sweep right.py --grid": ["--grid: expected at least one argument"],
     "sweep right.py --grid gamma": ["error: 'gamma': expected PATH=VALUE,VALUE…\n"],
     "sweep right.py --grid gamma=": ["error: 'gamma=': expected PATH=VALUE,VALUE…\n"],

@@ -9,6 +9,7 @@ from brief import experiment
 
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host import mesh, training
+from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 from ppo_jax.sweeps.cohorts import Member
 
@@ -87,5 +88,10 @@ def test_other_numbers_and_seeds_are_made_by_the_same_program():
     assert first == second and made[0].name == made[1].name != ""
 
 
-def test_a_device_has_memory():
-    assert 2**28 < cohorts.capacity() < 2**50
+def test_a_metric_to_stop_at_is_one_of_the_row_that_members_share():
+    """Of several there is the best one too; that of one is its own."""
+    goals = {"best/eval/mean_reward": 1.0}
+    config = dataclasses.replace(CONFIG, stop_at=goals)
+    cohorts.require_known([[Member(0, seed, config) for seed in (0, 1)]])
+    with pytest.raises(ExperimentError, match="stop_at: no metric is called 'best/eva"):
+        cohorts.require_known([[Member(0, 0, CONFIG)] * 2, [Member(1, 0, config)]])
