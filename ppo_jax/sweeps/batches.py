@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ppo_jax.host.batched import BATCHES
 from ppo_jax.host.console import Console
-from ppo_jax.sweeps import cohorts, scores
+from ppo_jax.sweeps import capacity, cohorts, scores
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.scores import Score
 
@@ -28,7 +28,7 @@ def sizes(
         memory: MiB to use; None: most of what the device has.
         say: Tells it.
     """
-    most = SHARE_OF_MEMORY * cohorts.capacity()
+    most = SHARE_OF_MEMORY * capacity.of_device()
     room, found = most if memory is None else memory * MIB, [*known]
     for group in groups[len(known) :]:
         size, needed = cohorts.largest_batch(group, room)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -188,10 +187,3 @@ def _alone(config: Config) -> Config:
     with warnings.catch_warnings(action="ignore"):  # It has warned.
         length = phases.length(config)
         return dataclasses.replace(config, pbt=None, phase_updates=length)
-
-
-def capacity() -> int:
-    """Bytes of memory that a device has, on a CPU those of the machine."""
-    known = jax.devices()[0].memory_stats() or {}
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return known.get("bytes_limit", pages)

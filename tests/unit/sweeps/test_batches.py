@@ -7,7 +7,7 @@ import pytest
 from ppo_jax.host.console import Console
 from ppo_jax.host.metrics import EVALUATIONS
 from ppo_jax.host.training import Ended
-from ppo_jax.sweeps import batches, cohorts
+from ppo_jax.sweeps import batches, capacity, cohorts
 from ppo_jax.sweeps.cohorts import Member
 
 METRIC, HINT = EVALUATIONS[0], "go on with: this"
@@ -24,7 +24,7 @@ GROUPS = [group(0, 5), group(1, 2)]
 @pytest.fixture
 def ten_each(monkeypatch):
     """A device of 100 MiB, of which every run needs ten."""
-    monkeypatch.setattr(cohorts, "capacity", lambda: 100 * MIB)
+    monkeypatch.setattr(capacity, "of_device", lambda: 100 * MIB)
     monkeypatch.setattr(cohorts, "memory", lambda members: 10 * MIB * len(members))
 
 

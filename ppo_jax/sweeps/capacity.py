@@ -1,0 +1,48 @@
+"""How much memory there is for programs."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import jax
+
+
+def of_device() -> int:
+    """Bytes of memory that a device has, on a CPU those that this process may use."""
+    known = jax.devices()[0].memory_stats() or {}
+    return known.get("bytes_limit", of_process())
+
+
+def of_process(root: Path = Path("/")) -> int:
+    """Bytes of the machine, or the fewer that a container or a job is limited to.
+
+    Args:
+        root: Where the files are in which Linux tells of control groups.
+    """
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([whole, *_limits(root)])
+
+
+def _limits(root: Path) -> Iterator[int]:
+    """Limits of the control groups that a process is in, and of those above them.
+
+    A container has its own group at the top, whatever the path to it is outside.
+    """
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        group = PurePosixPath(path).relative_to("/")
+        for above in (group, *group.parents):
+            text = _text(root / "sys/fs/cgroup" / controllers / above / name)
+            if text.strip().isdigit():  # Without a limit it is a word.
+                yield int(text)
+
+
+def _text(path: Path) -> str:
+    """What a file says; nothing if there is none."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
