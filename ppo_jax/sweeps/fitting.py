@@ -14,7 +14,6 @@ from ppo_jax.host.trained import Trained
 from ppo_jax.sweeps import batches, cohorts, plan, running
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.plan import Plan
-from ppo_jax.sweeps.running import Run
 
 
 def fit_all(
@@ -59,10 +58,10 @@ def fit_all(
         cohorts.require_known(planned.groups)
     if run_dir is not None:
         return _kept(configs, planned, Path(run_dir), resume, consoles)
-    found = {}
+    found: dict[Member, Trained] = {}
     for group in planned.groups:
         found |= _together(group, consoles())
-    return [found[member.setting, member.seed] for member in planned.members]
+    return [found[member] for member in planned.members]
 
 
 def load_all(
@@ -103,6 +102,8 @@ def _kept(
     """Trains what is not finished in a directory, and finds all of it there."""
     if resume:
         _require_same(place, planned)
+    else:
+        plan.require_told_apart(planned)
     with presence.alone(place):
         sizes = plan.recall(place)["sizes"] if resume else []
         if not resume:
@@ -130,11 +131,15 @@ def _require_same(place: Path, planned: Plan) -> None:
             )
 
 
-def _together(group: list[Member], console: Console) -> dict[Run, Trained]:
-    """What becomes of members of one program, by setting and seed."""
+def _together(group: list[Member], console: Console) -> dict[Member, Trained]:
+    """What becomes of members of one program.
+
+    Raises:
+        KeyboardInterrupt: If they were interrupted.
+    """
     record = Memory()
     ended = training.train(group[0].config, record, console, begin=cohorts.begin(group))
     if ended.ending == "interrupted":
         raise KeyboardInterrupt
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
-    return running.by_run(group, population, ended.update, ended.ending, rows)
+    return running.each(group, population, ended.update, ended.ending, rows)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ppo_jax.config import Config
 from ppo_jax.envs import check_types
+from ppo_jax.errors import UserError
 from ppo_jax.host import batched, experiment, files, script
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
@@ -61,6 +62,23 @@ def of(configs: Sequence[Config]) -> Plan:
         for config, setting in zip(configs, found, strict=True)
     ]
     return _checked(Plan(distinct, members))
+
+
+def require_told_apart(planned: Plan) -> None:
+    """Checks that a directory can tell experiments of Python apart.
+
+    Raises:
+        UserError: If two of a setting differ in more than their seeds.
+    """
+    first: dict[int, int] = {}
+    for index, member in enumerate(planned.members):
+        before = first.setdefault(member.setting, index)
+        if not cohorts.alike(planned.members[before], member):
+            raise UserError(
+                f"configs[{before}] and configs[{index}] differ in what no field says, "
+                "such as a function or a class whose name both have, so that no "
+                "directory tells them apart; give it names, or both the same one"
+            )
 
 
 def runs(planned: Plan) -> list[list[int]]:

@@ -16,9 +16,6 @@ from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.plan import Plan
 from ppo_jax.sweeps.scores import Score
 
-Run = tuple[int, int]
-"""The number of its setting, and its seed."""
-
 
 def train(
     run_dir: Path,
@@ -57,25 +54,27 @@ def load(run_dir: Path, planned: Plan, sizes: Sequence[int]) -> list[Trained]:
     Raises:
         ExperimentError: If some have not been trained yet.
     """
-    found: dict[Run, Trained] = {}
+    if len(sizes) < len(planned.groups):
+        raise _unfinished(run_dir)
+    found: dict[Member, Trained] = {}
     for home, batch in batches.split(planned.groups, sizes, run_dir).items():
         known = scores.kept(home)
         if known is None:
-            raise ExperimentError(f"{home}: is not finished; resume the sweep first")
+            raise _unfinished(home)
         found |= _restored(home, batch, known[0]["ending"])
-    return [found[member.setting, member.seed] for member in planned.members]
+    return [found[member] for member in planned.members]
 
 
-def by_run(
+def each(
     members: Sequence[Member],
     population: Population,
     update: int,
     ending: str,
     rows: Sequence[Row],
-) -> dict[Run, Trained]:
+) -> dict[Member, Trained]:
     """What became of members of one program, each by itself."""
     return {
-        (member.setting, member.seed): Trained(
+        member: Trained(
             member.alone,
             member_of(population, index),
             update,
@@ -86,8 +85,14 @@ def by_run(
     }
 
 
-def _restored(home: Path, batch: Sequence[Member], ending: str) -> dict[Run, Trained]:
+def _unfinished(place: Path) -> ExperimentError:
+    return ExperimentError(f"{place}: is not finished; resume the sweep first")
+
+
+def _restored(
+    home: Path, batch: Sequence[Member], ending: str
+) -> dict[Member, Trained]:
     with checkpoints(home) as saved:
         update, population, _ = saved.read(cohorts.begin(batch))
     rows = files.rows(home / "metrics.jsonl")
-    return by_run(batch, population, update, ending, rows)
+    return each(batch, population, update, ending, rows)

@@ -10,6 +10,7 @@ import time
 import chex
 import jax
 import numpy as np
+import optax
 import pytest
 from brief import experiment
 from runs import rows
@@ -20,7 +21,7 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host import source
 from ppo_jax.metrics import Sink
-from ppo_jax.optimizers import Adam
+from ppo_jax.optimizers import Adam, Optax
 from ppo_jax.schedules import Constant
 
 SCORE = "eval/mean_reward"
@@ -151,6 +152,10 @@ def test_what_is_in_no_file_is_found_with_its_experiments(kept, tmp_path):
         load_all(run_dir)
 
 
+UNLIKE = [
+    dataclasses.replace(FIRST, optimizer=Optax(1e-2, make=make))
+    for make in (lambda rate: optax.sgd(rate), lambda rate: optax.sgd(-rate))
+]
 POPULATION = dataclasses.replace(
     FIRST, pbt=PBT({"optimizer.learning_rate": Uniform(1e-4, 1e-2)}, size=4)
 )
@@ -172,6 +177,9 @@ WRONG = {
     "holds a sweep; ppo_jax.load_all finds": lambda x: load(x),
     "stop_at: no metric is called 'eval/mean'": lambda x: fit_all(
         [*CONFIGS, dataclasses.replace(FIRST, stop_at={"eval/mean": 1.0})], x / "new"
+    ),
+    r"configs\[0\] and configs\[1\] differ in what no": lambda x: fit_all(
+        UNLIKE, x / "new"
     ),
 }
 
@@ -211,6 +219,14 @@ def test_goals_that_no_row_reaches_are_not_in_the_way_of_what_there_is(kept):
         fit_all(configs, kept[0], resume=True, quiet=True),
     ):
         assert [x.ending for x in found] == ["finished"] * 4
+
+
+def test_what_is_called_alike_is_not_taken_for_one_another():
+    """Each has learned by its own rule, of which only a function tells."""
+    found = fit_all(UNLIKE, quiet=True)
+    assert [one.config for one in found] == UNLIKE
+    params = [jax.tree.leaves(one.params) for one in found]
+    assert any((x != y).any() for x, y in zip(*params, strict=True))
 
 
 @component

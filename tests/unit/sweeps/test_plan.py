@@ -4,13 +4,14 @@ import dataclasses
 import json
 from argparse import Namespace
 
+import optax
 import pytest
 from brief import experiment
 
-from ppo_jax import PBT, LogUniform
+from ppo_jax import PBT, LogUniform, optimizers
 from ppo_jax.component import component
 from ppo_jax.envs.probes import IdenticalRewards
-from ppo_jax.errors import Misfit
+from ppo_jax.errors import Misfit, UserError
 from ppo_jax.host.experiment import ExperimentError
 from ppo_jax.sweeps import plan
 
@@ -139,3 +140,37 @@ def test_experiments_of_python_share_a_setting_if_they_differ_in_their_seeds():
     assert [member.alone for member in found.members] == configs
     assert [len(group) for group in found.groups] == [2, 2]
     assert plan.of(configs[:1]).settings == [{}]
+
+
+def market(fee):
+    """A class of the same name as the others, each with its own reward."""
+
+    @component
+    class Market(IdenticalRewards):
+        def transition(self, key, state, action):
+            timestep, state = super().transition(key, state, action)
+            return timestep._replace(reward=timestep.reward - fee), state
+
+    return experiment(Market())
+
+
+def by(make):
+    return experiment(IdenticalRewards(), optimizer=optimizers.Optax(make=make))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (market(1.0), market(2.0)),
+        (by(lambda rate: optax.adam(rate)), by(lambda rate: optax.sgd(rate))),
+    ],
+)
+def test_experiments_that_differ_in_what_no_field_says_are_called_alike(pair):
+    """So a directory cannot tell them apart; those that share it can be kept."""
+    configs = [*pair, dataclasses.replace(pair[0], seed=1)]
+    found = plan.of(configs)
+    assert found.settings == [{}] and len({*found.members}) == 3
+    assert [member.alone for member in found.members] == configs
+    with pytest.raises(UserError, match=r"configs\[0\] and configs\[1\] differ in wha"):
+        plan.require_told_apart(found)
+    plan.require_told_apart(plan.of(configs[::2]))
