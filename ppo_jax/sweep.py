@@ -92,9 +92,13 @@ def _train(options: Any, planned: Plan) -> None:
         f"{len(planned.members)} runs: {len(planned.settings)} settings x "
         f"{options.seeds} seeds, programs to compile: {len(planned.groups)}"
     )
-    sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
-    options.sizes = sizes
-    plan.remember(run_dir, plan.asked(options))
+
+    def remember(sizes: list[int]) -> None:
+        options.sizes = sizes
+        plan.remember(run_dir, plan.asked(options))
+
+    given = options.sizes, options.memory
+    sizes = batches.sizes(planned.groups, *given, print, remember)
     again = command.typed("sweep", options.experiment, "--run-dir", run_dir, "--resume")
     consoles = functools.partial(Console, verbosity(options))
     runs, rows = running.train(

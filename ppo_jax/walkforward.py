@@ -109,12 +109,17 @@ def _train(options: Any, planned: Plan) -> None:
         f"{len(planned.folds)} folds x {options.seeds} seeds, "
         f"{each}programs to compile: {len(planned.groups)}"
     )
-    options.sizes = batches.sizes(planned.groups, options.sizes, options.memory, print)
-    plan.remember(run_dir, options)
+
+    def remember(sizes: list[int]) -> None:
+        options.sizes = sizes
+        plan.remember(run_dir, options)
+
+    given = options.sizes, options.memory
+    sizes = batches.sizes(planned.groups, *given, print, remember)
     told = options.experiment, "--run-dir", run_dir, "--resume"
     hint = f"go on with: {command.typed('walkforward', *told)}"
     consoles = functools.partial(Console, verbosity(options))
-    pieces = walking.walk(planned, options.sizes, run_dir, hint, consoles)
+    pieces = walking.walk(planned, sizes, run_dir, hint, consoles)
     said = keeping.write(run_dir, results.join(planned, [*pieces]))
     print(f"\n{said}\n{planned.trials} trials in {run_dir / keeping.ALL}")
     print(run_dir / keeping.PAGE)

@@ -20,7 +20,7 @@ from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 
-ASKED = (*Shape._fields, "seeds", "grid", "trials", "sizes")
+ASKED = (*Shape._fields, "seeds", "grid", "trials", "memory", "sizes")
 """What a walk-forward remembers of its command line, and how large its batches are."""
 KEPT = "walk.json"
 BOUNDS = ("stop_at", "max_seconds")
@@ -193,6 +193,6 @@ def remember(run_dir: Path, options: Any) -> None:
 
 def recall(run_dir: Path, options: Any) -> None:
     """Sets the options to what was asked for."""
-    stored = experiment.stored(run_dir, KEPT)
+    stored = {"memory": None} | experiment.stored(run_dir, KEPT)
     for name in ASKED:
         setattr(options, name, stored[name])

@@ -19,17 +19,22 @@ def sizes(
     known: Sequence[int],
     memory: float | None,
     say: Callable[[str], None],
+    remember: Callable[[list[int]], None],
 ) -> list[int]:
     """How many runs of each program go at once, which is said.
+
+    That is remembered before each program is compiled for it, and at the end.
 
     Args:
         groups: The runs of each program.
         known: Sizes that were decided before, those of the first programs.
         memory: MiB to use; None: most of what the device has.
         say: Tells it.
+        remember: Keeps what is known so far.
     """
     most = SHARE_OF_MEMORY * capacity.of_device()
     room, found = most if memory is None else memory * MIB, [*known]
+    remember(found)
     for group in groups[len(known) :]:
         size, needed = cohorts.largest_batch(group, room)
         found.append(size)
@@ -37,6 +42,7 @@ def sizes(
             f"  program {len(found)}: {len(group)} runs, {size} at once in "
             f"{needed / MIB:,.1f} of {room / MIB:,.0f} MiB"
         )
+        remember(found)
     return found
 
 

@@ -112,10 +112,14 @@ def _kept(
             texts = source.texts_of_all(configs, runs)
             experiment.store(place, texts, [], configs[0])
         hint = f"go on with: ppo_jax.fit_all(configs, {str(place)!r}, resume=True)"
+        made = plan.made(planned) | {"metric": SCORE}
+
+        def remember(sizes: list[int]) -> None:
+            plan.remember(place, made | {"sizes": sizes})
+
         with recorded(place) as ending:
             say = consoles().note
-            sizes = batches.sizes(planned.groups, sizes, None, say)
-            plan.remember(place, plan.made(planned) | {"metric": SCORE, "sizes": sizes})
+            sizes = batches.sizes(planned.groups, sizes, None, say, remember)
             running.train(place, planned, sizes, SCORE, hint, consoles)
             ending.state = "finished"
     return running.load(place, planned, sizes)

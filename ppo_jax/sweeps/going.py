@@ -62,5 +62,9 @@ def require_as_asked(
     """Raises an `ExperimentError` if what goes on is asked for something else."""
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")
-    if overrides or any(getattr(options, x) != default(x) for x in asked):
-        raise ExperimentError(f"--resume: {called} goes on as it was asked for")
+    given = [f"--{name}" for name in asked if getattr(options, name) != default(name)]
+    if given or overrides:
+        raise ExperimentError(
+            f"--resume: {called} goes on as it was asked for; give "
+            f"{' '.join([*given, *overrides])} to another one, in a new --run-dir"
+        )

@@ -14,7 +14,7 @@ from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 
-ASKED = ("seeds", "grid", "random", "space", "metric", "sizes")
+ASKED = ("seeds", "grid", "random", "space", "metric", "memory", "sizes")
 """What a sweep remembers of its command line, and how large its batches are."""
 KEPT = batched.SWEEP
 
@@ -104,7 +104,7 @@ def remember(run_dir: Path, what: Mapping[str, Any]) -> None:
 
 def recall(run_dir: Path) -> dict[str, Any]:
     """What was asked for."""
-    return experiment.stored(run_dir, KEPT)
+    return {"memory": None} | experiment.stored(run_dir, KEPT)
 
 
 def again(run_dir: Path, command: str) -> Plan:

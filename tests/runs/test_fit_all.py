@@ -23,6 +23,7 @@ from ppo_jax.host import source
 from ppo_jax.metrics import Sink
 from ppo_jax.optimizers import Adam, Optax
 from ppo_jax.schedules import Constant
+from ppo_jax.sweeps import cohorts
 
 SCORE = "eval/mean_reward"
 FILE = """
@@ -250,3 +251,18 @@ def test_an_interrupt_ends_all_programs():
     with pytest.raises(KeyboardInterrupt):
         fit_all(configs, quiet=True)
     assert HEARD == [128, 256]
+
+
+def test_killed_while_it_compiles_a_sweep_goes_on(kept, tmp_path, monkeypatch):
+    """Its directory says that it is one, of which nothing is finished."""
+    run_dir = tmp_path / "sweep"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(cohorts, "memory", ended)
+        fit_all(CONFIGS, run_dir, quiet=True)
+    with pytest.raises(UserError, match="sweep: is not finished; resume the sweep fir"):
+        load_all(run_dir)
+    same(fit_all(CONFIGS, run_dir, resume=True, quiet=True), kept[1])
+
+
+def ended(members):
+    raise KeyboardInterrupt

@@ -464,6 +464,10 @@ LINES = {
     "sweep other.py --resume --run-dir swept": ["env.limit: 5 -> 4"],
     "sweep right.py --resume --run-dir swept --gamma 0.5": ["as it was asked for"],
     "sweep right.py --resume --run-dir swept --seeds 3": ["as it was asked for"],
+    "sweep right.py --resume --run-dir swept --memory 800": [
+        "error: --resume: a sweep goes on as it was asked for; give --memory to "
+        "another one, in a new --run-dir\n"
+    ],
     # Files that are damaged, missing, or cannot be written.
     "evaluate begun": ["begun/checkpoints: no checkpoint was saved: the run ended bef"],
     "evaluate emptied": ["cannot be read", "emptied/checkpoints: no checkpoint can be"],

@@ -203,6 +203,28 @@ def test_killed_a_sweep_ends_the_same(path, finished, tmp_path):
     assert "batch" not in third.stdout and "| runs |" in third.stdout
 
 
+def test_killed_while_it_compiles_a_sweep_goes_on(path, finished, tmp_path):
+    """With the memory that it was given, and as a sweep, whoever looks at it."""
+    broken, largest = tmp_path / "broken", cohorts.largest_batch
+
+    def killed(members, room):
+        if members[0].config.num_epochs == 2:
+            raise KeyboardInterrupt
+        return largest(members, room)
+
+    line = ("sweep", path, "--run-dir", broken)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cohorts, "largest_batch", killed)
+        assert called(*line, *ASKED, "--memory", 4000).returncode == 130
+    listed = called("runs", broken).stdout
+    again = f"python -m ppo_jax.sweep {broken}/experiment.py --run-dir {broken} --resum"
+    assert again in listed and "unsaved" not in listed
+    done = called(*line, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "  program 1: " not in done.stdout and "of 4,000 MiB" in done.stdout
+    assert results(broken) == results(finished[0])
+
+
 def test_random_search_in_the_space_of_a_population(path, tmp_path):
     """Six draws, the same for both numbers of epochs."""
     searched = tmp_path / "searched.py"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import traders
 from reported import parsed, said, unnamed
-from runs import ALIKE, EXPERIMENT, begin, command, session
+from runs import ALIKE, EXPERIMENT, begin, called, command, session
 from traders import planned, tiny
 
 from ppo_jax.backtests import deflation, measures, walking
@@ -18,6 +18,7 @@ from ppo_jax.envs.trading import Prices
 from ppo_jax.envs.trading.causality import changed_after
 from ppo_jax.host import files
 from ppo_jax.host.console import QUIET, Console
+from ppo_jax.sweeps import cohorts
 
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
@@ -240,6 +241,7 @@ MISTAKES = {
     "mine.py --resume": "--resume: expected --run-dir as well",
     "mine.py --run-dir walk": "walk: holds a run already",
     "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",
+    "mine.py --run-dir walk --resume --memory 80": "asked for; give --memory to anot",
     "mine.py --stop-at eval/mean_rewrd 1": "Config.stop_at: no metric is called 'eva",
     "nowhere.py": "no such experiment file",
     "mine.py --train 10 --validation 10": "Trading.last: expected first",
@@ -279,6 +281,22 @@ def test_mistakes_are_told(home, told):
         assert status == 2 and words in text, (line, text)
         assert "Traceback" not in text and text.startswith("error: "), text
     assert not (home / "runs").exists()
+
+
+def test_killed_while_it_compiles_it_is_a_walk_forward(home, tmp_path, monkeypatch):
+    """And has what it was asked for, to go on with."""
+
+    def killed(members, room):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cohorts, "largest_batch", killed)
+    walk = tmp_path / "walk"
+    line = ("walkforward", home / "mine.py", "--run-dir", walk)
+    assert called(*line, *ASKED, "--memory", 4000).returncode == 130
+    asked = json.loads((walk / "walk.json").read_text())
+    assert (asked["memory"], asked["sizes"], asked["seeds"]) == (4000, [], 2)
+    assert f"python -m ppo_jax.walkforward {walk}" in called("runs", walk).stdout
+    assert called(*line, "--resume").returncode == 130
 
 
 @pytest.mark.slow

@@ -21,6 +21,10 @@ def group(first, count):
 GROUPS = [group(0, 5), group(1, 2)]
 
 
+def sizes(groups, known, memory, remember=lambda known: None):
+    return batches.sizes(groups, known, memory, print, remember)
+
+
 @pytest.fixture
 def ten_each(monkeypatch):
     """A device of 100 MiB, of which every run needs ten."""
@@ -33,13 +37,13 @@ def ten_each(monkeypatch):
     ("memory", "expected"), [(50.0, [5, 2]), (49.0, [3, 2]), (15, [1, 1]), (1, [1, 1])]
 )
 def test_as_many_at_once_as_one_allows(memory, expected):
-    assert batches.sizes(GROUPS, [], memory, print) == expected
+    assert sizes(GROUPS, [], memory) == expected
 
 
 @pytest.mark.usefixtures("ten_each")
 def test_a_fifth_of_the_device_is_left_free(capsys):
     """80 of 100 MiB; what is decided is said."""
-    assert batches.sizes([group(0, 8), group(1, 9)], [], None, print) == [8, 5]
+    assert sizes([group(0, 8), group(1, 9)], [], None) == [8, 5]
     assert capsys.readouterr().out.splitlines() == [
         "  program 1: 8 runs, 8 at once in 80.0 of 80 MiB",
         "  program 2: 9 runs, 5 at once in 50.0 of 80 MiB",
@@ -49,9 +53,25 @@ def test_a_fifth_of_the_device_is_left_free(capsys):
 @pytest.mark.usefixtures("ten_each")
 def test_sizes_that_were_decided_stay(capsys):
     """A batch that is trained half is of the size that it was of."""
-    assert batches.sizes(GROUPS, [2], 100.0, print) == [2, 2]
+    assert sizes(GROUPS, [2], 100.0) == [2, 2]
     assert "program 1" not in capsys.readouterr().out
-    assert batches.sizes(GROUPS, [3, 1], 100.0, print) == [3, 1]
+    assert sizes(GROUPS, [3, 1], 100.0) == [3, 1]
+
+
+@pytest.mark.usefixtures("ten_each")
+def test_what_is_decided_is_remembered_before_the_next_program_is_compiled(monkeypatch):
+    """A sweep that is killed there has begun, and goes on with the program after."""
+    memory, remembered = cohorts.memory, []
+
+    def killed(members):
+        if members[0].setting == 1:
+            raise KeyboardInterrupt
+        return memory(members)
+
+    monkeypatch.setattr(cohorts, "memory", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sizes(GROUPS, [], None, lambda known: remembered.append([*known]))
+    assert remembered == [[], [5]]
 
 
 class Trainer:

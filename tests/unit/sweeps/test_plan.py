@@ -21,7 +21,7 @@ RATE = "optimizer.learning_rate"
 
 def options(**given):
     """What a command line says, with its defaults."""
-    alone = {"seeds": 1, "grid": [], "random": 0, "space": []}
+    alone = {"seeds": 1, "grid": [], "random": 0, "space": [], "memory": None}
     return Namespace(**alone | {"metric": "eval/mean_reward", "sizes": []} | given)
 
 
@@ -112,11 +112,17 @@ def test_what_was_asked_for_is_remembered(tmp_path):
         "random": 2,
         "space": [f"{RATE}=LogUniform(1e-4, 1e-2)"],
         "metric": "eval/q25_reward",
+        "memory": 7.0,
         "sizes": [4, 6],
     }
-    plan.remember(tmp_path, plan.asked(options(**asked, memory=7.0)))
+    plan.remember(tmp_path, plan.asked(options(**asked, quiet=True)))
     assert json.loads((tmp_path / "sweep.json").read_text()) == asked
     assert plan.recall(tmp_path) == asked
+
+
+def test_a_sweep_from_before_memory_was_remembered_was_asked_for_none(tmp_path):
+    (tmp_path / "sweep.json").write_text('{"seeds": 3}')
+    assert plan.recall(tmp_path) == {"memory": None, "seeds": 3}
 
 
 def test_a_directory_without_a_sweep_is_said(tmp_path):
