@@ -31,7 +31,9 @@ FiniteNonNegative = Annotated[
 ]
 AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
-Decay = Annotated[T, Bound("a number in [0, 1)", lambda x: 0 <= np.float32(x) < 1)]
+Decay = Annotated[
+    T, Bound("a number in [0, 1)", lambda x: bool(0 <= np.float32(x) < 1))
+]
 PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 
