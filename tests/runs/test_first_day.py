@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import ALIKE, SAYS_ALL, WALK, called, command, part, rows
+from runs import ALIKE, SAYS_ALL, WALK, called, command, part, rows, session
 
 
 def written(folder, text, name="mine.py"):
@@ -106,20 +106,48 @@ def test_a_run_that_never_began_is_not_in_the_way(tmp_path):
 
 
 DOCS = Path(__file__).parents[2] / "docs"
+SESSION = (DOCS / "first_day.md").read_text()
+QUICK = ("python -m ppo_jax", "python -m ppo_jax.alerts warn/explained_variance_low")
+"""Commands that train nothing, beside those that end with status 2."""
+
+
+def without_frames(text):
+    """Words, whatever a terminal draws around them."""
+    return [word for word in text.split() if word.strip("╭─╮│╰╯-")]
+
+
+def test_what_is_said_without_training_is_as_recorded(tmp_path, monkeypatch):
+    """Word for word: the commands, an alert, and every mistake."""
+    found = re.findall(r"^\$ (.*)\n((?:[^$`].*\n|\n)*)", SESSION, re.MULTILINE)
+    recorded = [
+        (command, said)
+        for command, said in found
+        if command in QUICK or said.endswith("[status 2]\n")
+    ]
+    assert len(recorded) == 7
+    (tmp_path / "experiments").symlink_to(DOCS.parent / "experiments")
+    (tmp_path / "runs" / "cartpole" / "checkpoints" / "488").mkdir(parents=True)
+    room = re.search(r"```python\n(# room.py\n.*?)```", SESSION, re.DOTALL)
+    written(tmp_path, room[1], "room.py")
+    monkeypatch.setitem(ALIKE, "COLUMNS", "88")
+    lines = [command.removeprefix("python -m ppo_jax") for command, _ in recorded]
+    answers = session([line.lstrip(".").split() for line in lines], tmp_path)
+    for (_, said), (status, text) in zip(recorded, answers, strict=True):
+        ended = f"[status {status}]" if status else ""
+        assert without_frames(text + ended) == without_frames(said)
 
 
 def lasting(text):
-    """A recorded session without numbers, the time of lines, and which alerts began."""
+    """A recorded session without numbers, the time of lines, and what began by then."""
     said = re.sub(r"-?\d[\d,.]*(e-?\d+)?( s\b| min\b)?", "#", text)
-    fleeting = re.compile(r" *# of # steps|warn/|  evaluation|events\.out")
+    fleeting = re.compile(r" *# of # steps|warn/|  (not )?evaluat|events\.out")
     return [line for line in said.splitlines() if not fleeting.match(line)]
 
 
 @pytest.mark.slow
 def test_the_recorded_session_still_goes(tmp_path):
     """Every command of a first day says what the document says."""
-    written = (DOCS / "first_day.md").read_text()
-    again = runpy.run_path(str(DOCS / "record.py"))["recorded"](written, tmp_path)
-    assert lasting(again) == lasting(written)
-    assert written.count("[status 2]") == 5 and written.count("[status ") == 6
-    assert "Traceback" not in written
+    again = runpy.run_path(str(DOCS / "record.py"))["recorded"](SESSION, tmp_path)
+    assert lasting(again) == lasting(SESSION)
+    assert SESSION.count("[status 2]") == 5 and SESSION.count("[status ") == 6
+    assert "Traceback" not in SESSION
