@@ -174,10 +174,9 @@ class Checkpointer:
         meta = self._meta(step)
         wrong = _differences(meta["leaves"], _leaves(template))
         if wrong:
-            raise CheckpointError(
-                f"{self._path / str(step)}: its leaves are not those of this "
-                "experiment:\n" + "\n".join(f"  {line}" for line in wrong)
-            )
+            place = self._path / str(step)
+            said = f"{place}: its leaves are not those of this experiment:"
+            raise CheckpointError("\n  ".join([said, *wrong]))
         stale = self._stale(step, meta, template)
         population = self._population(step, meta, template)
         return _anew(population, make(), stale) if stale else population, meta

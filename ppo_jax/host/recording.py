@@ -106,6 +106,7 @@ class Folder(Memory):
             yield
 
     def prepare(self) -> None:
+        self.run_dir.mkdir(parents=True, exist_ok=True)
         self._checkpoints = self._prepared.enter_context(checkpoints(self.run_dir))
 
     def restore(self, template: Population) -> Saved | None:

@@ -47,6 +47,11 @@ class Stop:
         """How the run ends after a phase, or nothing."""
         return self._ending(self._wished(row) | self._bounded(row))
 
+    def reraise(self) -> None:
+        """Raises what the callback raised, if it did."""
+        if self.error is not None:
+            raise self.error
+
     def _ending(self, asked: bool) -> str:
         return "stopped" if distributed.any_of(asked) else ""
 

@@ -145,8 +145,7 @@ def train(
                 if due or ending:
                     _save(done, population, due, config, record, alarms, begun.id)
             record.ending.became(ending, stop.error)
-    if stop.error is not None:
-        raise stop.error
+    stop.reraise()
     return Ended(ending, done, population, layout, alarms.streaks)
 
 

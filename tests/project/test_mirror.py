@@ -19,7 +19,6 @@ WITHOUT = {
     "backtests/keeping.py": WALKS,
     "backtests/page.py": WALKS,
     "backtests/standing.py": WALKS,
-    "backtests/walking.py": WALKS,
     "host/exits.py": "an enumeration",
     "host/fitting.py": FIT,
     "sweeps/fitting.py": "whole sweeps from Python: tests/runs/test_fit_all.py",

@@ -242,7 +242,6 @@ MISTAKES = {
     "mine.py --run-dir walk": "walk: holds a run already",
     "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",
     "mine.py --run-dir walk --resume --memory 80": "asked for; give --memory to anot",
-    "mine.py --stop-at eval/mean_rewrd 1": "Config.stop_at: no metric is called 'eva",
     "nowhere.py": "no such experiment file",
     "mine.py --train 10 --validation 10": "Trading.last: expected first",
 }
