@@ -59,13 +59,13 @@ def main(argv: list[str] | None = None) -> int:
     devices.prepare()
     programs.keep()
     run_dir = options.to or options.run_dir / "replay"
-    hint = f"go on with: python -m ppo_jax.replay {options.run_dir} --to {run_dir}"
+    again = command.typed("replay", options.run_dir, "--to", run_dir, "--resume")
     experiment.stored_overrides(run_dir if options.resume else options.run_dir)
     files.require_folder(run_dir)
     with presence.alone(run_dir):
         if not options.resume:
             _record(options.run_dir, options.member, run_dir, overrides)
-        return _train(run_dir, options, f"{hint} --resume")
+        return _train(run_dir, options, f"go on with: {again}")
 
 
 def _parser() -> argparse.ArgumentParser:

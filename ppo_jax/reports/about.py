@@ -1,10 +1,10 @@
 """What was run, how it ended, and what is next."""
 
-import shlex
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from ppo_jax.host import ending as endings
+from ppo_jax.host.command import typed
 from ppo_jax.host.description import defaults
 from ppo_jax.host.figures import BEST, SCORE
 from ppo_jax.reports import troubles
@@ -78,19 +78,13 @@ def notes(runs: Sequence[Record]) -> Element | None:
 
 def commands(run: Record) -> list[str]:
     """What one may want to do next."""
-    path = shlex.quote(run.name)
-    stored = shlex.quote(str(run.path / "experiment.py"))
-    found = [f"python -m ppo_jax.evaluate {path}"]
+    path, stored = run.name, run.path / "experiment.py"
+    found = [typed("evaluate", path)]
     if ending(run) != "finished":
-        again = f"python -m ppo_jax.train {stored} --run-dir {path} --resume"
-        found.insert(0, again)
+        found.insert(0, typed("train", stored, "--run-dir", path, "--resume"))
     if run.generations:
-        found.append(f"python -m ppo_jax.replay {path}")
-    return [
-        *found,
-        f"python -m ppo_jax.robustness {path}",
-        f"python -m ppo_jax.report {path} OTHER_RUN_DIR",
-    ]
+        found.append(typed("replay", path))
+    return [*found, typed("robustness", path), typed("report", path, "OTHER_RUN_DIR")]
 
 
 def _wanted(run: Record) -> int | None:
