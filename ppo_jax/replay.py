@@ -56,6 +56,8 @@ config = dataclasses.replace(config, pbt=None)
 def main(argv: list[str] | None = None) -> int:
     """Replays a schedule; returns the exit status."""
     options, overrides = command.parse_with_fields(_parser(), argv)
+    if options.resume:
+        _require_as_asked(options, overrides)
     devices.prepare()
     programs.keep()
     run_dir = options.to or options.run_dir / "replay"
@@ -78,6 +80,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="go on with it")
     command.add_verbosity_options(parser)
     return parser
+
+
+def _require_as_asked(options: Any, overrides: list[str]) -> None:
+    """Raises an `ExperimentError` if what goes on is asked for something else."""
+    member = [] if options.member is None else ["--member"]
+    if given := [*member, *overrides]:
+        raise experiment.ExperimentError(
+            "--resume: a replay goes on as it was asked for; give "
+            f"{' '.join(given)} to another one, with a new --to"
+        )
 
 
 def _record(

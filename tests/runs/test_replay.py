@@ -138,6 +138,19 @@ def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
         (["{replay}"], "is no run of a population"),
         (["{source}", "--to", "{new}", "--member", "4"], "expected 0 to 3, got 4"),
         (["{source}", "--to", "{new}", "--resume"], "no run"),
+        (
+            [
+                "{source}",
+                "--to",
+                "{replay}",
+                "--resume",
+                "--member",
+                "1",
+                "--seed",
+                "2",
+            ],
+            "goes on as it was asked for; give --member --seed 2 to another one",
+        ),
         (["{source}", "--to", "{new}", "--gama", "1"], "--gamma"),
         (
             ["{source}", "--to", "{new}", "--stop-at", "eval/mean_rewar", "1"],
