@@ -261,10 +261,16 @@ def _names(statement: ast.stmt) -> bool:
     """Whether a statement imports, names a value, or is a docstring."""
     match statement:
         case ast.Assign(targets=targets):
-            return all(isinstance(target, ast.Name) for target in targets)
+            return all(map(_is_name, targets))
         case ast.AnnAssign(target=ast.Name()) | ast.Expr(value=ast.Constant()):
             return True
     return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
+def _is_name(target: ast.expr) -> bool:
+    """Whether what is assigned to is a name, or several."""
+    each = target.elts if isinstance(target, ast.Tuple) else [target]
+    return all(isinstance(one, ast.Name) for one in each)
 
 
 def _is_own(name: str, file: str) -> bool:

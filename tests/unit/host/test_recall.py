@@ -323,7 +323,7 @@ if "Own-v0" not in gymnax.registered_envs:
         ("def unused():\n    pass", CHAIN),
         ("import beside", CHAIN),
         ("unused = (lambda: None).__name__", CHAIN),
-        ("TimeLimitChain.unused = 1.0", CHAIN),
+        ("TimeLimitChain.unused, other = 1.0, 2.0", CHAIN),
         ("print(end='')", CHAIN),
         ("if True:\n    unused = 1", CHAIN),
     ],
@@ -352,7 +352,7 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
     for name in ("here", "there"):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "sizes.py").write_text("LIMIT = 5\n")
+        (folder / "sizes.py").write_text("LIMIT, OTHER = 5, 6\n")
         path = folder / "experiment.py"
         code, env = "from sizes import LIMIT", "TimeLimitChain(LIMIT)"
         path.write_text(FILE.format(code=code, env=env))
