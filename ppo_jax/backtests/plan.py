@@ -13,7 +13,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs import check_types
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
-from ppo_jax.host import experiment, files
+from ppo_jax.host import batched, experiment, files
 from ppo_jax.pbt import Maximize
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
@@ -22,7 +22,7 @@ from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 
 ASKED = (*Shape._fields, "seeds", "grid", "trials", "memory", "sizes")
 """What a walk-forward remembers of its command line, and how large its batches are."""
-KEPT = "walk.json"
+KEPT = batched.WALK
 BOUNDS = ("stop_at", "max_seconds")
 """What ends training before its budget is spent."""
 OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}

@@ -15,13 +15,13 @@ from ppo_jax.backtests import playing
 from ppo_jax.backtests.evolving import Evolution
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
-from ppo_jax.host import conclusion, files
+from ppo_jax.host import batched, conclusion, files
 from ppo_jax.host.console import Console
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member
 
-KEPT = "tracks.npz"
+KEPT = batched.TRACKS
 
 
 class Tracks(NamedTuple):

@@ -8,8 +8,7 @@ SWEEP, WALK = "sweep.json", "walk.json"
 OF_BATCHES = {SWEEP: "sweep", WALK: "walkforward"}
 """The commands that have batches, by what each remembers of its command line."""
 BATCHES = "batches"
-SCORES = "scores.json"
-KEPT = (SCORES, "selected.npz", "tracks.npz")
+SCORES, SELECTED, TRACKS = KEPT = ("scores.json", "selected.npz", "tracks.npz")
 """What a batch has come to, which is taken as it is."""
 INSTEAD = {
     "sweep": "a sweep; ppo_jax.load_all finds its runs, each of which a directory can "

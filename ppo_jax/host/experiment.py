@@ -96,9 +96,8 @@ def require_new(run_dir: Path) -> None:
     Raises:
         ExperimentError: If it does.
     """
-    saved = (*run_dir.glob("checkpoints/*"), *run_dir.glob("batches/*/checkpoints/*"))
-    begun = any(path.name.isdigit() for path in saved)
-    if begun or batched.has_results(run_dir):
+    places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
+    if any(map(is_saved, places)) or batched.has_results(run_dir):
         raise ExperimentError(
             f"{run_dir}: holds a run already; give --resume to go on with it, in "
             "Python resume=True, or another directory"

@@ -11,13 +11,13 @@ import numpy as np
 
 from ppo_jax.component import former
 from ppo_jax.errors import UserError
-from ppo_jax.host import experiment, files
+from ppo_jax.host import batched, experiment, files
 from ppo_jax.host.description import Description
 from ppo_jax.host.figures import SCORE, Rows
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
-WALK, WALKED = "walk.json", "backtest.html"
-"""What a walk-forward begins with, and what it ends with."""
+WALKED = "backtest.html"
+"""What a walk-forward ends with."""
 OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
 """Files that tell of a run itself, and not of what was measured later."""
 
@@ -119,7 +119,7 @@ def _logged(run_dir: Path) -> Rows:
         rows = files.rows(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
-    if (run_dir / WALK).exists():
+    if (run_dir / batched.WALK).exists():
         said = f"a walk-forward, which leaves a page of its own: {run_dir / WALKED}"
         raise UserError(f"{run_dir}: is {said}")
     if not rows:
