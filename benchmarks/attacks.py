@@ -13,7 +13,7 @@ import numpy as np
 from measure import ROLLOUT_LENGTH
 
 from ppo_jax import Config, adversaries, attacks, networks, terms
-from ppo_jax.host import training
+from ppo_jax.host.loop import training
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 

@@ -17,8 +17,9 @@ import numpy as np
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.host import mesh, training
-from ppo_jax.ppo import devices
+from ppo_jax.arrays import devices
+from ppo_jax.host.devices import mesh
+from ppo_jax.host.loop import training
 from ppo_jax.schedules import Progress
 
 ACTING = "rollout: policy forward"
@@ -29,13 +30,13 @@ PARTS = (
     ("rollout: environment steps", "ppo_jax/envs/", ""),
     ("rollout: environment steps", "ppo_jax/ppo/acting.py", "act"),
     (ACTING, "ppo_jax/ppo/acting.py", "evaluate"),
-    ("random numbers", "ppo_jax/ppo/keys.py", ""),
+    ("random numbers", "ppo_jax/arrays/keys.py", ""),
     ("random numbers", "ppo_jax/networks/distributions/", ".sample"),
     ("guards", "ppo_jax/ppo/quarantine.py", ""),
-    ("guards", "ppo_jax/tree.py", "where"),
+    ("guards", "ppo_jax/arrays/tree.py", "where"),
     ("metrics", "ppo_jax/ppo/diagnostics.py", ""),
     ("metrics", "ppo_jax/ppo/update.py", "_result"),
-    ("devices that meet", "ppo_jax/ppo/sharding.py", ""),
+    ("devices that meet", "ppo_jax/arrays/sharding.py", ""),
     ("optimiser", "ppo_jax/optimizers/", ""),
     ("optimiser", "optax/", "apply_updates"),
     ("shuffling and gathering", "ppo_jax/ppo/permutation.py", ""),

@@ -29,10 +29,10 @@ import records
 
 import ppo_jax
 from ppo_jax import Config, envs, networks
+from ppo_jax.arrays import devices
 from ppo_jax.component import as_arrays
 from ppo_jax.envs.env import Env, strong
 from ppo_jax.envs.suites import make
-from ppo_jax.ppo import devices
 
 HERE = Path(__file__).parent
 STARTS = {

@@ -13,8 +13,9 @@ from breakdown import COMPUTATION, INSTRUCTION
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.host import mesh, streams
-from ppo_jax.ppo import devices, population
+from ppo_jax.arrays import devices
+from ppo_jax.host.devices import mesh, streams
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 ENTRY = re.compile(r"^ENTRY %?([\w.\-]+)", re.M)

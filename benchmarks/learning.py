@@ -24,7 +24,7 @@ import records
 
 from ppo_jax import Config, terms
 from ppo_jax.critics import PerQuantile, Quantile
-from ppo_jax.host import evaluation
+from ppo_jax.host.loop import evaluation
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress

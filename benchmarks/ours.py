@@ -7,9 +7,11 @@ import jax
 from measure import Timing, argument_parser, mean_returns, report
 
 from ppo_jax import Config, critics, networks, optimizers, schedules, terms
-from ppo_jax.host import phases, streams
-from ppo_jax.host.readiness import ready
-from ppo_jax.ppo import devices, population
+from ppo_jax.arrays import devices
+from ppo_jax.host.devices import streams
+from ppo_jax.host.loop import phases
+from ppo_jax.host.loop.readiness import ready
+from ppo_jax.ppo import population
 
 
 def parse_arguments():

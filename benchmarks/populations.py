@@ -12,9 +12,11 @@ import numpy as np
 from measure import Timing, generation_parser, report
 
 from ppo_jax import Config, LogUniform, Uniform, pbt
-from ppo_jax.host import mesh, training
+from ppo_jax.arrays import devices
+from ppo_jax.host.devices import mesh
+from ppo_jax.host.loop import training
 from ppo_jax.pbt import PBT
-from ppo_jax.ppo import devices, population
+from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 SPACE = {

@@ -19,8 +19,8 @@ from ppo_jax import (
     optimizers,
     terms,
 )
+from ppo_jax.arrays import devices
 from ppo_jax.metrics.explained import Appraisal
-from ppo_jax.ppo import devices
 
 SYSTEMS = {
     "return_scale": ReturnNormalization(),

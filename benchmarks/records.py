@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import files
-from ppo_jax.ppo import devices
+from ppo_jax.arrays import devices
+from ppo_jax.host.run_dir import files
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "gymnax", "numpy")
 

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 from benchmarks import accelerators, document
 from benchmarks.document import Line
 from benchmarks.suites import SUITES, Contestant, Job
-from ppo_jax.host import files
-from ppo_jax.ppo import devices
+from ppo_jax.arrays import devices
+from ppo_jax.host.run_dir import files
 
 HERE = Path(__file__).parent
 LIBRARIES = ("ours", "purejaxrl", "rejax", "evorl")

@@ -19,7 +19,7 @@ from breakdown import warmed
 from measure import say
 from ours import experiment, parse_arguments
 
-from ppo_jax.ppo import devices
+from ppo_jax.arrays import devices
 
 COMPILED = "kernels that XLA compiled"
 OTHERS = "all else"

@@ -16,8 +16,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax.host import evaluation, experiment, streams, training
-from ppo_jax.host.members import fittest
+from ppo_jax.host.devices import streams
+from ppo_jax.host.loop import evaluation, training
+from ppo_jax.host.metrics.members import fittest
+from ppo_jax.host.run_dir import experiment
 from ppo_jax.pbt import Maximize
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress

@@ -25,7 +25,7 @@ import numpy as np
 import records
 
 from ppo_jax import Config, envs
-from ppo_jax.host import evaluation
+from ppo_jax.host.loop import evaluation
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Learner, Population

@@ -26,7 +26,7 @@ from ppo_jax import (
     terms,
 )
 from ppo_jax.component import is_component
-from ppo_jax.host import tables
+from ppo_jax.host.process import tables
 
 MODULES = (
     config,

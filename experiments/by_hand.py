@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import critics, envs, losses, networks, returns, tree
+from ppo_jax import critics, envs, losses, networks, returns
+from ppo_jax.arrays import tree
 from ppo_jax.transforms.vgs import scale_by_variance
 
 ENVS, STEPS, EPOCHS, MINIBATCHES, UPDATES = 16, 128, 4, 4, 150

@@ -20,10 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 import sa_cartpole
 
+from ppo_jax.arrays import devices
 from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.component import as_arrays, program, replace_at
-from ppo_jax.host import experiment, mesh
-from ppo_jax.ppo import devices, population
+from ppo_jax.host.devices import mesh
+from ppo_jax.host.run_dir import experiment
+from ppo_jax.ppo import population
 from ppo_jax.ppo.episodes import returns_against, run_episodes
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import RobustKL

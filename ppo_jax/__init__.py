@@ -26,8 +26,8 @@ from ppo_jax.policy import Policy
 from ppo_jax.ppo import snapshot
 
 if TYPE_CHECKING:
-    from ppo_jax.host.fitting import fit, load
-    from ppo_jax.host.trained import Trained
+    from ppo_jax.host.agents.fitting import fit, load
+    from ppo_jax.host.agents.trained import Trained
     from ppo_jax.sweeps.fitting import fit_all, load_all
 
 __version__ = "0.1.0"
@@ -35,10 +35,10 @@ __version__ = "0.1.0"
 __getattr__ = deferred.names(
     __name__,
     {
-        "Trained": "ppo_jax.host.trained",
-        "fit": "ppo_jax.host.fitting",
+        "Trained": "ppo_jax.host.agents.trained",
+        "fit": "ppo_jax.host.agents.fitting",
         "fit_all": "ppo_jax.sweeps.fitting",
-        "load": "ppo_jax.host.fitting",
+        "load": "ppo_jax.host.agents.fitting",
         "load_all": "ppo_jax.sweeps.fitting",
     },
 )

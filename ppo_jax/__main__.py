@@ -8,7 +8,7 @@ import sys
 
 from ppo_jax.component import suggestion
 from ppo_jax.errors import UserError
-from ppo_jax.host import command
+from ppo_jax.host.process import command
 
 COMMANDS = (
     "train",

@@ -10,8 +10,8 @@ Example:
 
 import sys
 
-from ppo_jax.host import command
-from ppo_jax.host.alerts import document, page
+from ppo_jax.host.metrics.alerts import document, page
+from ppo_jax.host.process import command
 
 
 @command.entrance

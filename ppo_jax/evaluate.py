@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.envs.check import traces
-from ppo_jax.host import command, files, players
+from ppo_jax.host.agents import players
+from ppo_jax.host.process import command
+from ppo_jax.host.run_dir import files
 from ppo_jax.ppo import episodes
 
 

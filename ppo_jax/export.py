@@ -19,7 +19,9 @@ import jax
 
 from ppo_jax.exports import folder
 from ppo_jax.exports.provenance import trained
-from ppo_jax.host import command, experiment, files, runs
+from ppo_jax.host.agents import runs
+from ppo_jax.host.process import command
+from ppo_jax.host.run_dir import experiment, files
 from ppo_jax.policy import Policy
 
 

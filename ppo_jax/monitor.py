@@ -11,7 +11,7 @@ Example:
 
 import sys
 
-from ppo_jax.host import command
+from ppo_jax.host.process import command
 from ppo_jax.monitoring.server import Server
 from ppo_jax.monitoring.watch import Watch
 

@@ -21,7 +21,9 @@ import jax
 from ppo_jax.backtests import paper
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, experiment, presence, runs, tables
+from ppo_jax.host.agents import runs
+from ppo_jax.host.process import command, tables
+from ppo_jax.host.run_dir import experiment, presence
 from ppo_jax.policy import Policy
 
 

@@ -20,26 +20,18 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ppo_jax.arrays import devices
 from ppo_jax.component import former
 from ppo_jax.config import Config
-from ppo_jax.host import (
-    command,
-    experiment,
-    files,
-    fitting,
-    lineage,
-    phases,
-    presence,
-    programs,
-    runs,
-    script,
-    training,
-)
-from ppo_jax.host.conclusion import conclude
-from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.overrides import without
-from ppo_jax.host.recording import Folder
-from ppo_jax.ppo import devices
+from ppo_jax.host.agents import fitting, runs
+from ppo_jax.host.loop import phases, training
+from ppo_jax.host.loop.conclusion import conclude
+from ppo_jax.host.process import command
+from ppo_jax.host.process.console import Console, verbosity
+from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir import experiment, files, lineage, presence, script
+from ppo_jax.host.run_dir.overrides import without
+from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
 
 EXPERIMENT = """\
@@ -59,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.resume:
         _require_as_asked(options, overrides)
     devices.prepare()
-    programs.keep()
+    store.keep()
     run_dir = options.to or options.run_dir / "replay"
     again = command.typed("replay", options.run_dir, "--to", run_dir, "--resume")
     experiment.stored_overrides(run_dir if options.resume else options.run_dir)

@@ -15,7 +15,8 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from ppo_jax.host import command, files
+from ppo_jax.host.process import command
+from ppo_jax.host.run_dir import files
 from ppo_jax.reports import making
 
 

@@ -9,8 +9,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays.tree import require_finite
 from ppo_jax.normalization.observations import TINY, centre
-from ppo_jax.tree import require_finite
 from ppo_jax.types import Array
 
 LIMIT = 1e6

@@ -19,18 +19,14 @@ from typing import Any
 import jax
 
 from ppo_jax.errors import UserError
-from ppo_jax.host import (
-    command,
-    curves,
-    evaluation,
-    experiment,
-    figures,
-    files,
-    programs,
-    runs,
-)
-from ppo_jax.host.curves import Curves
-from ppo_jax.host.runs import Restored
+from ppo_jax.host.agents import curves, runs
+from ppo_jax.host.agents.curves import Curves
+from ppo_jax.host.agents.runs import Restored
+from ppo_jax.host.loop import evaluation
+from ppo_jax.host.metrics import figures
+from ppo_jax.host.process import command
+from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir import experiment, files
 
 EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
@@ -74,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
-    programs.keep()
+    store.keep()
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:
         experiment.stored_overrides(path)

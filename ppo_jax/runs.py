@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 from ppo_jax.errors import UserError
-from ppo_jax.host import command, files
+from ppo_jax.host.process import command
+from ppo_jax.host.run_dir import files
 from ppo_jax.monitoring import listing
 
 

@@ -13,8 +13,9 @@ Example:
 import sys
 
 from ppo_jax.envs import check_types
-from ppo_jax.host import command, programs
-from ppo_jax.host.experiment import load
+from ppo_jax.host.process import command
+from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir.experiment import load
 from ppo_jax.ppo.contracts import Report, check
 
 
@@ -24,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.parser("selfcheck", __doc__)
     command.add_experiment(parser)
     options, overrides = command.parse_with_fields(parser, argv)
-    programs.keep()
+    store.keep()
     config = load(options.experiment, overrides, command="ppo_jax.selfcheck")
     check_types(config.env)
     report = check(config)

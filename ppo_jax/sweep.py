@@ -18,11 +18,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import command
-from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.exits import Exit
-from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.process import command
+from ppo_jax.host.process.console import Console, verbosity
+from ppo_jax.host.process.exits import Exit
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import batches, going, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
 

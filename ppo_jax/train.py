@@ -18,24 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ppo_jax.arrays import devices
 from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
-from ppo_jax.host import (
-    command,
-    distributed,
-    experiment,
-    fitting,
-    presence,
-    programs,
-    script,
-    training,
-)
-from ppo_jax.host.conclusion import conclude
-from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.exits import Exit
-from ppo_jax.host.recording import Folder
-from ppo_jax.ppo import devices
+from ppo_jax.host.agents import fitting
+from ppo_jax.host.loop import training
+from ppo_jax.host.loop.conclusion import conclude
+from ppo_jax.host.process import command, distributed
+from ppo_jax.host.process.console import Console, verbosity
+from ppo_jax.host.process.exits import Exit
+from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir import experiment, presence, script
+from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
 Prepared = tuple[Folder, Config, Callable[[], None]]
@@ -136,7 +131,7 @@ def _start(options: Any) -> None:
             )
         distributed.join(*place)
     else:
-        programs.keep()
+        store.keep()
 
 
 def _new_run(

@@ -23,9 +23,9 @@ from typing import Any
 from ppo_jax.backtests import keeping, plan, results, walking
 from ppo_jax.backtests.folds import Shape
 from ppo_jax.backtests.plan import Plan
-from ppo_jax.host import command
-from ppo_jax.host.console import Console, verbosity
-from ppo_jax.host.exits import Exit
+from ppo_jax.host.process import command
+from ppo_jax.host.process.console import Console, verbosity
+from ppo_jax.host.process.exits import Exit
 from ppo_jax.sweeps import batches, going
 
 MEANING = {

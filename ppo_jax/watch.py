@@ -15,8 +15,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from ppo_jax.host import command, experiment, players, video
-from ppo_jax.host.console import figure
+from ppo_jax.host.agents import players, video
+from ppo_jax.host.process import command
+from ppo_jax.host.process.console import figure
+from ppo_jax.host.run_dir import experiment
 
 
 @command.entrance

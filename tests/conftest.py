@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax._src import compilation_cache
 
-from ppo_jax.host import programs
+from ppo_jax.host.programs import store
 
 # `[B] - [B, 1]` is an error, not a `[B, B]` array.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -105,7 +105,7 @@ def home(tmp_path, monkeypatch):
     for name, value in settings.items():
         jax.config.update(name, value)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(programs.SECONDS_GIVEN, "0")
+    monkeypatch.setenv(store.SECONDS_GIVEN, "0")
     compilation_cache.reset_cache()
     yield tmp_path
     for name, value in before.items():

@@ -14,13 +14,13 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import losses, tree
+from ppo_jax import losses
+from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.perturbations import FLAT, Attack, Pgd, first_share
 from ppo_jax.component import component, require, require_number, require_range
 from ppo_jax.component.bounds import Bound
 from ppo_jax.critics import pessimistic
 from ppo_jax.errors import missing
-from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree

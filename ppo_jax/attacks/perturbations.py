@@ -16,12 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
 from ppo_jax.component import component, concrete, require, require_range
 from ppo_jax.component.bounds import Count, NonNegative, Positive, Share
 from ppo_jax.errors import missing
-from ppo_jax.ppo import counting
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.types import Array, Key, PyTree
 

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.config import Config
-from ppo_jax.host import files, lineage, streams
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.devices import streams
+from ppo_jax.host.run_dir import files, lineage
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt import PBT
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population

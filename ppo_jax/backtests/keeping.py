@@ -8,7 +8,8 @@ import numpy as np
 
 from ppo_jax.backtests import measures, page, summary
 from ppo_jax.backtests.results import Account, Results, conditions
-from ppo_jax.host import files, tables
+from ppo_jax.host.process import tables
+from ppo_jax.host.run_dir import files
 from ppo_jax.reports.scales import written
 
 ALL, TRACKS, PAGE = "backtest.json", "equity.csv", "backtest.html"

@@ -21,7 +21,7 @@ from ppo_jax.envs.trading.bars import digest
 from ppo_jax.envs.trading.causality import until
 from ppo_jax.envs.trading.files import Cells
 from ppo_jax.errors import UserError, own_lines
-from ppo_jax.host import files
+from ppo_jax.host.run_dir import files
 from ppo_jax.policy import Policy
 from ppo_jax.types import Key, PyTree
 

@@ -13,7 +13,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs import check_types
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
-from ppo_jax.host import batched, experiment, files
+from ppo_jax.host.run_dir import batched, experiment, files
 from ppo_jax.pbt import Maximize
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member

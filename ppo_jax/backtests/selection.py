@@ -12,7 +12,8 @@ import numpy as np
 from ppo_jax.backtests import playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
-from ppo_jax.host import batched, files, phases
+from ppo_jax.host.loop import phases
+from ppo_jax.host.run_dir import batched, files
 from ppo_jax.pbt.space import Space
 from ppo_jax.state import Learner, Population
 

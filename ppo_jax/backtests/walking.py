@@ -15,8 +15,9 @@ from ppo_jax.backtests import playing
 from ppo_jax.backtests.evolving import Evolution
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
-from ppo_jax.host import batched, conclusion, files
-from ppo_jax.host.console import Console
+from ppo_jax.host.loop import conclusion
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.run_dir import batched, files
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member

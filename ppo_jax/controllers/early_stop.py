@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import AtLeastOne, Positive, PositiveShare
 from ppo_jax.controllers.divergence import K3, Divergence

@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax.arrays import counting, tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import AtLeastOne, NonNegative, Several
-from ppo_jax.ppo import counting
 from ppo_jax.schedules import rise
 from ppo_jax.types import Array, Metrics, PyTree
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component, concrete, require_range
 from ppo_jax.component.bounds import NonNegative, Positive, Share
 from ppo_jax.types import Array, Metrics

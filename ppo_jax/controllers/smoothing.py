@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ppo_jax.arrays import counting
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Count, PositiveShare
 from ppo_jax.errors import missing
-from ppo_jax.ppo import counting
 from ppo_jax.types import Array
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.errors import UserError, missing
 from ppo_jax.types import Array, Key, Metrics, PyTree

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax.arrays import devices
 from ppo_jax.component import component, concrete, require
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs import parameters, pictures
@@ -27,7 +28,6 @@ from ppo_jax.envs.env import (
     strong,
 )
 from ppo_jax.envs.parameters import Parameters
-from ppo_jax.ppo import devices
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"

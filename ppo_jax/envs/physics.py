@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import children, component, numbers, require
 from ppo_jax.component.bounds import Bound, Finite, Positive
 from ppo_jax.envs import parameters, scenes

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component, require
 from ppo_jax.component.bounds import Count
 from ppo_jax.envs.env import Env, Step

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import networks
+from ppo_jax.arrays.tree import by_path
 from ppo_jax.envs.env import Box
 from ppo_jax.errors import UserError
 from ppo_jax.networks.heads import LocationHead
 from ppo_jax.normalization.observations import EPS
 from ppo_jax.policy import Policy
-from ppo_jax.tree import by_path
 
 TORSOS = (networks.Mlp, networks.Cnn)
 CELLS = {NoneType: None, networks.Lstm: "lstm", networks.Gru: "gru"}

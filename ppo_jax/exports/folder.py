@@ -11,7 +11,7 @@ import numpy as np
 from ppo_jax.errors import UserError
 from ppo_jax.exports import arrays, program, runner
 from ppo_jax.exports.description import describe
-from ppo_jax.host import files
+from ppo_jax.host.run_dir import files
 from ppo_jax.policy import Policy
 
 FORMATS = ("all", "stablehlo", "numpy")

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ppo_jax.config import Config
-from ppo_jax.host import description
-from ppo_jax.host.figures import SCORE, Rows
-from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.metrics.figures import SCORE, Rows
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.run_dir import description
 
 
 def trained(

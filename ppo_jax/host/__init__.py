@@ -1,1 +1,1 @@
-"""What the computer around a run does: files, devices, messages, and the loop."""
+"""What the computer around a run does, from its process to the agents of it."""

@@ -10,10 +10,10 @@ import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.tree import require_finite
 from ppo_jax.component import require
 from ppo_jax.losses.discrete import Law
 from ppo_jax.normalization import order
-from ppo_jax.tree import require_finite
 from ppo_jax.types import Array
 
 MIN_TAIL = 10

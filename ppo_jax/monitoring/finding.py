@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ppo_jax.errors import UserError
-from ppo_jax.host.experiment import CONFIG
+from ppo_jax.host.run_dir.experiment import CONFIG
 from ppo_jax.sweeps import plan
 
 LOGGED = "metrics.jsonl"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ppo_jax.host import tables
-from ppo_jax.host.batched import OF_BATCHES
-from ppo_jax.host.console import duration, figure
+from ppo_jax.host.process import tables
+from ppo_jax.host.process.console import duration, figure
+from ppo_jax.host.run_dir.batched import OF_BATCHES
 from ppo_jax.monitoring import finding
 from ppo_jax.monitoring.status import Status, ended_badly, status
 from ppo_jax.monitoring.tail import Tail

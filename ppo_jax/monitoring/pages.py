@@ -10,9 +10,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ppo_jax.host import alerts, command
-from ppo_jax.host.console import duration, figure
-from ppo_jax.host.figures import SCORE
+from ppo_jax.host.metrics import alerts
+from ppo_jax.host.metrics.figures import SCORE
+from ppo_jax.host.process import command
+from ppo_jax.host.process.console import duration, figure
 from ppo_jax.metrics.rows import match
 from ppo_jax.monitoring.listing import UNKNOWN, ago, number, printable, steps
 from ppo_jax.monitoring.status import RUNNING, STATES, Status

@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from ppo_jax.host import command, ending, experiment, presence, script
-from ppo_jax.host.batched import BATCHES, OF_BATCHES, kind_of
-from ppo_jax.host.conclusion import cause
+from ppo_jax.host.loop.conclusion import cause
+from ppo_jax.host.process import command
+from ppo_jax.host.run_dir import ending, experiment, presence, script
+from ppo_jax.host.run_dir.batched import BATCHES, OF_BATCHES, kind_of
 from ppo_jax.monitoring.tail import Tail
 
 RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (

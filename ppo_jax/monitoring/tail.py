@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host.figures import BEST, SCORE
+from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.monitoring.curve import Curve
 
 CHUNK = 2**20

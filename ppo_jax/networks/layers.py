@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax.errors import ScopeParamShapeError
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import require
 from ppo_jax.networks.products import product
 from ppo_jax.types import Array

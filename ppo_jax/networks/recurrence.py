@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.networks.products import across, kernel_gradient
 from ppo_jax.types import Array
 

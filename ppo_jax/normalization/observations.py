@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from flax import struct
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.tree import require_finite
 from ppo_jax.transforms.leaves import flat
-from ppo_jax.tree import require_finite
 from ppo_jax.types import Array, Metrics, PyTree
 
 BLOCK = 2**22

@@ -11,7 +11,7 @@ import dataclasses
 import jax.numpy as jnp
 from flax import struct
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Natural, Positive, PositiveShare
 from ppo_jax.normalization.observations import TINY, centre

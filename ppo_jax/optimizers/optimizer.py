@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Decay, FiniteNonNegative, Positive
 from ppo_jax.optimizers.vgs import VGS

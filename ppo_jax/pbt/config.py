@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ppo_jax.arrays.counting import share_of
 from ppo_jax.component import (
     checked,
     component,
@@ -20,7 +21,6 @@ from ppo_jax.pbt.exploit import Reinitialize, Strategy
 from ppo_jax.pbt.explore import Copiers, Explorer, Movers, PerturbOrResample
 from ppo_jax.pbt.select import Readiness, Selector, Truncation
 from ppo_jax.pbt.space import Space
-from ppo_jax.ppo.counting import share_of
 
 
 @component

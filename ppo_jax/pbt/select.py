@@ -11,10 +11,10 @@ from typing import Annotated, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays import counting
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, FiniteNonNegative, PositiveShare
 from ppo_jax.errors import missing
-from ppo_jax.ppo import counting
 from ppo_jax.types import Array, Key
 
 AtMostHalf = Annotated[float, Bound("a number in (0, 0.5]", lambda x: 0 < x <= 0.5)]

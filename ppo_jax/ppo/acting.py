@@ -8,7 +8,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
+from ppo_jax.arrays.keys import fused
 from ppo_jax.attacks.opponents import Answers, Opponent
 from ppo_jax.component import require
 from ppo_jax.critics import ValueDist
@@ -17,7 +18,6 @@ from ppo_jax.networks import Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import quarantine
-from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 

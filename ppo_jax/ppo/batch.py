@@ -5,7 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import returns, tree
+from ppo_jax import returns
+from ppo_jax.arrays import tree
 from ppo_jax.normalization import return_scale
 from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.ppo import diagnostics

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import losses, returns
+from ppo_jax.arrays.packing import pack
 from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import order
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
-from ppo_jax.ppo.packing import pack
 from ppo_jax.state import Trajectory
 from ppo_jax.types import Array, Carry, Metrics, PyTree
 

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays import sharding
+from ppo_jax.arrays.keys import fused
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.envs.env import Env
-from ppo_jax.ppo import acting, sharding
+from ppo_jax.ppo import acting
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
-from ppo_jax.ppo.keys import fused
 from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key
 

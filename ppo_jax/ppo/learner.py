@@ -10,13 +10,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import networks, tree
+from ppo_jax import networks
+from ppo_jax.arrays import counting, sharding, tree
+from ppo_jax.arrays.keys import fused, plain
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.normalization import observations, return_scale
-from ppo_jax.ppo import acting, counting, diagnostics, rollout, sharding, valuation
+from ppo_jax.ppo import acting, diagnostics, rollout, valuation
 from ppo_jax.ppo.batch import assemble, held_out, sources
-from ppo_jax.ppo.keys import fused, plain
 from ppo_jax.ppo.update import UpdateResult, update
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Actor, Counters, Learner, Run, Trajectory

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays.calls import apart
 from ppo_jax.attacks.adversaries import Replay
 from ppo_jax.config import Config
 from ppo_jax.metrics import LARGEST
@@ -17,7 +18,6 @@ from ppo_jax.metrics.rows import match
 from ppo_jax.networks import Network
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
-from ppo_jax.ppo.calls import apart
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward
 from ppo_jax.terms.term import evaluated

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import component, tree
+from ppo_jax import component
+from ppo_jax.arrays import tree
+from ppo_jax.arrays.packing import Packed, pack
 from ppo_jax.pbt.config import PBT
 from ppo_jax.pbt.exploit import exploit
 from ppo_jax.pbt.explore import explore
 from ppo_jax.pbt.select import only_if
 from ppo_jax.ppo import learner
-from ppo_jax.ppo.packing import Packed, pack
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population, Run
 from ppo_jax.types import Array, Key, Metrics

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.envs.env import Env, strong
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.state import Actor, Trajectory

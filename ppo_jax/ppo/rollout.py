@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import tree
+from ppo_jax.arrays import counting, sharding, tree
+from ppo_jax.arrays.calls import apart
+from ppo_jax.arrays.keys import fused, plain
+from ppo_jax.arrays.packing import SMALL, pack
 from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
-from ppo_jax.ppo import acting, counting, quarantine, sharding, valuation
+from ppo_jax.ppo import acting, quarantine, valuation
 from ppo_jax.ppo.acting import Agent, Deed, Keys, Opposition
-from ppo_jax.ppo.calls import apart
-from ppo_jax.ppo.keys import fused, plain
-from ppo_jax.ppo.packing import SMALL, pack
 from ppo_jax.state import Actor, Learner, Trajectory
 from ppo_jax.types import Array, Carry, Key, PyTree
 

@@ -15,14 +15,14 @@ import jax.numpy as jnp
 from flax import struct
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
+from ppo_jax.arrays.keys import fused, plain
+from ppo_jax.arrays.packing import Packed, pack
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.envs.env import Timestep, outcome
 from ppo_jax.envs.simulators import Answer
 from ppo_jax.ppo import acting, episodes, learner, quarantine, rollout
 from ppo_jax.ppo.acting import Agent, Decision, Deed
-from ppo_jax.ppo.keys import fused, plain
-from ppo_jax.ppo.packing import Packed, pack
 from ppo_jax.ppo.rollout import BootstrapSlots
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Actor, Learner, Run

@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ppo_jax import tree
+from ppo_jax.arrays import counting, sharding, tree
+from ppo_jax.arrays.calls import apart
+from ppo_jax.arrays.devices import FEWEST_STEPS
+from ppo_jax.arrays.packing import Packed, pack, pack_like, unpack
+from ppo_jax.arrays.sharding import Crew
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
-from ppo_jax.ppo import acting, counting, diagnostics, sharding
-from ppo_jax.ppo.calls import apart
-from ppo_jax.ppo.devices import FEWEST_STEPS
+from ppo_jax.ppo import acting, diagnostics
 from ppo_jax.ppo.objective import AdversarialForward, forward, objective, peaks
-from ppo_jax.ppo.packing import Packed, pack, pack_like, unpack
 from ppo_jax.ppo.permutation import permutation
-from ppo_jax.ppo.sharding import Crew
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Batch, Learner
 from ppo_jax.terms import Context

@@ -4,9 +4,9 @@ from typing import Any
 
 import jax
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
+from ppo_jax.arrays.devices import FEWEST_STEPS
 from ppo_jax.critics import ValueDist
-from ppo_jax.ppo.devices import FEWEST_STEPS
 from ppo_jax.state import Learner
 from ppo_jax.types import Array, Carry, PyTree
 

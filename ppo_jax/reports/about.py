@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from ppo_jax.host import ending as endings
-from ppo_jax.host.command import typed
-from ppo_jax.host.description import defaults
-from ppo_jax.host.figures import BEST, SCORE
+from ppo_jax.host.metrics.figures import BEST, SCORE
+from ppo_jax.host.process.command import typed
+from ppo_jax.host.run_dir import ending as endings
+from ppo_jax.host.run_dir.description import defaults
 from ppo_jax.reports import troubles
 from ppo_jax.reports.elements import code, element, table, tiles
 from ppo_jax.reports.records import SECONDS, UPDATES, Record, last, series

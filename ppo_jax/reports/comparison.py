@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ppo_jax.errors import UserError
-from ppo_jax.host.figures import SCORE
+from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.reports import about, standings, troubles
 from ppo_jax.reports.charts import Chart, Curve
 from ppo_jax.reports.contenders import Contender, differing, gather

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ppo_jax.errors import UserError
-from ppo_jax.host.figures import SCORE
+from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.reports.records import Record, numbers, read, series
 from ppo_jax.sweeps import plan, scores, settings
 

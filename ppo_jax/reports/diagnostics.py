@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ppo_jax.host.alerts import ALERTS, Alert
-from ppo_jax.host.catalogue import SECTIONS, row_of
+from ppo_jax.host.metrics.alerts import ALERTS, Alert
+from ppo_jax.host.metrics.catalogue import SECTIONS, row_of
 from ppo_jax.metrics.reductions import Metric
 from ppo_jax.metrics.rows import match
 from ppo_jax.reports.charts import TONES, Chart, Curve, Mark, Threads

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ppo_jax.host import lineage
-from ppo_jax.host.figures import BEST, Line, Rows
+from ppo_jax.host.metrics.figures import BEST, Line, Rows
+from ppo_jax.host.run_dir import lineage
 from ppo_jax.reports.charts import Chart, Curve, Threads
 from ppo_jax.reports.elements import code, element, table
 from ppo_jax.reports.records import UPDATES, Record, is_number

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ppo_jax.host.figures import BEST, SCORE
+from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.reports.charts import Band, Chart, Curve, Mark, Threads
 from ppo_jax.reports.records import SECONDS, STEP, Record, series
 from ppo_jax.reports.sections import Grid, Section

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ppo_jax.errors import brief
-from ppo_jax.host import files
+from ppo_jax.host.run_dir import files
 from ppo_jax.reports import comparison, contenders, page, records
 
 PAGE, PAGE_OF_SEVERAL = "report.html", "comparison.html"

@@ -11,9 +11,9 @@ import numpy as np
 
 from ppo_jax.component import former
 from ppo_jax.errors import UserError
-from ppo_jax.host import batched, experiment, files
-from ppo_jax.host.description import Description
-from ppo_jax.host.figures import SCORE, Rows
+from ppo_jax.host.metrics.figures import SCORE, Rows
+from ppo_jax.host.run_dir import batched, experiment, files
+from ppo_jax.host.run_dir.description import Description
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
 WALKED = "backtest.html"

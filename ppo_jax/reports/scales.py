@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ppo_jax.host.console import duration, figure
+from ppo_jax.host.process.console import duration, figure
 
 MARGIN = 0.04
 """Share of the span that is added at both ends."""

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ppo_jax.host.alarms import READ
-from ppo_jax.host.alerts import ALERTS, Alert
+from ppo_jax.host.metrics.alarms import READ
+from ppo_jax.host.metrics.alerts import ALERTS, Alert
 from ppo_jax.metrics.rows import match
 from ppo_jax.reports.elements import code, element, prose
 from ppo_jax.reports.records import Record, series

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ppo_jax.host.batched import BATCHES
-from ppo_jax.host.console import Console
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.run_dir.batched import BATCHES
 from ppo_jax.sweeps import capacity, cohorts, scores
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.scores import Score

@@ -13,18 +13,12 @@ from jax.tree_util import Partial
 
 from ppo_jax import component
 from ppo_jax.config import Config
-from ppo_jax.host import (
-    mesh,
-    phases,
-    presence,
-    readiness,
-    stopping,
-    streams,
-    training,
-)
-from ppo_jax.host.console import Console
-from ppo_jax.host.recording import Folder
-from ppo_jax.host.training import Ended, Steer
+from ppo_jax.host.devices import mesh, streams
+from ppo_jax.host.loop import phases, readiness, stopping, training
+from ppo_jax.host.loop.training import Ended, Steer
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.run_dir import presence
+from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 from ppo_jax.types import Array

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ppo_jax.config import Config
-from ppo_jax.host import experiment, presence, source, training
-from ppo_jax.host.console import Console
-from ppo_jax.host.ending import recorded
-from ppo_jax.host.figures import SCORE
-from ppo_jax.host.fitting import guests, require
-from ppo_jax.host.recording import Memory
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.agents.fitting import guests, require
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import training
+from ppo_jax.host.metrics.figures import SCORE
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.run_dir import experiment, presence, source
+from ppo_jax.host.run_dir.ending import recorded
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.sweeps import batches, cohorts, plan, running
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.plan import Plan

@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from ppo_jax.arrays import devices
 from ppo_jax.component import former
-from ppo_jax.host import experiment, presence, programs
-from ppo_jax.host.ending import recorded
-from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.ppo import devices
+from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir import experiment, presence
+from ppo_jax.host.run_dir.ending import recorded
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 
 Recall = Callable[[Any], None]
@@ -34,7 +35,7 @@ def run(
         train: Trains a plan, given the options.
     """
     devices.prepare()
-    programs.keep()
+    store.keep()
     if options.resume:
         recall(options)
         overrides = experiment.stored_overrides(options.run_dir)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ppo_jax.host.events import Events
+from ppo_jax.host.run_dir.events import Events
 from ppo_jax.sweeps import settings
 from ppo_jax.sweeps.scores import Score
 from ppo_jax.sweeps.settings import Setting

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ppo_jax.config import Config
 from ppo_jax.envs import check_types
 from ppo_jax.errors import UserError
-from ppo_jax.host import batched, experiment, files, script
+from ppo_jax.host.run_dir import batched, experiment, files, script
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting

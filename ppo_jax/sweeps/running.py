@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.host import files, history
-from ppo_jax.host.console import Console
-from ppo_jax.host.experiment import ExperimentError
-from ppo_jax.host.logger import Row
-from ppo_jax.host.recording import checkpoints
-from ppo_jax.host.trained import Trained, member_of
+from ppo_jax.host.agents.trained import Trained, member_of
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.run_dir import files, history
+from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.host.run_dir.logger import Row
+from ppo_jax.host.run_dir.recording import checkpoints
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts, hparams, scores
 from ppo_jax.sweeps.cohorts import Member

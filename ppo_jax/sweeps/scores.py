@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.host import batched, files, tables
-from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.process import tables
+from ppo_jax.host.run_dir import batched, files
 from ppo_jax.sweeps import aggregate, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Setting

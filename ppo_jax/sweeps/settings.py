@@ -14,9 +14,9 @@ import numpy as np
 
 from ppo_jax.component import paths
 from ppo_jax.config import Config
-from ppo_jax.host import streams
-from ppo_jax.host.description import describe
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.devices import streams
+from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Key
 

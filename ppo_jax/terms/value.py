@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ppo_jax.arrays import counting
 from ppo_jax.component import component, require, require_field
 from ppo_jax.component.bounds import FiniteNonNegative, Positive
 from ppo_jax.controllers import ClipGate, Known, PoorValueScale
 from ppo_jax.critics import ValueDist
-from ppo_jax.ppo import counting
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics

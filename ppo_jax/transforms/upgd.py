@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays import counting
 from ppo_jax.component import require_number
 from ppo_jax.normalization import order
-from ppo_jax.ppo import counting
 from ppo_jax.transforms.leaves import extrema, flat, norm
 from ppo_jax.transforms.noise import (
     NoiseScale,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ppo_jax import tree
+from ppo_jax.arrays import tree
 from ppo_jax.types import Array, PyTree
 
 Statistic = Callable[[Array], tuple[Array, Array]]

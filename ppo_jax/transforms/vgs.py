@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import optax
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays import counting
 from ppo_jax.component import require_number
-from ppo_jax.ppo import counting
 from ppo_jax.transforms import variance
 from ppo_jax.transforms.variance import Moments, Statistic
 from ppo_jax.types import Array, Metrics, PyTree

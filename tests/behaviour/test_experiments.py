@@ -17,7 +17,7 @@ from brought import each, needs_more, or_skip
 
 from ppo_jax import adversaries, controllers, critics, fit, networks, optimizers, terms
 from ppo_jax.component import is_component
-from ppo_jax.host import experiment, files
+from ppo_jax.host.run_dir import experiment, files
 from ppo_jax.ppo import episodes, population
 from ppo_jax.schedules import Progress
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import tabular
 
-from ppo_jax import critics, networks, optimizers, terms, tree
+from ppo_jax import critics, networks, optimizers, terms
+from ppo_jax.arrays import tree
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid

@@ -10,7 +10,7 @@ from scipy import special
 
 from ppo_jax import Config, networks, optimizers
 from ppo_jax.envs.probes import NestedObservation, RecallCue, Target
-from ppo_jax.host.description import describe
+from ppo_jax.host.run_dir.description import describe
 from ppo_jax.ppo import acting, population
 from ppo_jax.schedules import Progress
 from ppo_jax.terms import Demonstrations, Imitation, Sequences

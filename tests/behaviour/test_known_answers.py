@@ -23,7 +23,7 @@ from ppo_jax.envs.probes import (
     TwoDigits,
 )
 from ppo_jax.envs.wrappers import MaskObservation
-from ppo_jax.host.catalogue import summarize
+from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
 

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from brought import or_skip
 
-from ppo_jax.host import experiment, mesh, streams, training
+from ppo_jax.host.devices import mesh, streams
+from ppo_jax.host.loop import training
+from ppo_jax.host.run_dir import experiment
 from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parents[2] / "experiments"

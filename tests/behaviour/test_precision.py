@@ -21,10 +21,11 @@ from ppo_jax import (
 )
 from ppo_jax.component import program
 from ppo_jax.envs.probes import RecallCue
-from ppo_jax.host import experiment, files, training
-from ppo_jax.host.checkpoint import Checkpointer
-from ppo_jax.host.console import QUIET, Console
-from ppo_jax.host.recording import Folder
+from ppo_jax.host.loop import training
+from ppo_jax.host.process.console import QUIET, Console
+from ppo_jax.host.run_dir import experiment, files
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
+from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress

@@ -18,7 +18,7 @@ from ppo_jax import controllers, networks, terms
 from ppo_jax.attacks import adversaries, opponents
 from ppo_jax.envs import Faulty
 from ppo_jax.envs.probes import Target, TimeLimitChain
-from ppo_jax.host import mesh, streams
+from ppo_jax.host.devices import mesh, streams
 from ppo_jax.metrics.explained import Appraisal
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.ppo import population

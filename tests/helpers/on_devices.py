@@ -14,7 +14,8 @@ import numpy as np
 from ppo_jax import PBT, Config, LogUniform, NearOne, controllers, networks, terms
 from ppo_jax.envs import ResetPool
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host import mesh, streams, training
+from ppo_jax.host.devices import mesh, streams
+from ppo_jax.host.loop import training
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import html5lib
 
-from ppo_jax.host import lineage
+from ppo_jax.host.run_dir import lineage
 
 SVG = "{http://www.w3.org/2000/svg}"
 HTML = "{http://www.w3.org/1999/xhtml}"

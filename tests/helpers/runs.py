@@ -20,8 +20,9 @@ import zygote
 from tensorboardX.proto.event_pb2 import Event
 
 from ppo_jax.__main__ import main
-from ppo_jax.host import experiment, training
-from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.loop import training
+from ppo_jax.host.run_dir import experiment
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
 
 EXPERIMENT = """
 from ppo_jax import Config, networks

@@ -31,7 +31,7 @@ MODULES = (
     "jaxlib.mlir.dialects.builtin",
     "jaxlib.mlir.dialects.mhlo",
     "ppo_jax.envs.probes",
-    "ppo_jax.host.checkpoint",
+    "ppo_jax.host.run_dir.checkpoint",
     "ppo_jax.sweeps.running",
     "rich._emoji_codes",
     "scipy.linalg",  # Of orthogonal weights as well.

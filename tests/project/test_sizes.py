@@ -27,6 +27,12 @@ def test_the_listing_of_the_package_fits_on_a_screen():
     assert len(commands) <= 14
 
 
+def test_the_listing_of_a_room_fits_on_half_of_one():
+    rooms = {path.parent for path in FILES} - {PACKAGE}
+    crowded = {room: len([*room.iterdir()]) for room in rooms}
+    assert {room: n for room, n in crowded.items() if n > 25} == {}
+
+
 def test_files_are_short():
     lengths = {path: len(path.read_text().splitlines()) for path in FILES}
     assert {path: n for path, n in lengths.items() if n > 300} == {}

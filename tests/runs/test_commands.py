@@ -9,7 +9,7 @@ import zygote
 from runs import EXPERIMENT, called, command, rows
 
 from ppo_jax.__main__ import COMMANDS
-from ppo_jax.host.exits import Exit
+from ppo_jax.host.process.exits import Exit
 
 README = Path(__file__).parents[2] / "README.md"
 

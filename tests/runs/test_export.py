@@ -12,7 +12,7 @@ from reported import unnamed
 
 from ppo_jax import Policy, export
 from ppo_jax.exports import program, runner
-from ppo_jax.host import runs
+from ppo_jax.host.agents import runs
 
 STORED = Path(__file__).parent / "stored"
 

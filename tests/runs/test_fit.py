@@ -35,15 +35,17 @@ from ppo_jax import (
     networks,
     train,
 )
+from ppo_jax.arrays import devices
 from ppo_jax.component import component, replace_at
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import console, ending, presence, training, watchdog
-from ppo_jax.host.checkpoint import Checkpointer
-from ppo_jax.host.stopwatch import COMPILED
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import training
+from ppo_jax.host.loop.stopwatch import COMPILED
+from ppo_jax.host.process import console, watchdog
+from ppo_jax.host.run_dir import ending, presence
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.optimizers import Adam
-from ppo_jax.ppo import devices
 from ppo_jax.schedules import Constant
 
 ADAM = Adam(schedule=Constant())

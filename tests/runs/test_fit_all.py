@@ -19,7 +19,7 @@ from ppo_jax import PBT, Uniform, fit_all, load, load_all, sweep
 from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import source
+from ppo_jax.host.run_dir import source
 from ppo_jax.metrics import Sink
 from ppo_jax.optimizers import Adam, Optax
 from ppo_jax.schedules import Constant

@@ -10,7 +10,7 @@ from ppo_jax import PBT, fit, metrics, networks, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host import training
+from ppo_jax.host.loop import training
 
 
 @component

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from runs import EXPERIMENT, OFFLINE, SAYS_ALL, WALK, called, part
 
-from ppo_jax.host import experiment as experiments
+from ppo_jax.host.run_dir import experiment as experiments
 
 BEGINNING = (
     EXPERIMENT.format(memory="")

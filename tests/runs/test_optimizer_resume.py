@@ -9,8 +9,9 @@ import pytest
 from runs import EXPERIMENT, assert_same, called, rows, saved
 
 from ppo_jax.component import numbers
-from ppo_jax.host import experiment, training
-from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.loop import training
+from ppo_jax.host.run_dir import experiment
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.transforms.upgd import GateByUtilityState
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 

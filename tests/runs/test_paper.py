@@ -7,8 +7,8 @@ import pytest
 from runs import begin, command, session
 from traders import csv_of, tiny
 
-from ppo_jax.host import training
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import training
 
 DAYS = (6, 250, 251, 300)
 

@@ -8,7 +8,7 @@ import pytest
 from reported import unnamed
 from runs import EXPERIMENT, assert_same, called, leaves, rows
 
-from ppo_jax.host import lineage
+from ppo_jax.host.run_dir import lineage
 
 POPULATION = (
     EXPERIMENT.format(memory="")

@@ -25,7 +25,7 @@ from runs import (
 )
 from signalled import short_of_disk, signalled
 
-from ppo_jax.host.checkpoint import Checkpointer, CheckpointError
+from ppo_jax.host.run_dir.checkpoint import Checkpointer, CheckpointError
 
 POOLED = (
     EXPERIMENT.format(memory="")

@@ -21,8 +21,8 @@ from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host import training
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import training
 from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import episodes, population
 from ppo_jax.ppo.episodes import returns_at

@@ -11,7 +11,7 @@ import pytest
 from runs import ALIKE, EXPERIMENT, SAYS_ALL, begin, part, session, wait_for_checkpoint
 
 from ppo_jax.__main__ import main
-from ppo_jax.host.presence import alone
+from ppo_jax.host.run_dir.presence import alone
 
 LONG = "total_timesteps=32 * 10_000_000"
 REFUSED = {

@@ -18,7 +18,7 @@ from runs import ALIKE, arguments, leaves, rows, saved, wait_for_checkpoint
 
 import ppo_jax
 from ppo_jax.__main__ import main
-from ppo_jax.host import experiment, files
+from ppo_jax.host.run_dir import experiment, files
 
 EXPERIMENT = """
 import gyms

@@ -11,9 +11,10 @@ from reported import unnamed
 from runs import ALIKE, EXPERIMENT, begin, called
 from scipy import stats
 
-from ppo_jax.host import experiment, training
-from ppo_jax.host.compiling import Compilation
-from ppo_jax.host.mesh import PHASE
+from ppo_jax.host.devices.mesh import PHASE
+from ppo_jax.host.loop import training
+from ppo_jax.host.programs.compiling import Compilation
+from ppo_jax.host.run_dir import experiment
 from ppo_jax.sweeps import cohorts, settings
 
 RATE = "optimizer.learning_rate"

@@ -16,8 +16,8 @@ from traders import planned, tiny
 from ppo_jax.backtests import deflation, measures, walking
 from ppo_jax.envs.trading import Prices
 from ppo_jax.envs.trading.causality import changed_after
-from ppo_jax.host import files
-from ppo_jax.host.console import QUIET, Console
+from ppo_jax.host.process.console import QUIET, Console
+from ppo_jax.host.run_dir import files
 from ppo_jax.sweeps import cohorts
 
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]

@@ -28,7 +28,7 @@ print(json.dumps(kept))
 SETTLED = """
 import json, sys
 from jax import monitoring
-from ppo_jax.host import recall
+from ppo_jax.host.programs import recall
 from ppo_jax.train import main
 
 recall.BEGAN, lowered = float("inf"), []

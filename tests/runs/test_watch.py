@@ -10,8 +10,8 @@ from brief import experiment
 from ppo_jax import evaluate, load, watch
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
-from ppo_jax.host import training
-from ppo_jax.host.trained import Trained
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import training
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.transforms import noise, upgd, vgs
 
 KEY = jax.random.key(3)

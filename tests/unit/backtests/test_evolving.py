@@ -11,8 +11,8 @@ from traders import PAIRS, planned, tiny
 
 from ppo_jax import pbt
 from ppo_jax.backtests.evolving import KEPT, Evolution
-from ppo_jax.host import files
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 
 PATIENT = pbt.Readiness(min_episodes=0.0, share=1.0)

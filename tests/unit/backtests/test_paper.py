@@ -15,7 +15,7 @@ from ppo_jax.backtests.folds import Span
 from ppo_jax.component import paths
 from ppo_jax.envs.trading import PriceFile, RandomWalk
 from ppo_jax.errors import UserError
-from ppo_jax.host import files
+from ppo_jax.host.run_dir import files
 from ppo_jax.ppo import population
 
 FIRST, LAST = 100, 107

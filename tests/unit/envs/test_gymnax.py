@@ -14,7 +14,7 @@ import pytest
 
 from ppo_jax import PBT, Config, LogUniform, Uniform, envs, networks
 from ppo_jax.component import numbers, replace_at
-from ppo_jax.host import experiment
+from ppo_jax.host.run_dir import experiment
 from ppo_jax.ppo import population, rollout
 
 MOON = envs.Gymnax("CartPole-v1", params={"gravity": 1.62})

@@ -8,7 +8,7 @@ from runs import session
 
 from ppo_jax.component import numbers
 from ppo_jax.envs.playground import Playground
-from ppo_jax.host import experiment
+from ppo_jax.host.run_dir import experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from shelf import row, run
 
-from ppo_jax.host.presence import alone
+from ppo_jax.host.run_dir.presence import alone
 from ppo_jax.monitoring import pages
 from ppo_jax.monitoring.watch import Watch
 

@@ -7,7 +7,7 @@ import pytest
 from shelf import log, row, run
 
 from ppo_jax.errors import UserError
-from ppo_jax.host.presence import alone
+from ppo_jax.host.run_dir.presence import alone
 from ppo_jax.monitoring import watch as watches
 from ppo_jax.monitoring.watch import Watch
 

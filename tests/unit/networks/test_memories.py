@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from built import build, drawn
 
-from ppo_jax import networks, tree
+from ppo_jax import networks
+from ppo_jax.arrays import tree
 
 
 @pytest.mark.parametrize("shared", [False, True])

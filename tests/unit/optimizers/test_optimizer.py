@@ -13,14 +13,14 @@ import tabular
 from stepping import KEY, PARAMS, steps
 
 from ppo_jax import terms
+from ppo_jax.arrays.packing import pack, pack_like, unpack
 from ppo_jax.component import as_arrays, component
 from ppo_jax.config import Config
-from ppo_jax.host.catalogue import summarize
-from ppo_jax.host.description import describe
+from ppo_jax.host.metrics.catalogue import summarize
+from ppo_jax.host.run_dir.description import describe
 from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
 from ppo_jax.ppo import learner, population
 from ppo_jax.ppo.batch import assemble
-from ppo_jax.ppo.packing import pack, pack_like, unpack
 from ppo_jax.ppo.update import update
 from ppo_jax.schedules import Constant, Progress
 

@@ -13,7 +13,7 @@ from tabular import first
 from ppo_jax import networks, optimizers
 from ppo_jax.critics import Quantile, Scalar
 from ppo_jax.envs.probes import IdenticalRewards
-from ppo_jax.host.catalogue import summarize
+from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Trajectory

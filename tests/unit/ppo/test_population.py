@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from tabular import changed
 
-from ppo_jax import controllers, networks, optimizers, terms, tree
+from ppo_jax import controllers, networks, optimizers, terms
+from ppo_jax.arrays import tree
 from ppo_jax.component import component, numbers
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.host.checkpoint import Checkpointer
+from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, Truncation
 from ppo_jax.pbt.explore import Explorer

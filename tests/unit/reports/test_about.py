@@ -7,8 +7,8 @@ import pytest
 from reported import row, said, written
 
 from ppo_jax import Config, critics, networks, optimizers
-from ppo_jax.host.description import describe
-from ppo_jax.host.ending import recorded
+from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.reports import records
 from ppo_jax.reports.about import commands, ending, lead, overview, section
 
@@ -48,7 +48,7 @@ def test_differences_are_those_from_the_defaults(tmp_path):
 
 def test_the_defaults_differ_in_nothing():
     """But for the environment, which has none."""
-    from ppo_jax.host.description import defaults
+    from ppo_jax.host.run_dir.description import defaults
 
     described = describe(Config("CartPole-v1"))
     differing = {

@@ -8,7 +8,7 @@ from reported import row, written
 
 from ppo_jax import Config
 from ppo_jax.errors import UserError
-from ppo_jax.host.description import describe
+from ppo_jax.host.run_dir.description import describe
 from ppo_jax.reports import records
 from ppo_jax.reports.contenders import gather, is_sweep, of_runs
 

@@ -5,8 +5,8 @@ import math
 import pytest
 from reported import row, said, written
 
-from ppo_jax.host.alarms import Alarms
-from ppo_jax.host.alerts import ALERTS
+from ppo_jax.host.metrics.alarms import Alarms
+from ppo_jax.host.metrics.alerts import ALERTS
 from ppo_jax.reports import records
 from ppo_jax.reports.diagnostics import healthy, section
 

@@ -3,8 +3,8 @@
 import numpy as np
 from reported import generations, row, said, written
 
-from ppo_jax.host import lineage
-from ppo_jax.host.figures import Line
+from ppo_jax.host.metrics.figures import Line
+from ppo_jax.host.run_dir import lineage
 from ppo_jax.reports import families, records
 from ppo_jax.reports.charts import Curve, Threads
 

@@ -2,7 +2,7 @@
 
 from reported import row, said, written
 
-from ppo_jax.host.alerts import ALERTS
+from ppo_jax.host.metrics.alerts import ALERTS
 from ppo_jax.reports import records
 from ppo_jax.reports.elements import element
 from ppo_jax.reports.troubles import advised, section, troubles

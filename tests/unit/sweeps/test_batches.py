@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ppo_jax.host.console import Console
-from ppo_jax.host.metrics import EVALUATIONS
-from ppo_jax.host.training import Ended
+from ppo_jax.host.loop.training import Ended
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.process.console import Console
 from ppo_jax.sweeps import batches, capacity, cohorts
 from ppo_jax.sweeps.cohorts import Member
 

@@ -8,8 +8,9 @@ import pytest
 from brief import experiment
 
 from ppo_jax.envs.probes import IdenticalRewards
-from ppo_jax.host import mesh, training
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.devices import mesh
+from ppo_jax.host.loop import training
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 from ppo_jax.sweeps.cohorts import Member
 

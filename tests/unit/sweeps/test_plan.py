@@ -12,7 +12,7 @@ from ppo_jax import PBT, LogUniform, optimizers
 from ppo_jax.component import component
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.errors import Misfit, UserError
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import plan
 
 CONFIG = experiment(IdenticalRewards())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppo_jax.host.metrics import EVALUATIONS
+from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.sweeps import scores
 from ppo_jax.sweeps.cohorts import Member
 

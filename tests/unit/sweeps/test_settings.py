@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from ppo_jax import Config, LogUniform, networks, optimizers
-from ppo_jax.host.experiment import ExperimentError
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.sweeps import settings
 

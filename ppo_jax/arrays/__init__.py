@@ -1,0 +1,1 @@
+"""How arrays are held, counted, drawn at random, and shared by devices."""

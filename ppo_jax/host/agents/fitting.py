@@ -1,0 +1,229 @@
+"""Training from Python: `fit` is what the command `train` does, `load` finds a run."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.tree_util import Partial
+
+from ppo_jax import envs
+from ppo_jax.arrays import devices
+from ppo_jax.component import former, suggestion
+from ppo_jax.component.suggestion import uncalled
+from ppo_jax.config import Config
+from ppo_jax.errors import UserError
+from ppo_jax.host.agents import runs
+from ppo_jax.host.agents.trained import Trained
+from ppo_jax.host.loop import beginning, evaluation, stopping, training
+from ppo_jax.host.loop.continuation import Continuation
+from ppo_jax.host.loop.stopping import Callback, deaf
+from ppo_jax.host.process import distributed
+from ppo_jax.host.process.console import NORMAL, QUIET, Console, Guest
+from ppo_jax.host.run_dir import experiment, files, presence, source
+from ppo_jax.host.run_dir.recording import Folder, Memory
+from ppo_jax.state import Population
+
+CHECKPOINTS = ("newest", "best")
+
+
+def fit(
+    config: Config,
+    run_dir: str | Path | None = None,
+    callback: Callback | None = None,
+    *,
+    resume: bool = False,
+    begin: Trained | None = None,
+    optimizer: bool = False,
+    quiet: bool = False,
+) -> Trained:
+    """Trains the agent of an experiment, or its population.
+
+    The first Ctrl-C ends the run after the current phase, and what there is by then is
+    returned; the second raises a `KeyboardInterrupt`. A run that has stopped, was
+    interrupted or has finished goes on, maybe with a larger budget, by `resume`.
+
+    Args:
+        config: The experiment.
+        run_dir: Where the run goes, as that of a command; None: nowhere, it is kept in
+            memory alone.
+        callback: Is called after each phase with the environment steps done and a row
+            of metrics; the run stops if it returns True. What it raises is raised here,
+            once the run is saved.
+        resume: Whether to go on with the run in `run_dir`.
+        begin: An agent whose parameters and statistics the run begins with, of a
+            population its fittest member; a head that does not fit begins anew.
+        optimizer: Whether to begin with the state of its optimiser too.
+        quiet: Whether to show warnings only.
+
+    Raises:
+        UserError: If something that was given cannot be; the message says what.
+        RunError: If the disk does not take a checkpoint or a log.
+    """
+    require(isinstance(config, Config), "config", config, "a Config")
+    heard = deaf if callback is None else callback
+    require(callable(heard), "callback", callback, "a function of a step and a row")
+    agent = (Trained, type(None))
+    require(isinstance(begin, agent), "begin", begin, "what fit or load returned")
+    place = (str, Path, type(None))
+    require(isinstance(run_dir, place), "run_dir", run_dir, "a path")
+    if optimizer and begin is None:
+        raise UserError("optimizer: expected an agent to begin with as well")
+    if resume and begin is not None:
+        raise UserError("begin: a run that is resumed has begun; give one of both")
+    if resume and run_dir is None:
+        raise UserError("resume: expected a run_dir as well")
+    console = guests(quiet)()
+    check(config)
+    first = None if begin is None else begun(config, begin, optimizer, console)
+    start = training.start if first is None else Partial(_as_given, first.population)
+    with _kept(config, run_dir, resume, first) as (record, hint):
+        ended = training.train(
+            config,
+            record,
+            console,
+            hint,
+            begin=start,
+            callback=heard,
+        )
+    if ended.ending == "failed":
+        updates = f"{config.max_failures} updates in a row had no finite step"
+        console.say(f"failed: {updates}; error/* of the curves say why")
+    return Trained(
+        config,
+        ended.layout.fetch(ended.population),
+        ended.update,
+        ended.ending,
+        record.rows.read(),
+        record.family.lines,
+        ended.streaks,
+    )
+
+
+def guests(quiet: bool) -> Callable[[], Guest]:
+    """Makes consoles, once JAX has all cores, or it is said that it has not."""
+    in_time, guests = devices.prepare(), partial(Guest, QUIET if quiet else NORMAL)
+    if not in_time:
+        guests().note(
+            f"JAX had started, on {jax.device_count()} of {devices.cores()} cores; for "
+            f"all of them, begin Python with JAX_NUM_CPU_DEVICES={devices.cores()} set"
+        )
+    return guests
+
+
+def load(
+    run_dir: str | Path,
+    member: int | None = None,
+    checkpoint: str | int = "newest",
+    config: Config | None = None,
+) -> Trained:
+    """What a run has come to, from its directory.
+
+    Args:
+        run_dir: The directory.
+        member: Which member of a population; None: all of them.
+        checkpoint: `newest`, `best`, or the one after so many updates.
+        config: Its experiment, if parts of that are in no file; None: as in its file.
+
+    Raises:
+        ExperimentError: If the directory holds no run, many of them, or one of another
+            experiment.
+        CheckpointError: If there is no such checkpoint, or it cannot be restored.
+        UserError: If there is no such member.
+    """
+    number = isinstance(checkpoint, int) and not isinstance(checkpoint, bool)
+    if not number and checkpoint not in CHECKPOINTS:
+        said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
+        raise UserError(f"checkpoint: {said}; or give a number of updates")
+    place = Path(run_dir)
+    asked = checkpoint if isinstance(checkpoint, int) else None
+    run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
+    names = experiment.stored_names(place)
+    rows = former.translated(files.rows(place / "metrics.jsonl"), names)
+    trained = Trained(
+        run.config,
+        jax.device_get(run.population),
+        run.update,
+        rows=[row for row in rows if row["step"] <= run.steps],
+        lineage=run.lineage,
+        streaks=run.streaks,
+    )
+    return trained if member is None else trained.member(member)
+
+
+def check(config: Config) -> None:
+    """Checks what of an experiment only a trace of it says.
+
+    Raises:
+        UserError: If the environment, or a metric to stop at or to select by, is wrong.
+    """
+    envs.check_types(config.env)
+    stopping.require_known(config, config.num_members)
+    evaluation.require_fitness(config)
+
+
+def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> Trained:
+    """A run before its first update, which begins with what an agent has learned.
+
+    What begins anew is said.
+
+    Raises:
+        UserError: If the agent has other shapes than the experiment.
+        JobError: If there are several processes.
+    """
+    if jax.process_count() > 1:
+        raise distributed.JobError("an agent to begin with: expected a single process")
+    one = agent.member(agent.fittest)
+    members = Continuation(config, one.learner, optimizer)
+    for name in members.anew:
+        console.note(f"{name}: anew, as they are others here")
+    population = jax.device_get(members(config))
+    return Trained(
+        config, population, 0, lineage=beginning.lineage_of(config, population)
+    )
+
+
+def _as_given(population: Population, *_: Any) -> Population:
+    """Members that have been made."""
+    return population
+
+
+@contextmanager
+def _kept(
+    config: Config, run_dir: str | Path | None, resume: bool, first: Trained | None
+) -> Iterator[tuple[Memory, str]]:
+    """Where a run is kept, while nobody else is at work there, and how it goes on."""
+    if run_dir is None:
+        yield Memory(), "it was kept in memory alone; give a run_dir to go on with it"
+        return
+    place = Path(run_dir)
+    if resume:
+        experiment.require_same_structure(place, config)
+
+    def prepare() -> None:
+        texts = source.texts(config)
+        if first is not None:
+            return first.keep(place, texts, [])
+        require = experiment.require_begun if resume else experiment.require_new
+        require(place)
+        experiment.store(place, texts, [], config)
+
+    hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
+    with presence.alone(place):
+        distributed.first_only(prepare)
+        yield Folder(place, resume or first is not None), hint
+
+
+def require(ok: bool, name: str, given: Any, expected: str) -> None:
+    """Checks what was given for an argument.
+
+    Raises:
+        UserError: If it is not `ok`.
+    """
+    if not ok:
+        kind = type(given).__name__
+        raise UserError(
+            f"{name}: expected {expected}, got {given!r:.80} ({kind}){uncalled(given)}"
+        )

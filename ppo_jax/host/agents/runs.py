@@ -1,0 +1,100 @@
+"""Runs that are on disk, as those who use them need them."""
+
+import functools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ppo_jax.component import former
+from ppo_jax.config import Config
+from ppo_jax.host.loop import training
+from ppo_jax.host.metrics.members import fittest
+from ppo_jax.host.process.command import warn
+from ppo_jax.host.programs import lapack
+from ppo_jax.host.run_dir import batched, experiment, script
+from ppo_jax.host.run_dir.description import former_names
+from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.host.run_dir.recording import checkpoints
+from ppo_jax.state import Population
+
+
+class Restored(NamedTuple):
+    """A checkpoint of a run."""
+
+    config: Config
+    update: int
+    population: Population
+    lineage: list[dict[str, Any]]
+    """Generations until then; empty for a single run."""
+    streaks: dict[str, list[int]]
+    """For how long alerts have lasted."""
+
+    @property
+    def steps(self) -> int:
+        """Environment steps until then, of each member."""
+        return self.update * self.config.steps_per_update
+
+
+def restore(
+    run_dir: Path,
+    command: str,
+    best: bool = False,
+    asked: int | None = None,
+    config: Config | None = None,
+) -> Restored:
+    """The newest checkpoint of a run, or the best one, or the one that is asked for.
+
+    Structure of its file's experiment that is another one by now, such as prices that
+    the file reads, is warned of.
+
+    Args:
+        run_dir: The run's directory.
+        command: What errors call the program.
+        best: Whether to prefer the fittest checkpoint.
+        asked: The update of the checkpoint to restore, and no other.
+        config: Its experiment; None: that of its file.
+
+    Raises:
+        ExperimentError: If the directory holds no run, many of them, or one of another
+            experiment.
+        CheckpointError: If no checkpoint can be restored.
+    """
+    batched.require_single(run_dir)
+    overrides = experiment.stored_overrides(run_dir)
+    if config is None:
+        config = experiment.load(run_dir / script.KEPT, overrides, command)
+        _warn_of_changes(run_dir, config)
+    else:
+        experiment.require_same_structure(run_dir, config)
+    lapack.initialize()
+    with checkpoints(run_dir) as saved:
+        make = functools.partial(training.start, config)
+        update, population, meta = saved.read(make, best, asked)
+    names = former_names(meta["config"])
+    lineage = former.translated(meta["lineage"], names)
+    population = jax.device_put(population)
+    return Restored(config, update, population, lineage, meta.get("streaks", {}))
+
+
+def choose(run: Restored, asked: int | None) -> int:
+    """The member that was asked for, or the fittest one at its last evaluation.
+
+    Raises:
+        ExperimentError: If there is no such member.
+    """
+    size = run.population.fitness.size
+    if asked is None:
+        asked = fittest(np.asarray(run.population.fitness)) or 0
+    if not 0 <= asked < size:
+        raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
+    return asked
+
+
+def _warn_of_changes(run_dir: Path, config: Config) -> None:
+    """Says what of an experiment is not as it was when the run was trained."""
+    changed = experiment.changed_structure(run_dir, config)
+    if changed:
+        each = "; ".join(f"{name}: {change}" for name, change in changed.items())
+        warn(f"{run_dir}: the experiment is not as it was trained: {each}")

@@ -1,0 +1,268 @@
+"""What a run has come to, as Python has it: agents, and how they learned."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ppo_jax import component
+from ppo_jax.component.suggestion import unknown
+from ppo_jax.config import Config
+from ppo_jax.errors import UserError
+from ppo_jax.exports import folder, provenance
+from ppo_jax.host.agents import video, watching
+from ppo_jax.host.agents.watching import Watched
+from ppo_jax.host.devices import streams
+from ppo_jax.host.loop import evaluation
+from ppo_jax.host.metrics.members import fittest
+from ppo_jax.host.run_dir import experiment, history, presence, source
+from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.history import Curve
+from ppo_jax.host.run_dir.logger import Row
+from ppo_jax.host.run_dir.recording import Folder, Past
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.policy import Policy
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo.episodes import Game
+from ppo_jax.state import Learner, Population
+from ppo_jax.types import Params
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Trained:
+    """Agents that were trained: a single one, or the members of a population.
+
+    Attributes:
+        config: The experiment.
+        population: All that training carries, as arrays of the host.
+        update: Updates done.
+        ending: How the run ended: `finished`, `stopped` by a bound or a callback,
+            `interrupted` or `failed`; empty for a checkpoint that was loaded.
+        rows: What the run logged.
+        lineage: The generations of a population.
+        streaks: For how long alerts have lasted.
+    """
+
+    config: Config
+    population: Population
+    update: int
+    ending: str = ""
+    rows: Sequence[Row] = ()
+    lineage: Sequence[dict[str, Any]] = ()
+    streaks: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        size = "" if self._alone else f", {self.config.num_members} members"
+        return f"Trained({self.steps:,} steps{size})"
+
+    @property
+    def steps(self) -> int:
+        """Environment steps until then, of each member."""
+        return self.update * self.config.steps_per_update
+
+    @property
+    def learner(self) -> Learner:
+        """All that evaluations need; leaves `[members, ...]` of a population."""
+        learner = self.population.runs.learner
+        return jax.tree.map(lambda x: x[0], learner) if self._alone else learner
+
+    @property
+    def params(self) -> Params:
+        """The parameters; leaves `[members, ...]` of a population."""
+        return self.learner.params
+
+    @functools.cached_property
+    def curves(self) -> dict[str, Curve]:
+        """What the run logged by metric; see `history.curves`."""
+        return history.curves(self.rows)
+
+    @property
+    def policy(self) -> Policy:
+        """Acts as evaluations do; of a population, that of the fittest member."""
+        return Policy.of(self.member(self.fittest).learner)
+
+    @property
+    def fittest(self) -> int:
+        """The fittest member at its last evaluation."""
+        return fittest(np.asarray(self.population.fitness)) or 0
+
+    def member(self, index: int) -> "Trained":
+        """One member by itself, with the numbers that it has.
+
+        Raises:
+            UserError: If there is no such member.
+        """
+        size = self.config.num_members
+        if not (isinstance(index, int | np.integer) and 0 <= index < size):
+            raise UserError(f"member: expected 0 to {size - 1}, got {index!r}")
+        if self._alone:
+            return self
+        return Trained(
+            _alone(self.config, self.population, index),
+            member_of(self.population, index),
+            self.update,
+            self.ending,
+            history.of_member(self.rows, index),
+        )
+
+    def evaluate(
+        self,
+        episodes: int = 128,
+        seed: int | None = None,
+        sample: bool | None = None,
+    ) -> dict[str, Any]:
+        """Plays whole episodes, as `python -m ppo_jax.evaluate` does.
+
+        Args:
+            episodes: How many.
+            seed: Of the episodes; None: that of the run.
+            sample: Whether to sample actions instead of taking the most likely ones;
+                None: as the run's evaluations do.
+
+        Returns:
+            Statistics of the returns by name; arrays `[members]` of a population, whose
+            members all play the same episodes.
+        """
+        seed = self._seeded(episodes, seed)
+        how = episodes, not evaluation.samples(self.config, sample)
+        returns, ended = evaluation.evaluate(self.population, seed, self.update, *how)
+        each = [_figures(*played) for played in zip(returns, ended, strict=True)]
+        if self._alone:
+            return each[0]
+        return {name: np.array([one[name] for one in each]) for name in each[0]}
+
+    def watch(
+        self,
+        path: str | Path,
+        episodes: int = 4,
+        seed: int | None = None,
+        sample: bool | None = None,
+        steps: int = 1000,
+        fps: int = 20,
+    ) -> Watched:
+        """Plays whole episodes, as `python -m ppo_jax.watch` does, and makes a video.
+
+        Args:
+            path: The file; its name ends in .gif or .mp4.
+            episodes: How many, side by side; of a population, its fittest member plays.
+            seed: Of the episodes; None: that of the run.
+            sample: Whether to sample actions instead of taking the most likely ones;
+                None: as the run's evaluations do.
+            steps: Of an episode, at most.
+            fps: Steps per second.
+
+        Returns:
+            What each episode returned, how many steps it took, and whether it ended.
+
+        Raises:
+            UserError: If the environment cannot be drawn, or the file not be made.
+        """
+        seed = self._seeded(episodes, seed)
+        component.require(_whole(steps, 1), "steps", steps, "at least 1")
+        component.require(fps in video.FPS, "fps", fps, "a whole number, 1 to 50")
+        video.require(Path(path))
+        how = episodes, not evaluation.samples(self.config, sample)
+        game = Game(self.member(self.fittest).learner, *how)
+        key = streams.evaluation(seed, self.update)
+        return watching.record(Path(path), game, key, steps, fps)
+
+    def save(self, run_dir: str | Path) -> Path:
+        """Writes a run directory, as if the run had been kept there.
+
+        Raises:
+            ExperimentError: If it cannot be written, or holds a run.
+        """
+        place = Path(run_dir)
+        with presence.alone(place):
+            self.keep(place, source.texts(self.config), [])
+        return place
+
+    def export(self, path: str | Path, kind: str = "all") -> Path:
+        """Writes a folder as `python -m ppo_jax.export` does.
+
+        Args:
+            path: The folder.
+            kind: What to act with: `all`, `stablehlo` or `numpy`.
+
+        Raises:
+            UserError: If the folder holds anything else, or the policy cannot be
+                exported so.
+        """
+        if kind not in folder.FORMATS:
+            raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")
+        place, who = Path(path), self.fittest
+        folder.require_free(place)
+        said = provenance.trained(None, self.config, self.update, who, self.rows)
+        folder.write(place, self.policy, kind, said)
+        return place
+
+    def keep(self, run_dir: Path, texts: dict[str, str], overrides: list[str]) -> None:
+        """Writes a new run directory, which is none before it has a checkpoint.
+
+        Args:
+            run_dir: The directory.
+            texts: The experiment's file and its modules, by path.
+            overrides: Options that it was loaded with.
+
+        Raises:
+            ExperimentError: If it cannot be written, or holds a run.
+        """
+        experiment.require_new(run_dir)
+        lines = "".join(json.dumps(row) + "\n" for row in self.rows)
+        first = {experiment.UNSAVED: f"{experiment.AGAIN}\n", "metrics.jsonl": lines}
+        experiment.store(run_dir, first | texts, overrides, self.config)
+        generations = list(self.lineage)
+        meta = {"config": describe(self.config), "lineage": generations}
+        meta |= {"streaks": self.streaks}
+        past = Past(self.steps, generations, {}, rows_of(self.config))
+        fitness = evaluation.best(self.population)
+        record = Folder(run_dir)
+        with record.opened(), record.written(past):
+            record.prepare()
+            record.save(self.update, self.population, fitness, meta)
+            record.ending.became(self.ending)
+        (run_dir / experiment.UNSAVED).unlink()
+
+    def _seeded(self, episodes: int, seed: int | None) -> int:
+        """The seed of so many episodes, that of the run if there is none."""
+        component.require(_whole(episodes, 1), "episodes", episodes, "at least 1")
+        known = seed is None or (_whole(seed, 0) and seed < 2**32)
+        component.require(known, "seed", seed, "0 to 2³² − 1, or None")
+        return self.config.seed if seed is None else seed
+
+    @property
+    def _alone(self) -> bool:
+        return self.config.pbt is None
+
+
+def member_of(population: Population, index: int) -> Population:
+    """One member, as a population of its own, of arrays of the host."""
+    one = slice(index, index + 1)
+    return dataclasses.replace(
+        population,
+        runs=jax.tree.map(lambda x: x[one], population.runs),
+        fitness=population.fitness[one],
+    )
+
+
+def _alone(config: Config, population: Population, index: int) -> Config:
+    """The experiment of one member, with the numbers that it has."""
+    numbers = component.numbers(population.runs.learner.config)
+    for path, range_ in config.pbt.space.ranges if config.pbt else ():
+        # Of float32, the nearest to an end may lie beyond it.
+        number = float(np.clip(float(numbers[path][index]), *range_.ends))
+        config = component.replace_at(config, path, number)
+    return dataclasses.replace(config, pbt=None)
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and value >= least
+
+
+def _figures(returns: np.ndarray, ended: np.ndarray) -> dict[str, Any]:
+    return episodes.summarize(returns) | {"unfinished": int(np.sum(~ended))}

@@ -1,0 +1,121 @@
+"""Episodes of an agent as pictures: what it does, step by step."""
+
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ppo_jax.arrays import tree
+from ppo_jax.envs.env import Env
+from ppo_jax.errors import Misfit, kind
+from ppo_jax.host.agents import video
+from ppo_jax.host.agents.video import Frame
+from ppo_jax.host.devices import fleet
+from ppo_jax.host.process.console import figure
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo.episodes import Game, Play
+from ppo_jax.types import Key
+
+Turns = Generator[tuple[Callable[[int], Any], Any, Any]]
+"""Of every step, what draws an episode as it began, and what is counted after it:
+returns and which have ended, `[episodes]`."""
+
+
+class Watched(NamedTuple):
+    """What was played."""
+
+    returns: np.ndarray
+    """`[episodes]`, as far as they were played."""
+    lengths: np.ndarray
+    """Steps of each, `[episodes]`."""
+    ended: np.ndarray
+    """Which came to their end, bool `[episodes]`."""
+
+
+def record(path: Path, game: Game, key: Key, most: int, fps: int) -> Watched:
+    """Plays episodes as evaluations do, and makes a file of all of them side by side.
+
+    Args:
+        path: The file; see `video.require`.
+        game: Who plays, how many episodes, and how.
+        key: Of the episodes, as in `episodes.run_episodes`.
+        most: Steps after which what has not ended is left.
+        fps: Steps per second.
+
+    Raises:
+        UserError: If the environment cannot be drawn.
+    """
+    played = Watched(*(np.zeros(game.num_episodes, t) for t in (float, int, bool)))
+    video.write(path, _frames(game, key, most, played), fps)
+    return played
+
+
+def _frames(game: Game, key: Key, most: int, played: Watched) -> Iterator[Frame]:
+    """A frame of every step: what it began with, and what it led to.
+
+    What was played is noted in `played`.
+    """
+    env: Any = jax.device_get(game.learner.config.env)
+    turns = _simulated(game, key) if env.simulated else _compiled(env, game, key)
+    pictures: list[Frame] = [np.empty(0)] * game.num_episodes
+    with closing(turns):
+        for draw, total, ended in itertools.islice(turns, most):
+            over = played.ended.copy()
+            for i in np.flatnonzero(~over):
+                pictures[i] = _picture(env, draw(int(i)))
+            played.returns[:], played.ended[:] = total, ended
+            played.lengths[:] += ~over
+            yield video.side_by_side(pictures, _captions(played), over.tolist())
+            if played.ended.all():
+                break
+
+
+def _simulated(game: Game, key: Key) -> Turns:
+    """Episodes in simulators on the host."""
+    with closing(fleet.scenes(game, key)) as scenes:
+        for pictures, (total, ended) in scenes:
+            yield pictures.__getitem__, total, ended
+
+
+def _compiled(env: Env, game: Game, key: Key) -> Turns:
+    """Episodes in environments that programs step."""
+    begin = jax.jit(
+        lambda learner, key: episodes.begin(game._replace(learner=learner), key)
+    )
+    advance = jax.jit(
+        lambda learner, play: episodes.advance(game._replace(learner=learner), play)
+    )
+    play = begin(game.learner, key)
+    for _ in range(episodes.limit(env)):
+        before, play = play, advance(game.learner, play)
+
+        def draw(i, before=before):
+            return env.render(jax.device_get(_of(before, i)))
+
+        yield draw, play.total, play.ended
+
+
+@jax.jit
+def _of(play: Play, index: int) -> Any:
+    """The state of one environment."""
+    return tree.take(play.actor.env_state, index)
+
+
+def _picture(env: Env, found: Any) -> Frame:
+    """What was drawn, if it is a picture."""
+    fits = isinstance(found, np.ndarray) and found.dtype == np.uint8
+    if not (fits and found.ndim == 3 and found.shape[-1] == 3):
+        name = type(env).__name__
+        raise Misfit(f"{name}.render: expected uint8[H, W, 3], got {kind(found)}")
+    return found
+
+
+def _captions(played: Watched) -> list[str]:
+    return [
+        f"episode {number}  step {length}  return {figure(total)}"
+        for number, (total, length, _) in enumerate(zip(*played, strict=True), start=1)
+    ]

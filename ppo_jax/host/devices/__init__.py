@@ -1,0 +1,1 @@
+"""Members over devices and processes, and simulators beside them."""

@@ -1,0 +1,300 @@
+"""Members, and the environments of a member, over devices of one process or of many.
+
+Members are independent between two generations, so every device runs the program of
+its own members and waits for no other: `advance` and evaluations communicate nothing.
+A generation is a gather over all of them, which the compiler turns into communication.
+Devices that share a member do meet: after its rollouts and evaluations, and at every
+optimiser step (`ppo.sharding`).
+"""
+
+import copy
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Axes
+from jax.tree_util import Partial
+
+from ppo_jax import component
+from ppo_jax.arrays import tree
+from ppo_jax.arrays.sharding import ENVS
+from ppo_jax.attacks.opponents import Opponent
+from ppo_jax.config import Config
+from ppo_jax.host.process import distributed
+from ppo_jax.host.programs import compiling
+from ppo_jax.host.programs.compiling import Compilation
+from ppo_jax.ppo import episodes
+from ppo_jax.ppo import population as populations
+from ppo_jax.schedules import Progress
+from ppo_jax.state import Learner, Population, Run
+from ppo_jax.types import Array, Key, PyTree
+
+Begin = Callable[[Config, Array], Population]
+"""What members begin with: of an experiment, that knows of the host's fields only its
+population, and its seed. What a `Partial` of JAX was given is no part of the program
+that makes them, which is the same for other numbers."""
+
+MEMBERS: Any = Axes("population")
+"""On the devices of their member, whole."""
+TOGETHER: Any = Axes()
+"""On all devices, whole."""
+SHARED: Any = Axes("population", ENVS)
+"""With their members, of whose environments every device has a share."""
+PLACES = Population(
+    runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
+    fitness=TOGETHER,
+    waited=TOGETHER,
+)
+"""Of a population's leaves."""
+HISTORY: Any = Axes(None, "population")
+"""Of metrics."""
+STEPS = 64
+"""Of a minibatch that a core is to have for every core it meets."""
+FEWEST_STEPS = {"cpu": 256}
+"""By platform, of minibatches of members who learn at once: more leave the caches."""
+PHASE, EPISODES = "phase", "{} episodes, the likeliest actions: {}"
+"""What programs of a run are called."""
+
+
+class Layout:
+    """Members in equal shares over devices, in order.
+
+    A population that a function returns lies as the one it was given, so that nothing
+    is compiled twice.
+
+    Args:
+        devices: The devices.
+        per_member: How many of them, one after the other, share a member.
+        steps: Of a minibatch of a device, in training.
+
+    Attributes:
+        evolve: As `population.evolve`; the population is donated.
+        anew: What begins anew when a run is resumed, in words; if anything does.
+    """
+
+    anew = ""
+
+    def __init__(
+        self, devices: Sequence[Any], per_member: int = 1, steps: float = math.inf
+    ):
+        self.devices, self._steps = tuple(devices), steps
+        self._compiled: Mapping[str, Any] = {}
+        grid = np.array(self.devices).reshape(-1, per_member)
+        self._mesh = Mesh(grid, ("population", ENVS))
+        whole, lies = self._on(TOGETHER), self._on(PLACES)
+        self._lies = lies
+        self.evolve = jax.jit(
+            populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
+        )
+        self._everywhere = jax.jit(_same, out_shardings=whole)
+
+    def __str__(self) -> str:
+        device, processes = self.devices[0], jax.process_count()
+        text = f"{device.platform} ({device.device_kind})"
+        text += f", {len(self.devices)} devices" if len(self.devices) > 1 else ""
+        return text + (f" of {processes} processes" if processes > 1 else "")
+
+    @property
+    def whereabouts(self) -> str:
+        """Where members lie, with all that their programs depend on."""
+        numbers, grid = [device.id for device in self.devices], dict(self._mesh.shape)
+        return f"{numbers} as {grid}, {self._steps} steps each"
+
+    def making(self, begin: Begin, config: Config) -> Compilation:
+        """What makes the members of an experiment where they lie."""
+        options = compiling.QUICK.get(self.devices[0].platform)
+        how = {"out_shardings": self._lies, "compiler_options": options}
+        begin = begin if isinstance(begin, Partial) else Partial(begin)
+        given = begin, component.program(config, "pbt"), np.uint32(config.seed)
+        make = jax.jit(compiling.start, **how)
+        return Compilation(compiling.name_of(begin.func), make, given)
+
+    def described(self, shapes: Population) -> Population:
+        """Shapes of a population, and how it lies."""
+        lies = jax.tree.broadcast(self._lies, shapes)
+        return jax.tree.map(
+            lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+            shapes,
+            lies,
+        )
+
+    @property
+    def advance(self) -> Any:
+        """As `population.phase`; the population is donated."""
+        return self._compiled.get(PHASE) or self._advance
+
+    @functools.cached_property
+    def _advance(self) -> Any:
+        fewest = FEWEST_STEPS.get(self.devices[0].platform, 0)
+        phase = functools.partial(populations.phase, fewest_steps=fewest)
+        places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
+        return compiling.TrainingProgram(
+            self._each(phase, *places),
+            compiling.training_options(self.devices[0].platform, self._steps),
+            donate_argnums=0,
+            out_shardings=(self._lies, self._on(HISTORY)),
+        )
+
+    def programs(
+        self,
+        members: Population,
+        progress: Progress,
+        key: Key,
+        num_episodes: int,
+        deterministic: bool,
+    ) -> list[Compilation]:
+        """The programs of phases and of evaluations, the longest first."""
+        how = num_episodes, deterministic
+        phase, game = (members, progress, np.int32(0)), (members.runs.learner, key)
+        return [
+            Compilation(PHASE, self.advance, phase),
+            Compilation(EPISODES.format(*how), self.player(*how), game),
+        ]
+
+    def having(self, compiled: Mapping[str, Any]) -> Self:
+        """The same layout, with programs of one run that are compiled, by name."""
+        ready = copy.copy(self)
+        ready._compiled = compiled
+        return ready
+
+    def run_episodes(
+        self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
+    ) -> tuple[Array, Array]:
+        """As `episodes.run_episodes` for every member, the same episodes for all."""
+        return self.player(num_episodes, deterministic)(learners, key)
+
+    def player(self, num_episodes: int, deterministic: bool) -> Any:
+        """The program of `run_episodes`, given learners and a key."""
+        how = num_episodes, deterministic
+        return self._compiled.get(EPISODES.format(*how)) or self._player(*how)
+
+    @functools.cache  # noqa: B019  A layout lives as long as its process.
+    def _player(self, num_episodes: int, deterministic: bool) -> Any:
+        def play(learners, key):
+            def one(learner):
+                return episodes.run_episodes(learner, key, num_episodes, deterministic)
+
+            return tree.each(one, (0,))(learners)
+
+        return jax.jit(self._each(play, (MEMBERS, TOGETHER), MEMBERS))
+
+    def run_against(
+        self, opponent: Opponent, radii: Array, learner: Learner, key: Key, *how: Any
+    ) -> tuple[Array, Array]:
+        """As `episodes.returns_against`, for each of some radii in one program."""
+        return episodes.returns_at(radii, opponent, learner, key, *how)
+
+    def close(self) -> None:
+        """Ends what is under way beside it."""
+
+    def place(self, population: Population) -> Population:
+        """The same members; those leaves are moved that do not lie as they should."""
+        return jax.device_put(population, self._lies)
+
+    def fetch(self, values: PyTree) -> PyTree:
+        """The whole of every leaf, on the host of every process."""
+        if self._mesh.is_multi_process:
+            values = self._everywhere(values)
+        return jax.device_get(values)
+
+    def put(self, values: np.ndarray) -> Array:
+        """A host's values on all devices: those of process 0, if they differ."""
+        return jax.device_put(distributed.agreed(values), self._on(TOGETHER))
+
+    def _on(self, places: PyTree) -> PyTree:
+        return jax.tree.map(lambda axes: NamedSharding(self._mesh, axes), places)
+
+    def _each(self, function: Any, in_specs: Any, out_specs: Any) -> Any:
+        """The same function for every share of the members, of what lies there."""
+        return jax.shard_map(
+            function,
+            mesh=self._mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            check_vma=False,
+        )
+
+
+def _same(values: PyTree) -> PyTree:
+    return values
+
+
+def layout_of(config: Config, num_members: int) -> Layout:
+    """The members of an experiment over all devices that take equal shares.
+
+    Raises:
+        JobError: If devices and processes cannot take equal shares.
+    """
+    per_member = config.devices_per_member or worthwhile(config, num_members)
+    steps = config.steps_per_update // config.num_minibatches // per_member
+    return over_all_devices(num_members, per_member, steps)
+
+
+def worthwhile(config: Config, num_members: int) -> int:
+    """How many devices a member has, unless the experiment says.
+
+    Of a CPU they are the cores that would be left over. To meet takes the longer the
+    more they are, so for each of them a core is to have `STEPS` of a minibatch. What is
+    random about attacks depends on who shares a member: where there are any, nobody.
+    """
+    attacked = config.opponent is not None or config.adversary is not None
+    if attacked or jax.default_backend() != "cpu":
+        return 1
+    cores = jax.local_device_count()
+    most = cores // math.gcd(cores, num_members // jax.process_count())
+    steps = config.steps_per_update // config.num_minibatches
+    chunks = steps // config.chunk
+
+    def pays(devices: int) -> bool:
+        equal = config.num_envs % devices == 0 and chunks % devices == 0
+        return equal and steps >= STEPS * devices**2
+
+    return max([n for n in range(2, most + 1) if pays(n)], default=1)
+
+
+@functools.cache
+def over_all_devices(
+    num_members: int, per_member: int = 1, steps: float = math.inf
+) -> Layout:
+    """As many devices as take equal shares of the members, equally many per process.
+
+    Args:
+        num_members: The size of the population.
+        per_member: Devices that share the environments of a member; those of several
+            processes, if it has more than one.
+        steps: Of a minibatch of a device.
+
+    Raises:
+        JobError: If devices and processes cannot take equal shares.
+    """
+    own, processes = jax.local_device_count(), jax.process_count()
+    crew = -(-per_member // own)
+    """Processes that work together."""
+    if processes % crew or (crew > 1 and per_member % own):
+        raise distributed.JobError(
+            f"Config.devices_per_member = {per_member}: expected up to {own}, or a "
+            f"multiple of it, of the {processes * own} devices that there are"
+        )
+    crews = processes // crew
+    if num_members % crews:
+        raise distributed.JobError(
+            f"{num_members} members: expected a multiple of the {crews} processes"
+            + (f" of {crew} each" if crew > 1 else "")
+        )
+    groups = range(1, crew * own // per_member + 1)
+    most = max(n for n in groups if num_members // crews % n == 0)
+    devices: dict[int, list] = {}
+    for device in jax.devices():
+        devices.setdefault(device.process_index // crew, []).append(device)
+    used = [device for ours in devices.values() for device in ours[: most * per_member]]
+    return Layout(used, per_member, steps)
+
+
+@functools.cache
+def on_one_device() -> Layout:
+    """All members on the first device of this process."""
+    return Layout(jax.local_devices()[:1])

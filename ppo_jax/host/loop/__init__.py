@@ -1,0 +1,1 @@
+"""A run from its beginning to its end: phases, evaluations, checkpoints."""

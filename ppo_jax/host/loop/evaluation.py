@@ -1,0 +1,111 @@
+"""Evaluations of a run: whole episodes, what they say, and who is the fittest."""
+
+import dataclasses
+import math
+from contextlib import closing
+
+import numpy as np
+
+from ppo_jax.config import Config
+from ppo_jax.host.devices import streams
+from ppo_jax.host.devices.mesh import Layout
+from ppo_jax.host.devices.simulation import on_one_device
+from ppo_jax.host.metrics.members import fittest, said_by_each
+from ppo_jax.host.metrics.rows import HOSTED
+from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.pbt import Maximize
+from ppo_jax.ppo import episodes
+from ppo_jax.state import Population
+
+SAID = dict.fromkeys((row.name for row in HOSTED if row.name.startswith("eval/")), 0.0)
+"""What an evaluation adds to the metrics of a member."""
+
+
+def evaluate(
+    population: Population,
+    seed: int,
+    update: int,
+    num_episodes: int,
+    deterministic: bool = True,
+    layout: Layout | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns of whole episodes, with keys that training never sees.
+
+    Args:
+        population: The members.
+        seed: Of the episodes; training takes that of the experiment.
+        update: How many updates they have done.
+        num_episodes: How many episodes each plays.
+        deterministic: Whether they take the most likely action instead of a sample.
+        layout: How the population lies; None: on one device.
+
+    Returns:
+        Returns `[P, num_episodes]`, of the same starts for all members, and whether
+        each episode came to its end.
+    """
+    learners, how = population.runs.learner, (num_episodes, deterministic)
+    if layout is None:
+        with closing(on_one_device(learners.config)) as layout:
+            return evaluate(population, seed, update, *how, layout)
+    key = streams.evaluation(seed, update)
+    return layout.fetch(layout.run_episodes(learners, key, *how))
+
+
+def rate(
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
+) -> Population:
+    """Evaluates all members, adds to their metrics, and says how fit they are."""
+    how = config.eval_episodes, not config.eval_sample
+    returns, ended = evaluate(population, config.seed, done, *how, layout)
+    fitness = Maximize() if config.pbt is None else config.pbt.fitness
+    for metrics, total, over in zip(members, returns, ended, strict=True):
+        metrics |= _evaluation(total, over)
+    try:
+        scores = np.array([fitness(metrics) for metrics in members], np.float32)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
+    return dataclasses.replace(population, fitness=layout.put(scores))
+
+
+def require_fitness(config: Config) -> None:
+    """Checks that members will say what a population selects them by.
+
+    Raises:
+        ExperimentError: If not; the message names the closest metric.
+    """
+    if config.pbt is None or config.pbt.fitness.metric in SAID:
+        return
+    try:
+        config.pbt.fitness.require_in(said_by_each(config) | SAID)
+    except ValueError as error:
+        raise ExperimentError(f"Config.pbt.fitness: {error}") from error
+
+
+def samples(config: Config, asked: bool | None) -> bool:
+    """Whether actions are sampled: as asked for, else as a run's evaluations do."""
+    return config.eval_sample if asked is None else asked
+
+
+def fitness_of(population: Population) -> np.ndarray:
+    """The fitness of all members, `[P]`."""
+    return np.asarray(population.fitness)
+
+
+def best(population: Population) -> float:
+    """The greatest finite fitness; −∞ if there is none."""
+    fitness = fitness_of(population)
+    member = fittest(fitness)
+    return -math.inf if member is None else float(fitness[member])
+
+
+def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
+    figures = episodes.summarize(returns)
+    count = figures.pop("episodes")
+    return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
+        "eval/episodes": count,
+        "eval/unfinished_episodes": np.sum(~ended),
+    }

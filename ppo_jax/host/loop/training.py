@@ -1,0 +1,271 @@
+"""A run on the host: phases, evaluations, checkpoints, logs."""
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from typing import NamedTuple
+
+import jax
+from jax.typing import ArrayLike
+
+from ppo_jax.config import Config
+from ppo_jax.host.devices import streams
+from ppo_jax.host.devices.mesh import Begin, Layout
+from ppo_jax.host.loop import beginning, phases
+from ppo_jax.host.loop.evaluation import best, fitness_of, rate
+from ppo_jax.host.loop.readiness import ready
+from ppo_jax.host.loop.sinks import Sinks
+from ppo_jax.host.loop.stopping import Callback, Stop, deaf
+from ppo_jax.host.loop.stopwatch import Stopwatch
+from ppo_jax.host.metrics.alarms import Alarms
+from ppo_jax.host.metrics.catalogue import summarize
+from ppo_jax.host.metrics.members import generation_metrics, over_members
+from ppo_jax.host.process import distributed
+from ppo_jax.host.process.console import Console
+from ppo_jax.host.process.interrupt import Interrupt
+from ppo_jax.host.process.watchdog import Watchdog
+from ppo_jax.host.run_dir import lineage
+from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.lineage import Family
+from ppo_jax.host.run_dir.recording import Memory, Past
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.ppo import population as populations
+from ppo_jax.state import Population
+
+Steer = Callable[[Population, int], Population]
+"""What becomes of the members before a phase, after so many updates."""
+
+
+class Ended(NamedTuple):
+    """What a run has come to."""
+
+    ending: str
+    """`finished`, `stopped`, `interrupted` or `failed`; after all but `failed`, a
+    larger budget or bound goes on."""
+    update: int
+    population: Population
+    layout: Layout
+    """How the population lies."""
+    streaks: dict[str, list[int]]
+
+
+def start(config: Config, seed: ArrayLike | None = None) -> Population:
+    """The population of an experiment before its first update.
+
+    Args:
+        config: The experiment.
+        seed: Of all that is random, if it is another than that of the experiment.
+    """
+    seed = config.seed if seed is None else seed
+    keys = streams.members(seed, config.num_members)
+    if config.pbt is not None:
+        space = config.pbt.space
+        first = streams.generation(seed, 0, config.num_members)
+        config = space.write(config, jax.vmap(space.sample)(first))
+    return populations.init(config, keys)
+
+
+def unsteered(population: Population, done: int) -> Population:
+    """The members as they are."""
+    return population
+
+
+def train(
+    config: Config,
+    record: Memory,
+    console: Console,
+    hint: str = "",
+    begin: Begin = start,
+    steer: Steer = unsteered,
+    callback: Callback = deaf,
+) -> Ended:
+    """Trains to the end of the budget, or until something stops it.
+
+    A row is logged before its checkpoint is saved: what a resumed run finds in the log
+    reaches at least as far as the checkpoint, and is cut back to it.
+
+    Args:
+        config: The experiment.
+        record: Where the run is kept.
+        console: Where it is shown; closed at its end.
+        hint: How to go on with the run, for whoever ends it or finds it ended.
+        begin: Makes the members before their first update.
+        steer: What becomes of the members before each phase, after so many updates.
+        callback: Called after each phase.
+
+    Raises:
+        CheckpointError: If no checkpoint can be restored.
+        ExperimentError: If there is no metric to select for.
+        JobError: If the processes of a job cannot share the members.
+        RunError: If the disk does not take a checkpoint or a log.
+        BaseException: Whatever the callback raised, once the run is saved.
+    """
+    own, stop = rows_of(config), Stop(config, callback, console)
+    with (
+        distributed.together(hint),
+        closing(console),
+        Interrupt(console) as interrupt,
+        Watchdog(config.stall_seconds, console, hint) as watchdog,
+        record.opened(),
+        distributed.together(hint),
+    ):
+        with Stopwatch() as watch:
+            layout, population = ready(config, begin, record.prepare)
+        console.note(f"training on {layout}, {record}")
+        begun = beginning.begun(config, layout, population, record, console)
+        population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
+        steps = config.steps_per_update
+        past = Past(done * steps, begun.lineage, begun.names, own)
+        console.start(config.num_updates * steps, past.step)
+        with (
+            closing(layout),
+            record.written(past),
+            closing(Sinks(config, record.name, begun.id, past.step, console)) as sinks,
+        ):
+            ending = "finished" if done >= config.num_updates else ""
+            ending = ending or stop.before(record.rows.last)
+            while not ending:
+                watchdog.heard()
+                population = _steered(steer, layout, population, done)
+                population, done, members, speed = _phase(
+                    config, layout, population, done
+                )
+                watchdog.heard()
+                ending = _ending(config, done, members, interrupt)
+                due = ending == "finished" or _is_evaluated(config, done)
+                speed["time/compiling"] += watch.compiling
+                watch.compiling = 0.0  # It is said once.
+                population, metrics = _selected(
+                    config, layout, population, done, members, due, record.family
+                )
+                metrics |= speed | _checked(alarms, members, console)
+                row = record.rows.write(done * steps, metrics)
+                sinks.write(row)
+                console.update(done * steps, metrics)
+                with watchdog.asleep():
+                    asked = stop.after(row)
+                ending = ending or asked
+                if due or ending:
+                    _save(done, population, due, config, record, alarms, begun.id)
+            record.ending.became(ending, stop.error)
+    stop.reraise()
+    return Ended(ending, done, population, layout, alarms.streaks)
+
+
+def _checked(
+    alarms: Alarms, members: list[dict[str, float]], console: Console
+) -> dict[str, float]:
+    """The flags of the alerts; those that begin or end are said."""
+    flags, lines = alarms.check(members)
+    for line in lines:
+        console.say(line)
+    return flags
+
+
+def _save(
+    done: int,
+    population: Population,
+    due: bool,
+    config: Config,
+    record: Memory,
+    alarms: Alarms,
+    identity: str,
+) -> None:
+    """Saves a population with what is beside it: how fit it is, if known, and more."""
+    meta = {
+        "id": identity,
+        "config": describe(config),
+        "lineage": record.family.lines,
+        "streaks": alarms.streaks,
+    }
+    record.save(done, population, best(population) if due else -math.inf, meta)
+
+
+def _steered(
+    steer: Steer, layout: Layout, population: Population, done: int
+) -> Population:
+    """The members before a phase; those are placed that were not there before."""
+    steered = steer(population, done)
+    return population if steered is population else layout.place(steered)
+
+
+def _phase(
+    config: Config, layout: Layout, population: Population, done: int
+) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
+    """Advances to the next multiple of the phase length, or to the end.
+
+    Returns:
+        The population, the updates done, and metrics: of each member, and of the clock.
+    """
+    length = phases.length(config)
+    until = min((done // length + 1) * length, config.num_updates)
+    with Stopwatch() as watch:
+        population, history = phases.advance(config, layout, population, done, until)
+    steps, size = config.steps_per_update, population.fitness.size
+    own = rows_of(config)
+    members = [
+        summarize({k: v[:, member] for k, v in history.items()}, own)
+        for member in range(size)
+    ]
+    speed = {
+        "time/fps": (until - done) * steps * size / watch.running,
+        "time/compiling": watch.compiling,
+        "time/iterations": until,
+        "time/total_timesteps": until * steps,
+    }
+    return population, until, members, speed
+
+
+def _evolves(config: Config, done: int) -> bool:
+    return config.pbt is not None and done % config.pbt.interval == 0
+
+
+def _is_evaluated(config: Config, done: int) -> bool:
+    return done // phases.length(config) % config.eval_phases == 0
+
+
+def _ending(
+    config: Config, done: int, members: list[dict[str, float]], interrupt: Interrupt
+) -> str:
+    """How the run ends after this phase, or nothing; one member can go on for all."""
+    streaks = [member["error/failure_streak"] for member in members]
+    if min(streaks) >= config.max_failures:
+        return "failed"
+    if done >= config.num_updates:
+        return "finished"
+    return "interrupted" if distributed.any_of(interrupt.asked) else ""
+
+
+def _selected(
+    config: Config,
+    layout: Layout,
+    population: Population,
+    done: int,
+    members: list[dict[str, float]],
+    due: bool,
+    family: Family,
+) -> tuple[Population, dict[str, float]]:
+    """Evaluates and evolves the members when it is time; the row of all of them."""
+    evolves = _evolves(config, done)
+    if due or evolves:
+        population = rate(config, layout, population, done, members)
+    metrics = over_members(members, fitness_of(population))
+    if not evolves:
+        return population, metrics
+    population, said = _evolve(config, layout, population, done, family)
+    return population, metrics | said
+
+
+def _evolve(
+    config: Config, layout: Layout, population: Population, done: int, family: Family
+) -> tuple[Population, dict[str, float]]:
+    """A generation, its line in the lineage, and its metrics."""
+    keys = streams.generation(config.seed, done, config.num_members)
+    population, generation = layout.evolve(config.pbt, population, keys)
+    generation = layout.fetch(generation)
+    family.append(lineage.line(done, generation))
+    return population, generation_metrics(generation) | {
+        "pbt/exploitation_count": family.count("copied"),
+        "pbt/exploration_count": family.count("explored"),
+        "pbt/failed_ready_checks": int(population.waited),
+    }

@@ -1,0 +1,1 @@
+"""What a run says of itself, and what is a sign of trouble in it."""

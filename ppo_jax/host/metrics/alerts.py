@@ -1,0 +1,191 @@
+"""What is a sign of trouble in the metrics of a run, and what to do about it.
+
+Alerts are looked at on the host, after every phase; they never steer training.
+The command `alerts` prints the table, or what there is to know of one.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ppo_jax.component import suggestion
+from ppo_jax.errors import UserError
+from ppo_jax.host.process import tables
+from ppo_jax.losses import MIN_TAIL
+from ppo_jax.metrics.reductions import VANISHING
+from ppo_jax.metrics.rows import match
+
+
+class Limit(NamedTuple):
+    """A number that a metric passes while an alert is active."""
+
+    metric: str
+    """Another one than the alert's own, or nothing."""
+    passes: Callable[[float, float], bool]
+    number: float
+
+
+class Alert(NamedTuple):
+    """A row: which values of a metric are a sign of trouble."""
+
+    name: str
+    """With the metric's `*`, if it has one."""
+    metric: str
+    when: str
+    """When it is active, in words."""
+    healthy: str
+    causes: str
+    remedy: str
+    limits: tuple[Limit, ...]
+    """It is active while all of them are passed,"""
+    phases: int
+    """for so many phases in a row."""
+
+    def concerns(self, member: Mapping[str, float], metric: str) -> bool:
+        """Whether what a member says of the metric is within the limits."""
+        return all(
+            limit.passes(member[limit.metric or metric], limit.number)
+            for limit in self.limits
+        )
+
+
+LIMIT = re.compile(r"(?:`(\S+)` )?([<>]) ([^\s,]+)")
+PASSES = {"<": operator.lt, ">": operator.gt}
+PHASES = re.compile(r"(\d+) phases in a row")
+
+
+def _alert(text: str) -> Alert:
+    """A row, from what `page` says of it; a deeper line continues the one above."""
+    head, causes, remedy = re.sub(r"\n {4}", " ", text).split("\n  ")
+    active, healthy = head.split("; healthy: ")
+    name, metric, when = active.replace(": ", " ", 1).split(" ", maxsplit=2)
+    limits = tuple(
+        Limit(other, PASSES[sign], float(number))
+        for other, sign, number in LIMIT.findall(when)
+    )
+    phases = max(map(int, PHASES.findall(when)), default=1)
+    return Alert(name, metric, when, healthy, causes, remedy, limits, phases)
+
+
+TABLE = f"""\
+warn/empty_epoch: warn/empty_epoch > 0; healthy: 0
+  No step of a rollout had weight: all masked, held out or quarantined.
+  Look at the weights that the environment reports and at `error/quarantined_steps`.
+    Nothing was learned from that rollout.
+warn/skipped_steps: error/skipped_steps > 0; healthy: 0
+  Losses, gradients or log-ratios that are not finite; `error/*` says which.
+  Lower the learning rate, bound the gradients, normalise observations and returns.
+warn/quarantined_steps: error/quarantined_steps > 0; healthy: 0
+  The environment gave observations, rewards, weights or states that are not finite,
+    or the network did.
+  Run `ppo_jax.envs.check` on the environment.
+warn/log_ratio_clamp: train/log_ratio_clamp_frac > 0.01; healthy: below 0.001
+  The policy moved so far in an update that ratios are meaningless.
+  Lower the learning rate or the number of epochs; use `early_stop`.
+warn/log_ratio_severe_instability: train/log_ratio_max_abs > 10;
+    healthy: below 5, mostly below 1
+  As above, for single examples: actions that became 20 000 times more or less likely.
+  As above; keep the deviations of real actions from collapsing.
+warn/kl_over_target: train/kl_over_target > 2; healthy: 0.2 to 1.5
+  Steps are too large for the target: the update is stopped too late.
+  Lower the learning rate, or the `absolute` of `early_stop`.
+warn/entropy_collapse: train/policy_entropy > -1e-06 and < 0.01;
+    healthy: above 0.01, falling slowly; below 0 for real actions only, of which it says
+    nothing
+  The policy has become deterministic and does not explore any more.
+  Raise the coefficient of the entropy, or use `AdaptiveEntropy`. At the end of training
+    of a solved task it is no fault.
+warn/bc_dominates: train/policy_bc_vs_ppo_ratio > 0.8; healthy: below 0.5
+  Imitation outweighs the surrogate: the policy repeats itself.
+  Lower `AdvantageWeighted.coef` or let its schedule decay.
+warn/normalization_mean_nonzero: train/advantages_norm_mean > 0.1;
+    healthy: −10⁻⁵ to 10⁻⁵
+  The standardisation does not centre what is learned from.
+  Check a standardisation of your own, and its weights.
+warn/normalization_mean_nonzero: train/advantages_norm_mean < -0.1;
+    healthy: −10⁻⁵ to 10⁻⁵
+  As above.
+  As above.
+warn/advantages_norm_extreme: train/advantages_norm_max_abs > 100; healthy: 3 to 20
+  A few rewards are far larger than all others and set the scale.
+  Clip or transform rewards; look for a broken environment.
+warn/explained_variance_low: train/explained_variance < 0.3, 3 phases in a row,
+    where `train/target_return_variation` > 0.01;
+    healthy: 0.5 to 1 once training is under way
+  The critic explains little of the returns: too small, too slow, without what it needs
+    to see, or returns are mostly noise.
+  Raise the critic's capacity or learning rate, add a memory, normalise returns, raise
+    `gae_lambda` last. Early in training it is no fault.
+warn/value_target_raw_outlier_frac: train/value_target_below_frac > 0.01; healthy: 0
+  Returns are lower than the lowest atom, which stands for all of them.
+  Lower `Categorical.v_min`, or scale rewards.
+warn/value_target_raw_outlier_frac: train/value_target_above_frac > 0.01; healthy: 0
+  Returns are higher than the highest atom.
+  Raise `Categorical.v_max`, or scale rewards.
+warn/twin_critics_gradient_imbalance: train/critics_grad_ratio > 100; healthy: 0.2 to 5
+  The first of two critics dominates what the gradient bound leaves.
+  Look whether one of them diverges (`train/critic*_grad_norm`); lower the learning
+    rate, clip values.
+warn/twin_critics_gradient_imbalance: train/critics_grad_ratio < 0.01; healthy: 0.2 to 5
+  The second of two critics dominates.
+  As above.
+warn/critic*_vanishing_gradients: train/critic*_grad_norm < {VANISHING:g};
+    healthy: above 10⁻⁵
+  That critic learns nothing: its loss is flat, has no weight, or is 0.
+  Look at `train/vf_coef`, at dead activations, and at targets outside of the support of
+    atoms.
+warn/optimizer_lr_floor_hit: train/learning_rate_held > 0;
+    healthy: 0, unless the floor is meant to end the schedule
+  The schedule of the learning rate would go below its floor.
+  Lower `Bounded.floor`, or let the schedule end higher.
+warn/cvar_tail_samples_low: train/cvar_tail_size < {MIN_TAIL}; healthy: at least 30
+  Too few samples of the worst share α: their mean is mostly noise.
+  Raise `num_envs · num_steps`, or α.
+"""
+ALERTS = tuple(map(_alert, re.split(r"\n(?! )", TABLE.strip())))
+
+
+INTRODUCTION = """\
+# Monitoring
+
+Signs of trouble, looked for in every member after every phase of updates. The console
+says so when an alert first begins for a member; while it lasts, `warn/*` in the log is
+1, or the number of members concerned. Alerts never steer training. What there is to
+know of one is printed by `python -m ppo_jax.alerts warn/NAME`.
+Generated: `python -m ppo_jax.alerts > docs/monitoring.md`.
+"""
+HEADER = ("metric", "active when", "healthy", "likely causes", "what to do")
+
+
+def document() -> str:
+    """The table as Markdown, a section per alert."""
+    parts = [INTRODUCTION]
+    for name in dict.fromkeys(alert.name for alert in ALERTS):
+        cells = [
+            (f"`{row.metric}`", row.when, row.healthy, row.causes, row.remedy)
+            for row in ALERTS
+            if row.name == name
+        ]
+        parts.append(f"\n## `{name}`\n\n{tables.markdown(HEADER, cells)}")
+    return "".join(parts)
+
+
+def page(name: str) -> str:
+    """What there is to know of an alert, a paragraph for each of its limits.
+
+    Args:
+        name: As it is logged, such as `warn/critic1_vanishing_gradients`.
+
+    Raises:
+        UserError: If there is no such alert.
+    """
+    rows = [row for row in ALERTS if match(row.name, name) is not None]
+    if not rows:
+        known = dict.fromkeys(row.name for row in ALERTS)
+        raise UserError(suggestion.unknown("alert", name, known))
+    return "\n".join(
+        f"{name}: {row.metric} {row.when}; healthy: {row.healthy}\n"
+        f"  {row.causes}\n  {row.remedy}\n"
+        for row in rows
+    )

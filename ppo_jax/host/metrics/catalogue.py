@@ -1,0 +1,156 @@
+"""Every number that a run logs: what it is, and what a phase of updates says of it.
+
+`python -m ppo_jax.host.metrics.catalogue` prints the table as `docs/metrics.md`.
+"""
+
+import functools
+from collections.abc import Iterable
+
+import numpy as np
+
+from ppo_jax.attacks.metrics import ADVERSARY
+from ppo_jax.host.metrics.rows import HOSTED, POPULATION
+from ppo_jax.host.process import tables
+from ppo_jax.metrics.reductions import MEAN, Metric
+from ppo_jax.metrics.rows import match
+from ppo_jax.optimizers.metrics import OPTIMIZER
+from ppo_jax.ppo.metrics import ERRORS, MEMORY, OBSERVATIONS, ROLLOUT, STEPS
+from ppo_jax.terms.metrics import POLICY, RISK, VALUE
+
+SECTIONS = {
+    "Rollouts": ROLLOUT,
+    "Policy": POLICY,
+    "Value": VALUE,
+    "Risk": RISK,
+    "Adversary": ADVERSARY,
+    "Steps and gradients": STEPS,
+    "Memory": MEMORY,
+    "Observations": OBSERVATIONS,
+    "Optimiser": OPTIMIZER,
+    "Errors and alerts": ERRORS,
+    "Evaluation and time": HOSTED,
+    "Populations": POPULATION,
+}
+METRICS = tuple(row for rows in SECTIONS.values() for row in rows)
+
+
+def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
+    """The row of a metric, if it has one."""
+    return next((row for row in rows if match(row.name, name) is not None), None)
+
+
+@functools.lru_cache(maxsize=8)
+def _rows_of(
+    names: tuple[str, ...], own: tuple[Metric, ...]
+) -> dict[str, Metric | None]:
+    """The row of each of some metrics: phases of a run all say the same ones."""
+    rows = METRICS + own
+    return {name: row_of(name, rows) for name in names}
+
+
+def summarize(
+    history: dict[str, np.ndarray], own: tuple[Metric, ...] = ()
+) -> dict[str, float]:
+    """What a phase says, a number per metric.
+
+    Args:
+        history: What every update of the phase said, `[n]` each.
+        own: Rows that the experiment adds to the table.
+
+    Returns:
+        The metrics of all rows that follow from it. What is in no row is averaged.
+    """
+    rows = METRICS + own
+    used = {source for row in rows for source in row.sources}
+    said = {}
+    known = _rows_of(tuple(history), own)
+    for name, values in history.items():
+        row = known[name]
+        if row is not None:
+            said[name] = row.reduction.of(values)
+        elif name not in used:
+            said[name] = MEAN.of(values)
+    for row in rows:
+        if row.sources and history.keys() >= set(row.sources):
+            said[row.name] = row.reduction.of(*(history[name] for name in row.sources))
+    return said
+
+
+INTRODUCTION = """\
+# Metrics
+
+What a run writes to `metrics.jsonl` and tensorboard, a row per phase of updates, by
+environment steps. Generated from
+[`ppo_jax/host/metrics/catalogue.py`](../ppo_jax/host/metrics/catalogue.py):
+`python -m ppo_jax.host.metrics.catalogue > docs/metrics.md`.
+
+An update averages over its optimiser steps, and these over examples by their weight.
+*Phase* says what becomes of its updates: those where a metric is unavailable do not
+count, and if it is so in all of them, it is null in `metrics.jsonl` and missing in
+tensorboard. A part of your own says in `says` what its metrics are, in rows such as
+these ([`Metric`](../ppo_jax/metrics/reductions.py)); what is in no row is averaged.
+What a run has, yours included, is told in a table beside its `metrics.jsonl`.
+What the alerts `warn/*` mean is told in [`monitoring.md`](monitoring.md).
+"""
+HEADER = ("metric", "unit", "meaning", "phase", "only with", "unavailable when")
+OF_A_RUN = """\
+# Metrics of this run
+
+What is in `metrics.jsonl` and tensorboard, a row per phase of updates. *Phase* says
+what becomes of its updates. What has neither unit nor meaning is in the `says` of no
+part of the experiment.
+
+"""
+
+
+def document() -> str:
+    """The table as Markdown."""
+    parts = [f"\n## {title}\n\n{_table(rows)}" for title, rows in SECTIONS.items()]
+    return "".join([INTRODUCTION, *parts])
+
+
+def of_a_run(names: Iterable[str], own: Iterable[Metric]) -> str:
+    """What metrics of these names are, given the rows that an experiment adds.
+
+    >>> own = (Metric("mine/speed", "m/s", "Of the car."),)
+    >>> of_a_run(["mine/speed"], own).splitlines()[-1]
+    '| `mine/speed` | m/s | Of the car. | mean |  |  |'
+    """
+    known = (*METRICS, *own)
+    rows = [row_of(name, known) or Metric(name, "", "") for name in names]
+    return OF_A_RUN + _table(dict.fromkeys(rows))
+
+
+def charts(
+    names: Iterable[str], own: Iterable[Metric]
+) -> dict[str, dict[str, list[str]]]:
+    """Which metrics are drawn together: those of a section that have a unit in common.
+
+    One without a unit has a chart of its own. Rows that an experiment adds are a
+    section too. What is in no row, or is about single members, is in no chart.
+
+    >>> charts(["eval/mean_reward", "eval/q25_reward", "time/fps"], ())
+    {'Evaluation and time': {'reward': ['eval/mean_reward', 'eval/q25_reward'], \
+'steps / s': ['time/fps']}}
+    """
+    sections = SECTIONS | {"Populations": (), "Of this experiment": tuple(own)}
+    found: dict[str, dict[str, list[str]]] = {title: {} for title in sections}
+    for name in dict.fromkeys(names):
+        for title, rows in sections.items():
+            row = row_of(name, rows)
+            if row is not None:
+                found[title].setdefault(row.unit or name, []).append(name)
+                break
+    return {title: within for title, within in found.items() if within}
+
+
+def _table(rows: Iterable[Metric]) -> str:
+    cells = [
+        (f"`{name}`", unit, meaning, reduction.text, needs, null)
+        for name, unit, meaning, reduction, _, needs, null in rows
+    ]
+    return tables.markdown(HEADER, cells)
+
+
+if __name__ == "__main__":
+    print(document(), end="")

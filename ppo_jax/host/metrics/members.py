@@ -1,0 +1,99 @@
+"""What a population says in one row of metrics."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.config import Config
+from ppo_jax.host.metrics.catalogue import summarize
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.metrics.own import rows_of
+from ppo_jax.ppo import population as populations
+from ppo_jax.ppo.population import Generation
+from ppo_jax.schedules import Progress
+
+
+def said_by_each(config: Config) -> dict[str, float]:
+    """What a member says of a phase, but for evaluations; a trace tells the names."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+    one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
+    _, history = jax.eval_shape(
+        lambda keys, progress: populations.advance(
+            populations.init(config.outline, keys), progress, 1
+        ),
+        keys,
+        Progress(one, one),
+    )
+    return summarize({name: np.zeros(1) for name in history}, rows_of(config))
+
+
+def over_members(
+    members: list[dict[str, float]], fitness: np.ndarray
+) -> dict[str, float]:
+    """One row for all members; that of a single run is its own.
+
+    Every metric has its median over the members whose value is finite, its quartiles
+    under `q25/` and `q75/`, and under `best/` that of the fittest member; `pbt/fittest`
+    says which that is. Of `error/*` and `warn/*`, which tell what is wrong with any
+    one, there is the largest. Returns of an evaluation are there of every member too,
+    as `each/eval/mean_reward/0`.
+
+    >>> rows = [{"x": 1.0}, {"x": 2.0}, {"x": 4.0}]
+    >>> over_members(rows, np.array([3.0, np.nan, 2.0]))["x"]
+    2.0
+    >>> over_members(rows, np.array([3.0, np.nan, 2.0]))["best/x"]
+    1.0
+    """
+    if len(members) == 1:
+        return members[0]
+    best = fittest(fitness)
+    row = {} if best is None else {"pbt/fittest": best}
+    for name in members[0]:
+        values = np.array([member[name] for member in members], np.float64)
+        finite = values[np.isfinite(values)]
+        if name.startswith(("error/", "warn/")):
+            row[name] = values.max()
+        else:
+            spread = np.quantile(finite, [0.5, 0.25, 0.75]) if finite.size else [np.nan]
+            row |= dict(zip((name, f"q25/{name}", f"q75/{name}"), spread, strict=False))
+        if best is not None:
+            row[f"best/{name}"] = values[best]
+        if name in EVALUATIONS:
+            row |= {f"each/{name}/{i}": value for i, value in enumerate(values)}
+    return {name: float(value) for name, value in row.items()}
+
+
+def fittest(fitness: np.ndarray) -> int | None:
+    """The member with the greatest fitness, or none if none is finite.
+
+    >>> fittest(np.array([1.0, np.inf, 3.0, np.nan]))
+    2
+    """
+    finite = np.isfinite(fitness)
+    return int(np.where(finite, fitness, -np.inf).argmax()) if finite.any() else None
+
+
+def generation_metrics(generation: Generation) -> dict[str, float]:
+    """What a generation did, on the host; performance is fitness."""
+    fitness = np.asarray(generation.fitness, np.float64)
+    known = fitness[np.isfinite(fitness)]
+    known = known if known.size else np.zeros(1)
+    copied = np.asarray(generation.copied)
+    metrics = {
+        "pbt/population_size": fitness.size,
+        "pbt/ready_members": np.sum(generation.ready),
+        "pbt/mean_performance": known.mean(),
+        "pbt/std_performance": known.std(),
+        "pbt/min_performance": known.min(),
+        "pbt/max_performance": known.max(),
+        "pbt/fallback_used": generation.fallback,
+        "pbt/nonfinite_members": np.sum(~np.isfinite(fitness)),
+        "pbt/recovered_members": np.sum(copied & ~np.isfinite(fitness)),
+        "pbt/carries_cleared": np.sum(copied),
+    }
+    each = {"performance": fitness, "parent": generation.parent} | generation.numbers
+    for name, values in each.items():
+        metrics |= {f"pbt/{name}/{i}": value for i, value in enumerate(values)}
+    return {name: float(value) for name, value in metrics.items()}

@@ -1,0 +1,1 @@
+"""How a process begins, what it shows, and how it ends."""

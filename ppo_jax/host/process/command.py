@@ -1,0 +1,252 @@
+"""How every command begins, with its help, and ends, with a message and a status."""
+
+import argparse
+import atexit
+import dataclasses
+import functools
+import gc
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ppo_jax.component import suggestion
+from ppo_jax.config import Config
+from ppo_jax.errors import RunError, UserError, brief, mendable
+from ppo_jax.host.process.exits import Exit
+
+EXAMPLE = "\n\nExample:\n"
+"""What a command's docstring has before its last lines."""
+
+RARELY = 10_000
+"""Objects more than before until Python looks for garbage, instead of 700."""
+
+Main = Callable[..., int]
+
+logging.getLogger("jax._src.callback").setLevel(logging.CRITICAL)
+"""It prints tracebacks of callbacks, beside the exception that it raises."""
+
+
+def entrance(main: Main) -> Main:
+    """A command's `main`, out of which no error comes raw.
+
+    What its user can mend, and whatever their own code raises, ends with status 2; what
+    a disk or a device cannot do with 3; an interrupt with 130. All else is a fault of
+    this package, and goes its way. Garbage is rarely looked for, and neither among what
+    was imported nor at the end of the process: it takes half a second of a short run.
+    """
+
+    @functools.wraps(main)
+    def enter(argv: list[str] | None = None) -> int:
+        gc.freeze()
+        gc.set_threshold(RARELY)
+        atexit.register(gc.freeze)
+        try:
+            status = main(argv)
+            sys.stdout.flush()
+            return status
+        except KeyboardInterrupt:
+            return Exit.INTERRUPTED
+        except BrokenPipeError:
+            hush()
+            return Exit.UNREAD
+        except Exception as error:
+            ending = told(error)
+            if ending is None:
+                raise
+        status, message = ending
+        say(message)
+        return status
+
+    return enter
+
+
+def parser(name: str, text: str | None) -> argparse.ArgumentParser:
+    """The options of a command, to which it adds its own.
+
+    Args:
+        name: Of its module.
+        text: The docstring of that, which is its help: what it does, its exit
+            statuses and, after the options, an example.
+    """
+    about, mark, example = str(text).partition(EXAMPLE)
+    found = argparse.ArgumentParser(
+        prog=f"python -m ppo_jax.{name}",
+        description=about,
+        epilog=mark.strip() + "\n" + example.rstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
+    found.add_argument("-h", "--help", action=_Help, nargs=0, help="say all this")
+    return found
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """What a command is about; `--help` after it asks for its fields."""
+    parser.add_argument(
+        "experiment",
+        type=Path,
+        metavar="EXPERIMENT",
+        help="a Python file with a Config named `config`",
+    )
+    parser.add_argument_group(
+        "fields",
+        "--FIELD VALUE sets a field of the config, such as --num-envs 16\n"
+        "`EXPERIMENT --help` lists them",
+    )
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Whose run a command is about."""
+    parser.add_argument(
+        "run_dir", type=Path, metavar="RUN_DIR", help="the directory of a run"
+    )
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Below which folder there are the runs that a command is about."""
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="where runs are, however deep"
+    )
+
+
+def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
+    """The options of a command that takes no others.
+
+    Raises:
+        UserError: If there are others.
+    """
+    options, others = parser.parse_known_args(argv)
+    if others:
+        raise UserError(suggestion.unknown("option", others[0], _options(parser)))
+    return options
+
+
+def parse_with_fields(
+    parser: argparse.ArgumentParser, argv: list[str] | None
+) -> tuple[Any, list[str]]:
+    """The options of a command, and all others, which are fields of a config.
+
+    Raises:
+        UserError: If the line begins with a field, whose value could be anything, or
+            has what is no field and looks like an option.
+    """
+    options, overrides = parser.parse_known_args(argv)
+    first = (sys.argv[1:] if argv is None else argv)[0]
+    if first.startswith("-") and first in overrides[:1]:
+        raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
+    _require_no_misspelt(_options(parser), overrides)
+    return options, overrides + ["--help"] * (options.help is not None)
+
+
+def require(ok: bool, option: str, given: Any, expected: str) -> None:
+    """Checks what was given for an option.
+
+    Raises:
+        UserError: If it is not `ok`.
+    """
+    if not ok:
+        raise UserError(f"{option}: expected {expected}, got {given}")
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Which agent of a run plays, and how."""
+    add_member_options(parser)
+    parser.add_argument(
+        "--sample",
+        action=argparse.BooleanOptionalAction,
+        help="sample actions, or take the most likely ones (default: as the run's "
+        "evaluations)",
+    )
+
+
+def add_member_options(parser: argparse.ArgumentParser) -> None:
+    """Which agent of a run it is."""
+    checkpoint = parser.add_mutually_exclusive_group()
+    checkpoint.add_argument(
+        "--checkpoint",
+        type=int,
+        metavar="N",
+        help="the one after N updates (default: the newest)",
+    )
+    checkpoint.add_argument("--best", action="store_true", help="the best checkpoint")
+    parser.add_argument(
+        "--member",
+        type=int,
+        help="which member of a population (default: the fittest at its last "
+        "evaluation)",
+    )
+
+
+def add_verbosity_options(parser: argparse.ArgumentParser) -> None:
+    """How much a run shows."""
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quiet", action="store_true", help="show warnings and errors")
+    how.add_argument("--verbose", action="store_true", help="a line for every phase")
+
+
+def typed(name: str, *words: Any) -> str:
+    """A command as it is typed into a shell.
+
+    >>> typed("evaluate", Path("runs/my run"), "--best")
+    "python -m ppo_jax.evaluate 'runs/my run' --best"
+    """
+    return f"python -m ppo_jax.{name} {shlex.join(map(str, words))}"
+
+
+def told(error: Exception) -> tuple[int, str] | None:
+    """The exit status and the message of an error; None: a fault of this package."""
+    if message := mendable(error):
+        return Exit.WRONG, message
+    if isinstance(error, RunError | OSError):
+        return Exit.FAILED, str(error)
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        return Exit.FAILED, brief(error)
+    return None
+
+
+def hush() -> None:
+    """Shows nothing any more: whoever read it has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(message: str) -> None:
+    """Says what went wrong."""
+    print(f"error: {message}", file=sys.stderr)
+
+
+def warn(message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line, without a place in code that is not the user's."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    """What options of a command are called."""
+    return re.findall(r"--[a-z-]+", parser.format_usage())
+
+
+def _require_no_misspelt(options: list[str], overrides: list[str]) -> None:
+    """Raises a `UserError` for what looks more like an option than like a field."""
+    fields = [f"--{field.name}" for field in dataclasses.fields(Config)]
+    known = [*fields, *(name.replace("_", "-") for name in fields), *options]
+    for word in overrides:
+        name = word.partition("=")[0]
+        if name.startswith("--") and suggestion.closest(name, known) in options:
+            raise UserError(suggestion.unknown("option", name, options))
+
+
+class _Help(argparse.Action):
+    """Shows the help of a command, unless an experiment is asked for its own."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, *_: Any):
+        if getattr(namespace, "experiment", None) is None:
+            parser.print_help()
+            parser.exit()
+        namespace.help = True

@@ -1,0 +1,178 @@
+"""What a run shows: a progress bar in a terminal or a notebook, lines elsewhere."""
+
+import importlib.util
+import math
+import os
+import sys
+import time
+from typing import Any, NamedTuple
+
+from rich import progress
+from rich.console import Console as Terminal
+
+from ppo_jax.host.process import distributed
+from ppo_jax.host.process.command import hush
+from ppo_jax.host.process.exits import Exit
+
+
+class Verbosity(NamedTuple):
+    """How much a run shows."""
+
+    notes: bool = True
+    """Whether it shows more than warnings."""
+    seconds: float = 5.0
+    """Between two lines of progress, at least."""
+
+
+SHOWN = {
+    "return": "rollout/ep_rew_mean",
+    "evaluation": "eval/mean_reward",
+    "best": "best/eval/mean_reward",
+}
+"""What is shown of the metrics, beside the speed."""
+NORMAL = Verbosity()
+QUIET = Verbosity(notes=False, seconds=math.inf)
+VERBOSE = Verbosity(seconds=0.0)
+
+
+def verbosity(options: Any) -> Verbosity:
+    """What was asked for by `--quiet` and `--verbose`."""
+    return QUIET if options.quiet else VERBOSE if options.verbose else NORMAL
+
+
+class _Terminal(Terminal):
+    """A terminal, or a pipe: a run outlives whoever reads it."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        hush()
+
+
+class Console:
+    """Lines, and progress over environment steps once it has started.
+
+    Of the processes of a job, the first one talks.
+
+    Args:
+        verbosity: How much to show.
+    """
+
+    def __init__(self, verbosity: Verbosity = NORMAL):
+        self._verbosity = verbosity
+        self._terminal = _Terminal(quiet=not distributed.is_first())
+        self._bar = progress.Progress(
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+            progress.TextColumn("{task.description}"),
+            progress.TimeRemainingColumn(),
+            console=self._terminal,
+            disable=not (verbosity.notes and _is_live(self._terminal)),
+        )
+        with_lines = verbosity == VERBOSE or not _is_live(self._terminal)
+        self._next = -math.inf if with_lines else math.inf
+        self._total = 0
+        self._known: dict[str, str] = {}
+
+    def start(self, total: int, done: int) -> None:
+        """Begins the bar.
+
+        Args:
+            total: Environment steps of the whole run.
+            done: Those done before.
+        """
+        self._total = total
+        self._task = self._bar.add_task("compiling", total=total, completed=done)
+        self._bar.start()
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._terminal.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Says what is no warning and no answer."""
+        if self._verbosity.notes:
+            self.say(text)
+
+    def update(self, step: int, metrics: dict[str, float]) -> None:
+        """Shows how far the run is and how it does, as far as that is known."""
+        if not self._known:
+            self.note(f"compiled in {duration(metrics['time/compiling'])}")
+        self._known |= _known(metrics)
+        text = "  ".join(self._known.values())
+        self._bar.update(self._task, completed=step, description=text)
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self._verbosity.seconds
+            self.note(f"{step:>12,} of {self._total:,} steps  {text}")
+
+    def close(self) -> None:
+        """Ends the bar."""
+        self._bar.stop()
+
+    def heard(self, *_: Any) -> None:
+        """What Python does of a signal, as soon as a phase has come back."""
+
+    def leave(self, status: int) -> None:
+        """Ends the process at once, from any thread; what is on disk stays whole."""
+        self.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+class Guest(Console):
+    """That of a run in a Python which is not its own: an interrupt does not end that.
+
+    Args:
+        verbosity: How much to show.
+    """
+
+    def __init__(self, verbosity: Verbosity = NORMAL):
+        super().__init__(verbosity)
+        self._calls = 0
+
+    def heard(self, *_: Any) -> None:
+        self._calls += 1
+        if self._calls > 1:
+            raise KeyboardInterrupt
+
+    def leave(self, status: int) -> None:
+        if status != Exit.INTERRUPTED:
+            super().leave(status)
+
+
+def figure(value: float) -> str:
+    """A number as it is read.
+
+    >>> figure(500.0), figure(0.01234), figure(-123456.7)
+    ('500', '0.01234', '-123,457')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """A time as it is read.
+
+    >>> [duration(seconds) for seconds in (4.21, 40, 1800, 12600)]
+    ['4.2 s', '40 s', '30 min', '3.5 h']
+    """
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _is_live(terminal: Terminal) -> bool:
+    """Whether a bar can move there: in a terminal, or in a notebook with widgets."""
+    widgets = importlib.util.find_spec("ipywidgets") is not None
+    return terminal.is_terminal or (terminal.is_jupyter and widgets)
+
+
+def _known(metrics: dict[str, float]) -> dict[str, str]:
+    """What a row says, with its name; nothing of what is not finite or not there."""
+    said = {"speed": f"{metrics['time/fps']:,.0f} steps/s"}
+    for label, name in SHOWN.items():
+        value = metrics.get(name, math.nan)
+        if math.isfinite(value):
+            said[label] = f"{label} {figure(value)}"
+    return said

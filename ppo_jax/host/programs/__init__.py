@@ -1,0 +1,1 @@
+"""How programs are compiled, kept, and found again."""

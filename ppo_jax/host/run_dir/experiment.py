@@ -1,0 +1,288 @@
+"""Experiments on disk: a Python file whose `config` is the default of a command line.
+
+A run directory holds copies of the file and of the modules that it imports from its
+folder, the overrides and a description of every field, so that it can be evaluated and
+resumed by itself.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.component import former
+from ppo_jax.component.suggestion import uncalled
+from ppo_jax.config import Config
+from ppo_jax.errors import kind
+from ppo_jax.host.run_dir import batched, description, files, script
+from ppo_jax.host.run_dir.description import Description, describe, differences
+from ppo_jax.host.run_dir.overrides import with_overrides
+from ppo_jax.host.run_dir.script import ExperimentError
+
+OVERRIDES, CONFIG = "overrides.json", "config.json"
+UNSAVED = "unsaved.txt"
+"""There as long as what a run begins with is not saved."""
+AGAIN = (
+    "it stopped before what it begins with was saved; begin it again, with "
+    "--warm-start (in Python begin) and without --resume"
+)
+
+
+def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
+    """An experiment's config with fields overridden, as on the command line.
+
+    Raises:
+        ExperimentError: If the file or a value in it is wrong.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    return load_with_names(path, overrides, command)[0]
+
+
+def load_with_names(
+    path: Path, overrides: list[str], command: str
+) -> tuple[Config, dict[str, Any]]:
+    """An experiment's config, and the names that a value of a field may use.
+
+    Args:
+        path: The experiment's file.
+        overrides: Options such as `--optimizer.learning-rate 1e-3`.
+        command: What help and errors call the program.
+
+    Returns:
+        The config with fields overridden, and what the file defines beside the names
+        that this package exports.
+
+    Raises:
+        ExperimentError: If the file or a value in it is wrong.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    with former.understood() if _is_kept(path) else contextlib.nullcontext():
+        with warnings.catch_warnings():
+            # What the file's config warns of, the one with the options says again.
+            warnings.simplefilter("ignore", UserWarning)
+            names = script.run(path)
+        config = names.get("config")
+        if not isinstance(config, Config):
+            said = f"expected a Config named `config`, got {_instead(names)}"
+            raise ExperimentError(f"{path}: {said}")
+        config = _as_now(with_overrides(config, path, overrides, command))
+    package = importlib.import_module("ppo_jax")
+    return config, {name: getattr(package, name) for name in package.__all__} | names
+
+
+def place(path: Path, config: Config) -> Path:
+    """The run directory of an experiment for which none is named."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+
+
+def create(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
+    """Makes a new run directory.
+
+    Raises:
+        ExperimentError: If it cannot be written, or holds a run.
+    """
+    require_new(run_dir)
+    store(run_dir, script.texts(path), overrides, config)
+
+
+def require_new(run_dir: Path) -> None:
+    """Checks that a directory holds nothing yet that one could go on with.
+
+    Raises:
+        ExperimentError: If it does.
+    """
+    places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
+    if any(map(is_saved, places)) or batched.has_results(run_dir):
+        raise ExperimentError(
+            f"{run_dir}: holds a run already; give --resume to go on with it, in "
+            "Python resume=True, or another directory"
+        )
+
+
+def is_saved(run_dir: Path) -> bool:
+    """Whether a run has a checkpoint."""
+    return any(path.name.isdigit() for path in run_dir.glob("checkpoints/*"))
+
+
+def never_began(run_dir: Path) -> bool:
+    """Whether a run stopped before what it begins with was saved."""
+    return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
+
+
+def require_begun(run_dir: Path) -> None:
+    """Checks that a run which goes on has what it begins with.
+
+    Raises:
+        ExperimentError: If that was not saved; the message says how to begin it again.
+    """
+    if never_began(run_dir):
+        raise ExperimentError(f"{run_dir}: {AGAIN}")
+
+
+def store(
+    run_dir: Path, texts: dict[str, str], overrides: list[str], config: Config
+) -> None:
+    """Writes what a run directory needs to stand alone; it is that of no sweep then.
+
+    Args:
+        run_dir: The directory.
+        texts: The experiment's file and its modules, by path; before them `UNSAVED`,
+            if what the run begins with is saved next.
+        overrides: Options that it was loaded with.
+        config: What came of them.
+
+    Raises:
+        ExperimentError: If it cannot be written.
+    """
+    described = json.dumps(describe(config), indent=2)
+    keep(
+        run_dir,
+        texts | {OVERRIDES: json.dumps(overrides) + "\n"} | {CONFIG: described + "\n"},
+    )
+    if UNSAVED not in texts:
+        (run_dir / UNSAVED).unlink(missing_ok=True)
+    batched.forget(run_dir)
+
+
+def keep(run_dir: Path, texts: dict[str, str]) -> None:
+    """Writes files of a run directory, by path.
+
+    Raises:
+        ExperimentError: If they cannot be written.
+    """
+    try:
+        for name, text in texts.items():
+            (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
+            files.write(run_dir / name, text)
+    except OSError as error:
+        raise ExperimentError(
+            f"{run_dir}: no run can be kept there: {error}"
+        ) from error
+
+
+def stored_overrides(run_dir: Path) -> list[str]:
+    """The options that a run was started with.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+    """
+    return stored(run_dir, OVERRIDES, list)
+
+
+def require_same_structure(run_dir: Path, config: Config) -> None:
+    """Checks that a run can be continued with a config.
+
+    Raises:
+        ExperimentError: If there are many runs, or more than numbers and host settings
+            differ from those of the run; the message lists what.
+    """
+    batched.require_single(run_dir)
+    structure = changed_structure(run_dir, config)
+    if structure:
+        raise ExperimentError(
+            f"{run_dir}: the experiment is not the one of this run; a resumed run may "
+            f"change numbers and budgets only:{_listed(structure)}"
+        )
+
+
+def changed_structure(run_dir: Path, config: Config) -> dict[str, str]:
+    """What of a config is another structure than that of a run, and how.
+
+    Raises:
+        ExperimentError: If the directory holds no run.
+    """
+    both = stored_description(run_dir), describe(config)
+
+    def kinds(name: str) -> set[str]:
+        return {fields[name]["kind"] for fields in both if name in fields}
+
+    changed = differences(*both)
+    return {
+        name: change for name, change in changed.items() if "structure" in kinds(name)
+    }
+
+
+def require_same(run_dir: Path, config: Config) -> None:
+    """Checks that a config is the one of a run directory.
+
+    Raises:
+        ExperimentError: If any field differs; the message lists which.
+    """
+    changed = differences(stored_description(run_dir), describe(config))
+    if changed:
+        said = f"{run_dir}: the experiment is another one:{_listed(changed)}"
+        raise ExperimentError(said)
+
+
+def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
+    """What a file of a run directory says, as JSON; former paths are as they are now.
+
+    Raises:
+        ExperimentError: If there is none, it cannot be read, or is of another kind.
+    """
+    return former.translated(_read(run_dir, name, wanted), stored_names(run_dir))
+
+
+def stored_names(run_dir: Path) -> former.Names:
+    """How the files of a run call items of tuples, if a version before began it."""
+    if not (run_dir / CONFIG).exists():
+        return {}
+    return description.former_names(_read(run_dir, CONFIG, dict))
+
+
+def stored_description(run_dir: Path) -> Description:
+    """Every field of the experiment of a run, by the paths of now.
+
+    Raises:
+        ExperimentError: If there is none, or it cannot be read.
+    """
+    return description.as_now(_read(run_dir, CONFIG, dict))
+
+
+def _listed(changed: dict[str, str]) -> str:
+    """What is another one, a line each."""
+    return "".join(f"\n  {name}: {change}" for name, change in changed.items())
+
+
+def _read(run_dir: Path, name: str, wanted: type) -> Any:
+    """What a file of a run directory says, in its own words."""
+    try:
+        found = json.loads((run_dir / name).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ExperimentError(f"{run_dir}: no run to be found there") from None
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{run_dir / name}: cannot be read: {error}") from error
+    if not isinstance(found, wanted):
+        said = f"expected a {wanted.__name__}, got {found!r:.80}"
+        raise ExperimentError(f"{run_dir / name}: {said}")
+    return found
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a file is what a run directory keeps of an experiment."""
+    return path.name == script.KEPT and (path.parent / CONFIG).exists()
+
+
+def _as_now(config: Config) -> Config:
+    """The same experiment; former paths in its space are as they are now."""
+    if config.pbt is None:
+        return config
+    space = config.pbt.space.named_in(config)
+    if space == config.pbt.space:
+        return config
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        pbt = dataclasses.replace(config.pbt, space=space)
+        return dataclasses.replace(config, pbt=pbt)
+
+
+def _instead(names: dict[str, Any]) -> str:
+    """What a file has instead of its Config."""
+    if "config" in names:
+        return kind(names["config"]) + uncalled(names["config"])
+    others = [name for name, value in names.items() if isinstance(value, Config)]
+    return f"one named `{others[0]}`" if others else "none"

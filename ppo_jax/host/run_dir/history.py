@@ -1,0 +1,76 @@
+"""What a run has said, as arrays over environment steps."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ppo_jax.host.run_dir.logger import Row
+
+OF_A_MEMBER = re.compile(r"(?:each/(?P<each>.+)|(?P<searched>pbt/.+))/(?P<who>\d+)")
+
+ALIKE = ("step", "time/")
+"""What begins so is the same for all members."""
+
+
+class Curve(NamedTuple):
+    """A metric over a run; `plt.plot(curve.steps, curve.values.T)` draws it."""
+
+    steps: np.ndarray
+    """Environment steps of each member, `[rows]`."""
+    values: np.ndarray
+    """`[rows]`, or `[members, rows]` where each says its own; NaN: unavailable."""
+
+
+def curves(rows: Sequence[Row]) -> dict[str, Curve]:
+    """The metrics of a run by name, each over the rows that have it.
+
+    What a population says of every member, its evaluations and searched numbers, is an
+    array over them; all else is as in its rows: the median over members.
+
+    >>> rows = [{"step": 8, "x": 1.0}, {"step": 16, "x": None, "y": 2.0}]
+    >>> {name: curve.values.tolist() for name, curve in curves(rows).items()}
+    {'x': [1.0, nan], 'y': [2.0]}
+    >>> rows = [{"step": 8, "x": 1.5, "each/x/0": 1.0, "each/x/1": 2.0}]
+    >>> curves(rows)["x"].values.tolist()
+    [[1.0], [2.0]]
+    """
+    names = dict.fromkeys(name for row in rows for name in row if name != "step")
+    found = {name: _curve(rows, name) for name in names}
+    of_members: dict[str, dict[int, Curve]] = {}
+    for name in names:
+        if said := OF_A_MEMBER.fullmatch(name):
+            metric, who = said["each"] or said["searched"], int(said["who"])
+            of_members.setdefault(metric, {})[who] = found.pop(name)
+    return found | {name: _stacked(each) for name, each in of_members.items()}
+
+
+def of_member(rows: Iterable[Row], member: int) -> list[Row]:
+    """What rows of a population say of one member, under the names of a single run.
+
+    >>> of_member([{"step": 8, "x": 1.5, "each/x/0": 1.0, "each/x/1": 2.0}], 1)
+    [{'step': 8, 'x': 2.0}]
+    """
+    return [_of_member(row, member) for row in rows]
+
+
+def _of_member(row: Row, member: int) -> Row:
+    own = {name: x for name, x in row.items() if name.startswith(ALIKE)}
+    for name, value in row.items():
+        said = OF_A_MEMBER.fullmatch(name)
+        if said and said["each"] and int(said["who"]) == member:
+            own[said["each"]] = value
+    return own
+
+
+def _curve(rows: Sequence[Row], name: str) -> Curve:
+    there = [row for row in rows if name in row]
+    values = [np.nan if row[name] is None else row[name] for row in there]
+    return Curve(np.array([row["step"] for row in there]), np.array(values, np.float64))
+
+
+def _stacked(members: Mapping[int, Curve]) -> Curve:
+    """Curves over the same rows, in the order of members."""
+    each = [members[who] for who in sorted(members)]
+    return Curve(each[0].steps, np.stack([curve.values for curve in each]))

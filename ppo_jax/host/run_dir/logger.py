@@ -1,0 +1,124 @@
+"""Metrics on the host: `metrics.jsonl` and tensorboard events, by environment step.
+
+What each of them is goes into `metrics.md`, beside them.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.component import former
+from ppo_jax.host.metrics.catalogue import charts, of_a_run
+from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.events import Events
+from ppo_jax.metrics import Metric
+
+FLUSH_SECONDS = 10
+
+Row = dict[str, Any]
+"""A step, and metrics by name; what is not finite is None."""
+
+
+class Rows:
+    """Rows of metrics, one per phase, in memory.
+
+    Args:
+        before: Those of a run that resumes.
+        began: When it started or resumed, by `time.monotonic`.
+
+    Attributes:
+        last: The newest row; empty before the first.
+    """
+
+    def __init__(self, before: Sequence[Row], began: float):
+        self._rows = list(before)
+        self.last: Row = before[-1] if before else {}
+        self._began = began - self.last.get("time/time_elapsed", 0.0)
+
+    def write(self, step: int, metrics: dict[str, float]) -> Row:
+        """Appends a row and returns it."""
+        metrics = metrics | {"time/time_elapsed": time.monotonic() - self._began}
+        numbers = {name: float(metrics[name]) for name in sorted(metrics)}
+        finite = {k: v if math.isfinite(v) else None for k, v in numbers.items()}
+        self.last = {"step": step} | finite
+        self._keep(self.last)
+        return self.last
+
+    def read(self) -> list[Row]:
+        """All rows so far."""
+        return self._rows
+
+    def close(self) -> None:
+        """Leaves nothing behind that is not whole."""
+
+    def _keep(self, row: Row) -> None:
+        self._rows.append(row)
+
+
+class Logger(Rows):
+    """Writes rows to a run directory, each as a line and as an event.
+
+    A run that resumes is cut back to the step it resumes from. Its events, of which
+    some may have been lost, are written anew from the rows, so that both hold each
+    step once.
+
+    Args:
+        run_dir: The run's directory.
+        first_step: Environment steps done when the run starts or resumes.
+        names: How its rows call items of tuples, if a version before wrote them.
+        own: What the experiment's own metrics are.
+        began: When the run started or resumed, by `time.monotonic`.
+
+    Raises:
+        OSError: Here and in every method, if the disk does not take it.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path,
+        first_step: int,
+        names: former.Names,
+        own: Iterable[Metric],
+        began: float,
+    ):
+        self._own, self._told = tuple(own), set[str]()
+        self._path = run_dir / "metrics.jsonl"
+        rows = former.translated(files.rows(self._path), names)
+        rows = [row for row in rows if row["step"] <= first_step]
+        files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
+        super().__init__(rows[-1:], began)
+        self._epoch = time.time() - time.monotonic()
+        self._events = Events(run_dir)
+        for row in rows:
+            self._tell(row)
+        self._flushed = -math.inf
+
+    def read(self) -> list[Row]:
+        return files.rows(self._path)
+
+    def close(self) -> None:
+        self._events.close()
+
+    def _keep(self, row: Row) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        self._tell(row)
+        if time.monotonic() > self._flushed + FLUSH_SECONDS:
+            self._events.flush()
+            self._flushed = time.monotonic()
+
+    def _tell(self, row: Row) -> None:
+        """Writes the event of a row, and what metrics are as soon as they are there."""
+        when = self._epoch + self._began + row["time/time_elapsed"]
+        if not self._told:
+            self._events.layout(charts([*row, *EVALUATIONS], self._own), when)
+        if not row.keys() <= self._told:
+            self._told |= row.keys()
+            text = of_a_run(sorted(self._told - {"step"}), self._own)
+            files.write(self._path.with_suffix(".md"), text)
+        known = {k: v for k, v in row.items() if k != "step" and v is not None}
+        self._events.numbers(row["step"], when, known)

@@ -1,0 +1,172 @@
+"""Fields of a config on the command line, after its file has been read."""
+
+import contextlib
+import sys
+import warnings
+from pathlib import Path
+
+import tyro
+from tyro import constructors
+
+from ppo_jax.component import children, descendants, former
+from ppo_jax.component.coercion import coerced
+from ppo_jax.component.paths import replace
+from ppo_jax.config import Config
+from ppo_jax.envs import Env
+from ppo_jax.errors import own_lines
+from ppo_jax.host.process.command import warn
+from ppo_jax.host.run_dir.script import ExperimentError
+from ppo_jax.terms import Demonstrations
+
+FIELDS = """\
+These are the fields of the experiment; all else is in `python -m {command} --help`.
+
+An environment can also be given by its id, --env gymnax/CartPole-v1 for example.
+
+Example:
+    python -m {command} {path} --seed 1
+"""
+REFUSED = """\
+Values of fields can be given; which components there are is for the file to say.
+All other options: python -m {command} --help
+"""
+_RULES = constructors.ConstructorRegistry()
+
+
+def with_overrides(
+    config: Config, path: Path, overrides: list[str], command: str
+) -> Config:
+    """A config with fields overridden.
+
+    Args:
+        config: The one of the file.
+        path: The file.
+        overrides: Options such as `--optimizer.learning-rate 1e-3`, or `--env` with the
+            id of another environment.
+        command: What help and errors call the program.
+
+    Raises:
+        ExperimentError: If a value is wrong, or an option is called as it formerly was.
+        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+    """
+    _require_present(config, overrides)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = warn
+            config, overrides = _with_environments(config, overrides)
+            return tyro.cli(
+                Config,
+                default=config,
+                args=overrides,
+                prog=f"python -m {command} {path}",
+                config=(tyro.conf.AvoidSubcommands,),
+                registry=_RULES,
+            )
+    except (ValueError, TypeError) as error:
+        raise ExperimentError(f"{error}{own_lines(error)}") from error
+    except SystemExit as ending:
+        said, file = (REFUSED, sys.stderr) if ending.code else (FIELDS, sys.stdout)
+        print(said.format(command=command, path=path), end="", file=file)
+        raise
+
+
+def without(overrides: list[str], field: str) -> list[str]:
+    """Options but for those of fields of a component.
+
+    >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
+    ['--gamma', '0.5']
+    """
+    kept, keep = [], True
+    for word in overrides:
+        if word.startswith("--"):
+            keep = not word.startswith(f"--{field}.")
+        kept += [word] if keep else []
+    return kept
+
+
+def _require_present(config: Config, overrides: list[str]) -> None:
+    """Raises an `ExperimentError` for an option by a former path."""
+    names = former.names_in(config)
+    for word in overrides:
+        option = word.partition("=")[0].replace("_", "-")
+        now = former.translated(option, names).replace("_", "-")
+        if option.startswith("--") and now != option:
+            raise ExperimentError(former.moved(option, now))
+
+
+def _with_environments(
+    config: Config, overrides: list[str]
+) -> tuple[Config, list[str]]:
+    """A config with the environments whose ids are given, and all other options."""
+    parts = descendants(children(config))
+    paths = {f"--{path}": path for path in parts if isinstance(parts[path], Env)}
+    ids, others, words = {}, [], iter(overrides)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in paths:
+            ids[paths[option]] = value if equals else next(words, "")
+        else:
+            others.append(word)
+    with warnings.catch_warnings(action="ignore"):  # The whole config will warn.
+        return replace(config, ids), others
+
+
+@_RULES.struct_rule
+def _tuples(
+    info: constructors.StructTypeInfo,
+) -> constructors.StructConstructorSpec | None:
+    """Items of tuples of components have the names that are in their paths."""
+    if not (isinstance(info.default, tuple) and children(info.default)):
+        return None
+    return constructors.StructConstructorSpec(
+        instantiate=lambda **items: tuple(items.values()),
+        fields=tuple(
+            constructors.StructFieldSpec(name, type(item), item)
+            for name, item in children(info.default).items()
+        ),
+    )
+
+
+@_RULES.primitive_rule
+def _integers(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Integers may be written as numbers without a fraction, such as 1e6."""
+    if info.type is not int:
+        return None
+
+    def read(args: list[str]) -> int:
+        for number in (int, float):
+            with contextlib.suppress(ValueError):
+                value = coerced(int, number(args[0]))
+                if isinstance(value, int):
+                    return value
+        raise ValueError(f"{args[0]!r} is no whole number")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=read,
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+@_RULES.primitive_rule
+def _arrays(
+    info: constructors.PrimitiveTypeInfo,
+) -> constructors.PrimitiveConstructorSpec | None:
+    """Arrays are what the file says: a command line cannot give them."""
+    if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
+        return None
+
+    def refuse(args: list[str]) -> Demonstrations:
+        raise ValueError(f"arrays are given in the experiment's file, not as {args}")
+
+    return constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{fixed}",
+        instance_from_str=refuse,
+        is_instance=lambda value: isinstance(value, Demonstrations),
+        str_from_instance=lambda value: [repr(value)],
+    )

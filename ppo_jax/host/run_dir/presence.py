@@ -1,0 +1,120 @@
+"""Whether a process is at work in a run directory, as a lock there says.
+
+The system takes the lock back when the process ends, however it does, so that nothing
+that has crashed looks alive. Over a network it is seen as far as the file system passes
+locks on; where there are none, a run goes without.
+"""
+
+import contextlib
+import errno
+import os
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ppo_jax.errors import UserError
+from ppo_jax.host.process import distributed
+from ppo_jax.host.run_dir.script import ExperimentError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # On Windows.
+    fcntl: Any = None
+
+LOCK = ".lock"
+PATIENCE = 0.5
+"""Seconds in which one who only looks has looked."""
+WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
+"""What file systems say that know none."""
+
+
+@contextlib.contextmanager
+def alone(run_dir: Path) -> Iterator[None]:
+    """While this job is the only one at work in a directory, which is made if need be.
+
+    Raises:
+        UserError: If the system knows no such locks.
+        ExperimentError: If another one is, or the directory cannot be written.
+        JobError: In the other processes of a job, if the first one cannot go on.
+    """
+    if fcntl is None:
+        raise UserError("runs need Linux or macOS; on Windows, a Linux within it (WSL)")
+    with contextlib.ExitStack() as held:
+        distributed.first_only(lambda: held.enter_context(_locked(run_dir)))
+        yield
+
+
+def is_alive(run_dir: Path) -> bool:
+    """Whether a process is at work in a directory.
+
+    >>> import tempfile
+    >>> run_dir = Path(tempfile.mkdtemp())
+    >>> with alone(run_dir):
+    ...     is_alive(run_dir)
+    True
+    >>> is_alive(run_dir)
+    False
+    """
+    if fcntl is None:
+        return False
+    try:
+        file = os.open(run_dir / LOCK, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in WITHOUT_LOCKS
+    finally:
+        os.close(file)
+    return False
+
+
+@contextlib.contextmanager
+def _locked(run_dir: Path) -> Iterator[None]:
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        file = (run_dir / LOCK).open("a+")
+    except OSError as error:
+        raise ExperimentError(
+            f"{run_dir}: no run can be kept there: {error}"
+        ) from error
+    # A process that this one forks may outlive it, and must not hold its lock.
+    os.register_at_fork(after_in_child=file.close)
+    with file:
+        if not _acquired(file):
+            raise ExperimentError(
+                f"{run_dir}: a run is under way there{_by(file)}; wait until it has "
+                "ended, or give another directory"
+            )
+        file.truncate(0)
+        file.write(f"{os.getpid()} {platform.node()}")
+        file.flush()
+        yield
+
+
+def _acquired(file: IO[str]) -> bool:
+    """Whether nobody else has the lock; those who look have it for a moment."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        except OSError as error:
+            if error.errno in WITHOUT_LOCKS:
+                return True
+            raise
+        else:
+            return True
+
+
+def _by(file: IO[str]) -> str:
+    """Who has the lock, as they have written into it."""
+    file.seek(0)
+    process, _, machine = file.read(200).partition(" ")
+    return f", by process {process} on {machine}" if machine else ""

@@ -1,0 +1,189 @@
+"""An experiment that was made in Python, as the file that a run directory keeps."""
+
+import dataclasses
+import functools
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ppo_jax.component import is_component
+from ppo_jax.config import Config
+from ppo_jax.envs.parameters import Parameters
+from ppo_jax.errors import is_own
+from ppo_jax.host.run_dir import script
+from ppo_jax.host.run_dir.description import describe
+
+FILE = '''"""An experiment that was made in Python."""
+
+{imports}
+
+config = {config}
+'''
+FILE_OF_ALL = '''"""Experiments that were made in Python, and trained together."""
+
+import dataclasses
+{imports}
+
+settings = ({each})
+configs = tuple(dataclasses.replace(settings[i], seed=seed) for i, seed in {runs})
+config = configs[0]
+'''
+INDENT = "    "
+
+
+class Unwritable(Exception):
+    """A part of an experiment that no file defines; the message says which."""
+
+
+def texts(config: Config) -> dict[str, str]:
+    """What a run directory keeps of an experiment, texts by path.
+
+    That is its file and the user's own modules; or, where a part of it is defined in no
+    file that can be imported, why there is none.
+    """
+    return _or_why_not(lambda: _texts(config))
+
+
+def texts_of_all(
+    configs: Sequence[Config], runs: Sequence[Sequence[int]]
+) -> dict[str, str]:
+    """As `texts`, of experiments that are trained together.
+
+    Args:
+        configs: The experiments.
+        runs: Of each, its setting and its seed; what shares a setting differs in seeds.
+    """
+    return _or_why_not(lambda: _texts_of_all(configs, runs))
+
+
+def _or_why_not(texts: Callable[[], dict[str, str]]) -> dict[str, str]:
+    try:
+        return texts()
+    except Unwritable as error:
+        return {script.MADE: f"{error}\n"}
+
+
+def _texts(config: Config) -> dict[str, str]:
+    used: set[str] = set()
+    text = _call(config, used, INDENT)
+    imports = "\n".join(f"import {name}" for name in sorted(used))
+    file = FILE.format(imports=imports, config=text)
+    _require_same(_made(file)["config"], config)
+    return {script.KEPT: file} | script.beside(_places(used))
+
+
+def _texts_of_all(
+    configs: Sequence[Config], runs: Sequence[Sequence[int]]
+) -> dict[str, str]:
+    used: set[str] = set()
+    first = {
+        setting: config for (setting, _), config in zip(runs, configs, strict=True)
+    }
+    each = "".join(
+        f"\n{INDENT}{_call(first[setting], used, INDENT + INDENT)},"
+        for setting in range(len(first))
+    )
+    imports = "\n".join(f"import {name}" for name in sorted(used))
+    pairs = tuple(map(tuple, runs))
+    file = FILE_OF_ALL.format(imports=imports, each=f"{each}\n", runs=pairs)
+    for made, config in zip(_made(file)["configs"], configs, strict=True):
+        _require_same(made, config)
+    return {script.KEPT: file} | script.beside(_places(used))
+
+
+def _made(file: str) -> dict[str, Any]:
+    """The names that a file defines."""
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings(action="ignore"):  # It has warned.
+        exec(file, names)
+    return names
+
+
+def _require_same(made: Config, config: Config) -> None:
+    """Raises an `Unwritable` unless what a file makes is the same experiment."""
+    if describe(made) != describe(config):
+        raise Unwritable("a part is more than its fields say")
+
+
+def _written(value: Any, used: set[str], indent: str) -> str:
+    """A value as an expression."""
+    if isinstance(value, Parameters):
+        return repr(value)
+    if is_component(value) or hasattr(value, "_fields"):
+        return _call(value, used, indent)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _call(value, used, indent)
+    if isinstance(value, functools.partial):
+        return _partial(value, used, indent)
+    if isinstance(value, tuple):
+        items = [f"{_written(item, used, indent)}," for item in value]
+        return f"({' '.join(items)})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, bool | int | float | str | bytes | None):
+        return repr(value)
+    return _name(value, used)
+
+
+def _call(value: Any, used: set[str], indent: str) -> str:
+    """What makes a value of its fields."""
+    fields = (
+        value._asdict()
+        if hasattr(value, "_fields")
+        else {x.name: getattr(value, x.name) for x in dataclasses.fields(value)}
+    )
+    lines = [
+        f"{indent}{name}={_written(each, used, indent + INDENT)},\n"
+        for name, each in fields.items()
+    ]
+    inner = "".join(lines)
+    name = _name(type(value), used)
+    return f"{name}(\n{inner}{indent.removesuffix(INDENT)})" if lines else f"{name}()"
+
+
+def _partial(value: Any, used: set[str], indent: str) -> str:
+    given = [_written(each, used, indent) for each in value.args]
+    given += [f"{k}={_written(v, used, indent)}" for k, v in value.keywords.items()]
+    name = _name(functools.partial, used)
+    return f"{name}({', '.join([_name(value.func, used), *given])})"
+
+
+def _name(value: Any, used: set[str]) -> str:
+    """Where a class or a function is found by everybody."""
+    module = getattr(value, "__module__", None) or "?"
+    name = getattr(value, "__qualname__", None)
+    if name is None:
+        raise Unwritable(f"{value!r:.80} is no value that a file can give")
+    parts = module.split(".")
+    for end in range(1, len(parts) + 1):
+        home = ".".join(parts[:end])
+        if home != "__main__" and _found(home, name) is value:
+            used.add(home)
+            return f"{home}.{name}"
+    said = "is in no file that can be imported"
+    raise Unwritable(f"{value.__name__} of {module} {said}")
+
+
+def _found(module: str, name: str) -> Any:
+    if not all(part.isidentifier() for part in [*module.split("."), *name.split(".")]):
+        return None
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _places(used: set[str]) -> list[Path]:
+    """Folders in which modules of the user's own are found."""
+    files = {name: inspect.getsourcefile(sys.modules[name]) for name in used}
+    return [
+        Path(str(file))
+        .resolve()
+        .parents[name.count(".") + file.endswith("__init__.py")]
+        for name, file in files.items()
+        if file and is_own(file)
+    ]

@@ -1,0 +1,71 @@
+"""What a run shows, line by line."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ppo_jax.host.process import console
+from ppo_jax.host.process.console import QUIET, VERBOSE, Console
+
+METRICS = {"time/compiling": 2.0, "time/fps": 1000.0, "rollout/ep_rew_mean": 1.5}
+SECONDS = (0.1, 1, 4.9, 5.2, 6, 10.1, 10.3, 31, 32)
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "steps"),
+    [(console.NORMAL, [1, 4, 7, 8]), (VERBOSE, [*range(1, 10)]), (QUIET, [])],
+)
+def test_lines_keep_their_distance(verbosity, steps, monkeypatch, capsys):
+    """A line at once, and then one after 5 s or more."""
+    clock = iter(SECONDS)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    shown = Console(verbosity)
+    shown.start(total=9, done=0)
+    for step in range(1, 10):
+        shown.update(step, METRICS)
+    shown.say("a warning")
+    shown.close()
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == "a warning"
+    assert [int(line.split()[0]) for line in lines if "of 9 steps" in line] == steps
+
+
+def test_what_is_not_known_yet_is_not_shown(capsys):
+    """Evaluations stay until the next; NaN is no return."""
+    nan = float("nan")
+    shown = Console(VERBOSE)
+    shown.start(total=10_000, done=0)
+    shown.update(1, METRICS | {"rollout/ep_rew_mean": nan})
+    shown.update(2, METRICS | {"eval/mean_reward": -12345.6})
+    evaluated = {"eval/mean_reward": 0.01234, "best/eval/mean_reward": 7.0}
+    shown.update(3000, METRICS | evaluated)
+    shown.update(4, METRICS | {"rollout/ep_rew_mean": nan})
+    shown.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "compiled in 2 s",
+        "           1 of 10,000 steps  1,000 steps/s",
+        "           2 of 10,000 steps  1,000 steps/s  return 1.5  evaluation -12,346",
+        "       3,000 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
+        "  best 7",
+        "           4 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
+        "  best 7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "jupyter", "widgets", "live"),
+    [
+        (True, False, False, True),
+        (False, True, True, True),
+        (False, True, False, False),
+        (False, False, True, False),
+    ],
+)
+def test_a_bar_moves_in_a_terminal_or_a_notebook_with_widgets(
+    terminal, jupyter, widgets, live, monkeypatch
+):
+    """Elsewhere there are lines instead, and nothing complains of what is missing."""
+    place = SimpleNamespace(is_terminal=terminal, is_jupyter=jupyter)
+    found = {"ipywidgets": object()} if widgets else {}
+    monkeypatch.setattr(console.importlib.util, "find_spec", found.get)
+    assert bool(console._is_live(place)) == live

@@ -1,0 +1,251 @@
+"""Programs kept between runs, and all that may go wrong with them."""
+
+import contextlib
+import os
+import pwd
+import resource
+import shutil
+import warnings
+from unittest.mock import Mock
+
+import jax
+import numpy as np
+import pytest
+from jax import monitoring
+from jax._src import compilation_cache
+
+from ppo_jax.host.programs import store
+from ppo_jax.host.programs.store import Store
+
+ROOM = 1 << 20
+UNSEEN = "--xla_force_host_platform_device_count=3"
+"""A flag that the key of JAX leaves out."""
+HITS = "/jax/compilation_cache/cache_hits"
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def cut(folder):
+    """As where a disk was full, or a machine went down."""
+    for file in files(folder):
+        file.write_bytes(file.read_bytes()[:-1])
+
+
+def empty(folder):
+    for file in files(folder):
+        file.write_bytes(b"")
+
+
+def flip(folder):
+    for file in files(folder):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+
+
+def swap(folder):
+    """Names say what is in a file; the newest is in the others' place."""
+    one, *others = files(folder)
+    for other in others:
+        shutil.copy(one, other)
+
+
+def lose(folder):
+    shutil.rmtree(folder / "ppo_jax")
+
+
+DAMAGES = (cut, empty, flip, swap, lose)
+
+
+@contextlib.contextmanager
+def full_disk():
+    """A file may be smaller than any program; so nothing may be printed into one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def start():
+    """A new process with two programs; how many of them it did not compile."""
+    hits = []
+    compilation_cache.reset_cache()
+    jax.clear_caches()
+    monitoring.register_event_listener(listen := lambda name, **_: hits.append(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.keep()
+        said = [
+            np.asarray(jax.jit(f)(np.arange(8.0, dtype=np.float32)))
+            for f in (lambda x: x @ x, lambda x: (x + 1.0).sum())
+        ]
+    monitoring.unregister_event_listener(listen)
+    assert [float(x) for x in said] == [140.0, 36.0]
+    return hits.count(HITS)
+
+
+def test_a_second_start_compiles_nothing(home, capsys):
+    """The first one says once where programs are, and how that is turned off."""
+    assert start() == 0
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"{home}/ppo_jax/programs" in said and store.OFF in said
+    before = {file: file.stat().st_size for file in files(home)}
+    assert start() == 2
+    assert {file: file.stat().st_size for file in files(home)} == before
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_compiled_and_kept_anew(home, damage):
+    start()
+    damage(home)
+    assert start() < 2
+    assert start() == 2
+
+
+def test_what_xla_cannot_load_is_compiled(home, monkeypatch):
+    """Although it is what was put; it is no reason to warn, or to end."""
+    start()
+    with monkeypatch.context() as broken:
+        broken.setattr(Store, "get", lambda *_: b"no program")
+        assert start() == 0
+    assert start() == 2
+
+
+def test_a_full_disk_costs_a_compilation(home, capsys):
+    with full_disk():
+        assert [start(), start()] == [0, 0]
+    assert files(home) == []
+    assert [start(), start()] == [0, 2]
+
+
+def test_a_disk_that_takes_nothing_gives_what_was_kept(home, monkeypatch, capsys):
+    """One that is full, or may only be read."""
+    start()
+    monkeypatch.setattr(os, "utime", Mock(side_effect=PermissionError))
+    with full_disk():
+        assert start() == 2
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", __file__])
+def test_a_home_that_takes_nothing_costs_a_compilation(
+    home, monkeypatch, capsys, place
+):
+    """It is said why."""
+    monkeypatch.setenv("XDG_CACHE_HOME", place)
+    assert [start(), start()] == [0, 0]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and place in said[0]
+    assert said[0].startswith("programs are compiled anew: ")
+
+
+def test_no_home_costs_a_compilation(home, monkeypatch, capsys):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError))
+    assert [start(), start()] == [0, 0]
+    assert "programs are compiled anew: " in capsys.readouterr().err
+
+
+def test_a_relative_place_is_none(home, monkeypatch):
+    """By the rules of XDG_CACHE_HOME."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(home))
+    start()
+    assert files(home / ".cache" / "ppo_jax")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda set, path: set.setenv("XLA_FLAGS", UNSEEN, prepend=" "),
+        lambda set, path: set.setenv("NPROC", "7"),
+        lambda set, path: set.setenv("JAX_NUM_CPU_DEVICES", "7"),
+        lambda set, path: set.setattr(store.devices, "cores", lambda: 77),
+        lambda set, path: set.setattr(store.jaxlib.version, "__version__", "0.0.1"),
+        lambda set, path: set.setattr(store, "CPUINFO", path),
+    ],
+    ids=["flags", "threads", "devices", "cores", "jaxlib", "cpu"],
+)
+def test_programs_of_another_machine_are_not_run(home, monkeypatch, other):
+    """Nor are they lost: it finds them again."""
+    assert [start(), start()] == [0, 2]
+    cpuinfo = home / "cpuinfo"
+    cpuinfo.write_text(store.CPUINFO.read_text().replace("sse4_2", ""))
+    with monkeypatch.context() as elsewhere:
+        other(elsewhere, cpuinfo)
+        assert [start(), start()] == [0, 2]
+    assert start() == 2
+
+
+def test_a_machine_is_known_again(monkeypatch, tmp_path):
+    """What changes from second to second is no part of it."""
+    monkeypatch.setattr(store, "CPUINFO", tmp_path / "cpuinfo")
+    lines = "processor\t: {}\nflags\t\t: sse avx\ncpu MHz\t\t: {}\n"
+    said = []
+    for clock in (2600.0, 3100.5):
+        store.CPUINFO.write_text(lines.format(0, clock) + lines.format(1, 2600.0))
+        said.append(store.machine())
+    assert said[0] == said[1] and said[0].count("flags") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("jax_enable_compilation_cache", False), ("jax_compilation_cache_dir", "chosen")],
+)
+def test_what_the_user_has_chosen_stays(home, monkeypatch, capsys, setting, value):
+    """Off, or a folder of their own, which is JAX's to make."""
+    monkeypatch.chdir(home)
+    before = getattr(jax.config, setting)
+    jax.config.update(setting, value)
+    start()
+    jax.config.update(setting, before)
+    assert not (home / "ppo_jax").exists()
+    assert (home / "chosen").exists() == (value == "chosen")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_what_is_compiled_quickly_is_kept_if_the_user_says_so(home, monkeypatch, given):
+    """Otherwise this package says what is worth it."""
+    monkeypatch.setattr(store, "SECONDS", 3600.0)
+    if not given:
+        monkeypatch.delenv(store.SECONDS_GIVEN)
+    start()
+    assert bool(files(home)) == given
+
+
+def test_what_was_not_used_for_longest_goes(tmp_path):
+    """Whichever machine it is of."""
+    ours, theirs = (Store(tmp_path, name, 3 * 64) for name in ("ours", "theirs"))
+    stores = {"a": ours, "b": theirs, "c": ours}
+    for key, either in stores.items():
+        either.put(key, bytes(32))
+        for file in files(tmp_path):
+            os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**9))
+    assert ours.get("a")
+    ours.put("d", bytes(32))
+    assert [key for key in stores if stores[key].get(key)] == ["a", "c"]
+    assert ours.get("d") and len(files(tmp_path)) == 3
+
+
+def test_a_limit_is_that_of_jax_if_it_has_one(home):
+    before = jax.config.jax_compilation_cache_max_size
+    jax.config.update("jax_compilation_cache_max_size", 0)
+    start()
+    jax.config.update("jax_compilation_cache_max_size", before)
+    assert files(home) == []
+
+
+def test_any_number_of_processes_make_one_folder(tmp_path, capsys):
+    first, second = (Store(tmp_path / "new", "ours", ROOM) for _ in range(2))
+    assert capsys.readouterr().err.count("compiled programs are kept") == 1
+    first.put("a", b"1")
+    second.put("a", b"2")
+    assert first.get("a") == b"2"
+    assert len(files(tmp_path)) == 1

@@ -1,0 +1,163 @@
+"""What a run directory holds, and whether a config is the one of it."""
+
+import dataclasses
+import json
+
+import pytest
+
+from ppo_jax import Config, terms
+from ppo_jax.host.run_dir import experiment
+from ppo_jax.host.run_dir.experiment import ExperimentError
+
+TEXT = "from ppo_jax import Config\n\nconfig = Config('CartPole-v1', gamma=0.5)\n"
+CONFIG = Config("CartPole-v1", gamma=0.5)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def run_dir(path, tmp_path):
+    options = ["--gamma", "0.25"]
+    config = experiment.load(path, options)
+    experiment.create(tmp_path / "run", path, options, config)
+    return tmp_path / "run"
+
+
+def test_an_experiment_is_a_file_and_options(path):
+    assert experiment.load(path, []) == CONFIG
+    changed = experiment.load(path, ["--seed", "3"])
+    assert changed == dataclasses.replace(CONFIG, seed=3)
+
+
+def test_names_of_the_file_and_of_this_package_may_be_used(path):
+    path.write_text(TEXT + "terms = 3\nmine = 4\n")
+    _, names = experiment.load_with_names(path, [], "ppo_jax.sweep")
+    assert names["Config"] is Config and (names["terms"], names["mine"]) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\n", "expected a Config named `config`, got none"),
+        ("config = 3\n", "expected a Config named `config`, got a int"),
+        (TEXT.replace("config =", "mine ="), "got one named `mine`"),
+        (
+            "from ppo_jax import Config as config\n",
+            r"got a type; a class has to be called: Config\(…\)",
+        ),
+    ],
+)
+def test_a_file_without_a_config_is_said(path, text, said):
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=said):
+        experiment.load(path, [])
+
+
+def test_a_run_directory_stands_alone(run_dir, path):
+    """The file, the options and a description of what came of them."""
+    assert {file.name for file in run_dir.iterdir()} == {
+        *("experiment.py", "overrides.json", "config.json")
+    }
+    assert (run_dir / "experiment.py").read_text() == TEXT
+    options = experiment.stored_overrides(run_dir)
+    assert options == ["--gamma", "0.25"]
+    path.unlink()
+    again = experiment.load(run_dir / "experiment.py", options)
+    assert again == dataclasses.replace(CONFIG, gamma=0.25)
+    experiment.require_same(run_dir, again)
+    assert experiment.stored_names(run_dir) == {}
+
+
+def test_a_run_has_a_directory_of_its_own(path):
+    found = experiment.place(path, dataclasses.replace(CONFIG, seed=7))
+    assert found.parent.name == "runs" and found.name.startswith("mine__7__")
+
+
+@pytest.mark.parametrize(
+    ("saved", "taken"),
+    [
+        ("checkpoints/5", True),
+        ("batches/0/checkpoints/5", True),
+        ("batches/0/scores.json", True),
+        ("batches/0/selected.npz", True),
+        ("batches/0/tracks.npz", True),
+        ("batches/0/metrics.jsonl", False),
+        ("checkpoints/5.part", False),
+        ("checkpoints", False),
+    ],
+)
+def test_a_directory_with_anything_to_go_on_with_is_not_new(run_dir, saved, taken):
+    """A checkpoint, or what a batch has come to."""
+    (run_dir / saved).mkdir(parents=True)
+    if taken:
+        with pytest.raises(ExperimentError, match="holds a run already; give --resume"):
+            experiment.require_new(run_dir)
+    else:
+        experiment.require_new(run_dir)
+
+
+def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
+    """Until it is begun again, or saved after all."""
+    experiment.require_begun(run_dir)
+    texts = {experiment.UNSAVED: "", "experiment.py": TEXT}
+    experiment.store(run_dir, texts, [], CONFIG)
+    with pytest.raises(ExperimentError, match="before what it begins with was sav"):
+        experiment.require_begun(run_dir)
+    experiment.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
+    experiment.require_begun(run_dir)
+    experiment.store(run_dir, texts, [], CONFIG)
+    (run_dir / "checkpoints" / "0").mkdir(parents=True)
+    experiment.require_begun(run_dir)
+
+
+@pytest.mark.parametrize("kept", ["sweep.json", "walk.json"])
+def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, path, kept):
+    (run_dir / kept).write_text("{}")
+    with pytest.raises(ExperimentError, match="holds a "):
+        experiment.require_same_structure(run_dir, CONFIG)
+    experiment.create(run_dir, path, [], CONFIG)
+    experiment.require_same_structure(run_dir, CONFIG)
+
+
+def test_numbers_and_budgets_may_change_and_structure_may_not(run_dir):
+    stored = dataclasses.replace(CONFIG, gamma=0.25)
+    other = dataclasses.replace(stored, gamma=0.75, total_timesteps=10**6, seed=3)
+    experiment.require_same_structure(run_dir, other)
+    with pytest.raises(ExperimentError) as caught:
+        experiment.require_same(run_dir, other)
+    assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
+        "gamma: 0.25 -> 0.75",
+        "seed: 0 -> 3",
+        "total_timesteps: 500000 -> 1000000",
+    ]
+    fewer = (terms.Surrogate(), terms.Value())
+    other = dataclasses.replace(other, num_epochs=8, terms=fewer)
+    with pytest.raises(ExperimentError, match="numbers and budgets only") as caught:
+        experiment.require_same_structure(run_dir, other)
+    assert [line.split(":")[0].strip() for line in str(caught.value).splitlines()] == [
+        *(str(run_dir), "num_epochs", "terms", "terms.entropy.type")
+    ]
+
+
+def test_what_cannot_be_read_is_said(run_dir, tmp_path):
+    with pytest.raises(ExperimentError, match="nowhere: no run to be found there"):
+        experiment.stored_overrides(tmp_path / "nowhere")
+    with pytest.raises(ExperimentError, match="no run to be found"):
+        experiment.stored_overrides(tmp_path / "mine.py")
+    (run_dir / "overrides.json").write_text("{")
+    with pytest.raises(ExperimentError, match=r"overrides\.json: cannot be read: "):
+        experiment.stored_overrides(run_dir)
+    (run_dir / "overrides.json").write_text(json.dumps({"a": 1}))
+    with pytest.raises(ExperimentError, match=r"expected a list, got \{'a': 1\}"):
+        experiment.stored_overrides(run_dir)
+
+
+def test_where_nothing_can_be_kept_is_said(path, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ExperimentError, match="no run can be kept there"):
+        experiment.create(tmp_path / "file" / "run", path, [], CONFIG)
