@@ -1,6 +1,6 @@
 """Imports point down, and go in no circle.
 
-`python tests/project/test_layers.py` prints the layers as the README has them.
+`python tests/project/test_layers.py` prints the layers as CONTRIBUTING.md has them.
 """
 
 import ast
@@ -33,8 +33,8 @@ LAYERS = {
         "selfcheck",
         "alerts",
     ),
-    "studies": ("backtests", "exports", "monitoring", "reports", "sweeps"),
-    "runs": ("host.agents", "host.loop"),
+    "studies": ("backtests", "monitoring", "reports", "sweeps"),
+    "runs": ("exports", "host.agents", "host.loop"),
     "machine": ("host.devices", "host.programs"),
     "records": ("host.run_dir", "host.metrics", "host.process"),
     "agents": ("config", "policy", "ppo"),
@@ -182,9 +182,9 @@ def test_imports_go_in_no_circle():
     graphlib.TopologicalSorter(graph).prepare()
 
 
-def test_the_readme_has_the_layers():
+def test_contributors_are_shown_the_layers():
     """Rerun `python tests/project/test_layers.py` after a change."""
-    assert f"\n\n{table()}\n" in (ROOT / "README.md").read_text()
+    assert f"\n\n{table()}\n" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

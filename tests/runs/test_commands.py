@@ -11,7 +11,7 @@ from runs import EXPERIMENT, called, command, rows
 from ppo_jax.__main__ import COMMANDS
 from ppo_jax.host.process.exits import Exit
 
-README = Path(__file__).parents[2] / "README.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "commands.md"
 
 ENDLESS = """
 from ppo_jax.component import component
@@ -95,7 +95,7 @@ def test_metrics_have_the_tags_that_users_know(run_dir):
 
 
 def test_every_exit_status_is_in_the_document():
-    _, _, table = README.read_text().partition("| exit status |")
+    _, _, table = DOCUMENT.read_text().partition("| exit status |")
     statuses = re.findall(r"^\| (\d+) \|", table.partition("\n\n")[0], re.MULTILINE)
     assert [*map(int, statuses)] == sorted({1, *Exit})
 
