@@ -34,6 +34,11 @@ class Fitness:
 
     metric: str = "eval/mean_reward"
 
+    @property
+    def of_evaluations(self) -> bool:
+        """Whether only a broken member lacks it; others may come later."""
+        return self.metric.startswith("eval/")
+
     def __call__(self, metrics: Mapping[str, float]) -> float:
         """A number, greater is better.
 
@@ -110,9 +115,9 @@ class PBT:
     fitness: Fitness = Maximize()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a selector by which nobody would copy."""
+        """Raises a `ValueError` for a selector by less than one member."""
         if isinstance(self.selector, Truncation):
-            expected = f"at least 1 / size = 1 / {self.size}, so that somebody copies"
+            expected = f"at least 1 / size = 1 / {self.size}, which is one member"
             ratio, name = self.selector.ratio, "PBT.selector.ratio"
             require_number(name, ratio, expected, lambda x: share_of(self.size, x) >= 1)
 

@@ -55,7 +55,8 @@ class Movers:
 
         Args:
             copied: Who copied another member, bool `[P]`.
-            proceed: Whether there was a selection at all, bool `[]`.
+            proceed: Whether there was a selection of all, bool `[]`; else the broken
+                ones alone may have copied.
         """
         raise missing(self, "__call__")
 
@@ -73,7 +74,7 @@ class Everyone(Movers):
     """All members of a generation, the best ones included."""
 
     def __call__(self, copied: Array, proceed: Array) -> Array:
-        return jnp.broadcast_to(proceed, copied.shape)
+        return copied | proceed
 
 
 def explore(

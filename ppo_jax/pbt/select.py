@@ -2,7 +2,8 @@
 
 A greater fitness is better. A member whose fitness is not finite is broken: it is never
 a parent, and is healed by a copy whenever there is a parent. A member that is not ready
-is left alone; one that was never evaluated is not ready, whatever finite number it has.
+is left alone; one whose fitness is not known yet is not ready, whatever finite number
+stands for it.
 """
 
 import math
@@ -75,8 +76,9 @@ class Selector:
 class Truncation(Selector):
     """The worst members copy random ones of the best.
 
-    Of n members that are ready or broken, the ⌊n · ratio⌋ worst copy, and as many of
-    the best are parents. Broken members are the worst, and all of them copy.
+    Of n members that are ready or broken, the ⌊n · ratio⌋ worst copy, at least one of
+    two, and as many of the best are parents. Broken members are the worst, and all of
+    them copy.
 
     Attributes:
         ratio: Share in (0, 0.5] of the population at either end.
@@ -97,7 +99,9 @@ class Truncation(Selector):
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
         order, rank, ready, broken = ranking(fitness, ready)
         ranked = ready.sum()
-        share = counting.share_of(ranked + broken.sum(), self.ratio).astype(jnp.int32)
+        taking_part = ranked + broken.sum()
+        share = counting.share_of(taking_part, self.ratio).astype(jnp.int32)
+        share = jnp.maximum(share, taking_part >= 2)
         worst = jnp.maximum(share - broken.sum(), 0)
         copies = broken | (ready & (rank >= ranked - worst))
         best = jnp.clip(share, 1, ranked)
@@ -137,7 +141,7 @@ def _selection(copied: Array, parent: Array) -> Selection:
 
 
 def only_if(proceed: Array, selection: Selection) -> Selection:
-    """The selection, or nobody copies."""
+    """Returns the selection of those who proceed, bool `[]` or `[P]`."""
     return _selection(selection.copied & proceed, selection.parent)
 
 

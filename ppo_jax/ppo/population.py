@@ -152,7 +152,7 @@ class Generation(NamedTuple):
     ready: Array
     """Bool `[P]`."""
     fitness: Array
-    """Before, `[P]`; NaN for members that are broken."""
+    """Before, `[P]`; not finite: the member is broken, or it is not known yet."""
     numbers: dict[str, Array]
     """Afterwards, `[P]` by path: those in force at the next update."""
     fallback: Array
@@ -165,7 +165,7 @@ def evolve(
 ) -> tuple[Population, Generation]:
     """A generation: some members copy better ones, and explore from there.
 
-    A member whose parameters are not finite is broken, whatever its fitness.
+    A broken member copies in any round in which another one is ready.
 
     Args:
         pbt: The rules.
@@ -174,19 +174,21 @@ def evolve(
 
     Returns:
         The population afterwards, and who continues whom with which numbers. If too few
-        are ready, nothing changes but that the population has waited.
+        are ready, only broken members change, and the population has waited.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks
         <https://arxiv.org/abs/1711.09846>`_, 2017.
     """
     runs = population.runs
-    whole = tree.all_finite(runs.learner.params, batch_axes=1)
-    fitness = jnp.where(whole, population.fitness, jnp.nan)
+    fitness, broken = _judged(pbt, population)
     ready = pbt.readiness.members(runs.counters.episodes, fitness)
     now = pbt.readiness(ready, population.waited)
     keys_select, keys_explore = jax.vmap(jax.random.split, out_axes=1)(keys)
-    parent, copied = only_if(now.proceed, pbt.selector(fitness, ready, keys_select))
+    unknown = ~jnp.isfinite(fitness) & ~broken
+    shown = jnp.where(unknown, 0.0, fitness)
+    selection = pbt.selector(shown, ready, keys_select)
+    parent, copied = only_if(now.proceed | broken, selection)
     explored = pbt.movers(copied, now.proceed)
     numbers = tree.take(pbt.space.read(runs.learner.config), parent)
     numbers = explore(pbt.explorer, pbt.space, numbers, explored, keys_explore)
@@ -201,3 +203,17 @@ def evolve(
     return population, Generation(
         parent, copied, explored, ready, fitness, numbers, now.fallback
     )
+
+
+def _judged(pbt: PBT, population: Population) -> tuple[Array, Array]:
+    """Judges how fit members are, and which of them are broken, `[P]` each.
+
+    Broken are those whose parameters are not finite, whatever their fitness. So are
+    those without a finite fitness, unless they only have to wait for it: one that is
+    of no evaluation, such as the return of episodes that end, of a member that learns.
+    """
+    runs = population.runs
+    whole = tree.all_finite(runs.learner.params, batch_axes=1)
+    fitness = jnp.where(whole, population.fitness, jnp.nan)
+    fails = (runs.counters.failure_streak > 0) | pbt.fitness.of_evaluations
+    return fitness, ~whole | (~jnp.isfinite(fitness) & fails)

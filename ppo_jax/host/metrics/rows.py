@@ -61,12 +61,13 @@ POPULATION = (
         pbt/exploration_count [moves]: Of members' numbers, so far.
         pbt/failed_ready_checks [rounds]: In a row, with too few ready.
         pbt/fallback_used: 1 if it went ahead with few ready members.
-        pbt/nonfinite_members [members]: Broken ones, before.
+        pbt/nonfinite_members [members]: Without a finite fitness, before.
         pbt/recovered_members [members]: Of these, healed by a copy.
         pbt/carries_cleared [members]: Whose memory was emptied.
     """),
     *searched(
-        "pbt/performance/*: Fitness of each member.", null="the member is broken"
+        "pbt/performance/*: Fitness of each member.",
+        null="the member is broken, or it is not known yet",
     ),
     *searched("""
         pbt/parent/*: Whom it continues; itself, if it did not copy.

@@ -38,8 +38,8 @@ def draw(selector, fitness, ready=None, seed=0):
 @pytest.mark.parametrize("ratio", [0.2, 0.25, 0.3, 0.5])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_truncation_copies_the_best_over_the_worst(size, ratio, sign):
-    """Exactly ⌊P · ratio⌋ at either end, whether more or less is better."""
-    count = int(size * ratio + 1e-9)
+    """Exactly ⌊P · ratio⌋ at either end, or one, whether more or less is better."""
+    count = max(int(size * ratio + 1e-9), 1)
     for seed in range(5):
         score = np.random.default_rng(seed).permutation(size)
         parent, copied = draw(Truncation(ratio=ratio), sign * score, seed=seed)
@@ -49,6 +49,15 @@ def test_truncation_copies_the_best_over_the_worst(size, ratio, sign):
         assert np.isin(parent[copied], best).all()
         chex.assert_trees_all_equal(parent[~copied], np.flatnonzero(~copied))
         assert (parent[copied] != np.flatnonzero(copied)).all()
+
+
+@pytest.mark.parametrize(("few", "copies"), [([3], 0), ([3, 6], 1), ([0, 3, 6], 1)])
+def test_of_two_that_are_ready_one_copies(few, copies):
+    """However little the ratio is of them; a member alone has nobody to copy."""
+    ready = np.isin(np.arange(8), few)
+    parent, copied = draw(Truncation(ratio=0.25), np.arange(8), ready)
+    chex.assert_trees_all_equal(np.flatnonzero(copied), np.array(few[:copies]))
+    assert (parent[copied] == few[-1]).all()
 
 
 def test_truncation_draws_every_parent_as_often():

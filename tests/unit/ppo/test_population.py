@@ -17,7 +17,15 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.normalization.return_scale import ReturnNormalization
-from ppo_jax.pbt import PBT, Copy, Everyone, Readiness, Reinitialize, Truncation
+from ppo_jax.pbt import (
+    PBT,
+    Copy,
+    Everyone,
+    Maximize,
+    Readiness,
+    Reinitialize,
+    Truncation,
+)
 from ppo_jax.pbt.explore import Explorer
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
@@ -461,6 +469,48 @@ def test_a_broken_member_is_healed(fitness):
     assert jax.jit(tree.all_finite)(after.runs.learner)
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["error/skipped_steps"][0], 0)
+
+
+def test_broken_members_are_healed_while_the_others_wait():
+    """Half of them are ready, of whom there are to be four fifths."""
+    members = plain_members()
+    for member in (1, 4, 5):
+        members = broken(members, member)
+    after, generation = evolve(PLAIN.pbt, members)
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 1, 0, 0, 1, 1]))
+    assert np.isin(generation.parent[[1, 4, 5]], [0, 2, 3]).all()
+    chex.assert_trees_all_equal(generation.explored, generation.copied)
+    assert int(after.waited) == 1
+    assert jax.jit(tree.all_finite)(after.runs.learner)
+    kept = np.array([0, 2, 3])
+    chex.assert_trees_all_equal(one(members.runs, kept), one(after.runs, kept))
+
+
+def test_the_fallback_copies_by_the_default_rules():
+    """P4: two of six are ready, of whom a quarter is none."""
+    members = with_episodes(plain_members(), [0, 9, 0, 9, 0, 0])
+    members = dataclasses.replace(members, waited=jnp.int32(9))
+    _, generation = evolve(PLAIN.pbt, members)
+    assert generation.fallback
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 1, 0, 0, 0, 0]))
+    assert generation.parent[1] == 3
+
+
+def test_a_member_waits_for_a_fitness_that_comes_later():
+    """Of episodes none of which has ended; but not if it learned nothing finite."""
+    members = rated(plain_members(), [4.0, np.nan, 3.0, 5.0, np.nan, 6.0])
+    streak = jnp.asarray([0, 0, 0, 9, 9, 0], jnp.int32)
+    counters = dataclasses.replace(members.runs.counters, failure_streak=streak)
+    members = members.replace(runs=dataclasses.replace(members.runs, counters=counters))
+    later = Maximize("rollout/ep_rew_mean")
+    pbt = dataclasses.replace(PLAIN.pbt, fitness=later)
+    after, generation = evolve(pbt, members)
+    chex.assert_trees_all_equal(generation.ready, np.array([1, 0, 1, 1, 0, 1]))
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 0, 0, 0, 1, 0]))
+    chex.assert_trees_all_equal(np.isnan(generation.fitness), ~generation.ready)
+    chex.assert_trees_all_equal(one(members.runs, 1), one(after.runs, 1))
+    _, generation = evolve(PLAIN.pbt, members)
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 1, 0, 0, 1, 0]))
 
 
 def test_a_broken_member_changes_no_bit_of_the_others():
