@@ -74,8 +74,8 @@ class Config:
         total_timesteps: Environment steps to train for, each member of a population;
             schedules span all of them, anew if a resumed run gets others.
         seed: Seed of everything.
-        phase_updates: Updates between two visits to the host; 0: about 1 % of the run.
-            It is lowered to a divisor of the interval of a population.
+        phase_updates: Updates between two visits to the host; 0: 1 % of the run, 256 at
+            most. It is lowered to a divisor of the interval of a population.
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
         eval_sample: Whether evaluations sample actions, as training does, instead of

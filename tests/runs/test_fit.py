@@ -6,10 +6,12 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -40,7 +42,7 @@ from ppo_jax.component import component, replace_at
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host.agents.trained import Trained
-from ppo_jax.host.loop import training
+from ppo_jax.host.loop import saving, training
 from ppo_jax.host.loop.stopwatch import COMPILED
 from ppo_jax.host.process import console, watchdog
 from ppo_jax.host.run_dir import ending, presence
@@ -272,6 +274,43 @@ def test_a_callback_may_take_as_long_as_it_likes(alone, monkeypatch, capsys):
     assert_same(fit(config, callback=wait, quiet=True), alone)
 
 
+@component
+class Looking(metrics.Sink):
+    """Waits until what it is told of is saved, which a thread of the run does."""
+
+    run_dir: str = ""
+
+    def write(self, step, metrics):
+        update, deadline = step // CONFIG.steps_per_update, time.monotonic() + 5
+        while update not in saved(Path(self.run_dir)):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        FOUND.append(update)
+
+
+FOUND = []
+
+
+def test_a_run_is_saved_every_ten_minutes_before_a_sink_hears(
+    tmp_path, alone, monkeypatch
+):
+    """It goes on as it would have done; here a phase takes so long."""
+    monkeypatch.setattr(saving, "SECONDS", 0.0)
+    run_dir, seldom = tmp_path / "run", dataclasses.replace(CONFIG, eval_phases=100)
+    config = dataclasses.replace(seldom, sinks=(Looking(str(run_dir)),))
+
+    def stop(step, row):
+        return step == 256
+
+    assert fit(config, run_dir, stop, quiet=True).ending == "stopped"
+    assert FOUND == [2, 4]
+    shutil.rmtree(run_dir / "checkpoints" / "4")
+    trained = fit(config, run_dir, resume=True, quiet=True)
+    assert FOUND == [2, 4, 4, 6]
+    learners = [x.population.runs.learner for x in (trained, alone)]
+    chex.assert_trees_all_equal(*map(jax.tree.leaves, learners))
+
+
 def test_an_interrupt_returns_what_there_is(alone):
     """The first; the second is raised. Signals are heard as before afterwards."""
     before = signal.getsignal(signal.SIGINT)
@@ -289,11 +328,14 @@ def test_an_interrupt_returns_what_there_is(alone):
     def twice(step, metrics):
         heard.append(step)
         signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # It comes with the first.
+        heard.append("once")
+        time.sleep(console.TOGETHER)
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         fit(CONFIG, callback=twice, quiet=True)
-    assert heard == [128]
+    assert heard == [128, "once"]
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -23,7 +23,9 @@ UPDATES_OF_A_CALL = 4
 """At least: what a call works in is memory that the system hands out anew."""
 
 ROOM = 256
-"""Updates of all members together for which a call has room at least."""
+"""Updates of all members together for which a call has room at least.
+
+By default a phase has no more of them, so that a longer run needs no other program."""
 
 
 def length(config: Config) -> int:
@@ -34,11 +36,14 @@ def length(config: Config) -> int:
 def dividing(config: Config, interval: int) -> int:
     """Updates of a phase: as many as wished, or fewer, so that an interval ends one.
 
+    By default they are 1 % of the run, and not so many that the host looks late.
+
     Args:
         config: The experiment.
         interval: Updates; 0: there is none.
     """
-    wanted = config.phase_updates or max(1, config.num_updates // 100)
+    share = min(config.num_updates // 100, ROOM)
+    wanted = config.phase_updates or max(1, share)
     if not interval:
         return wanted
     return max(n for n in range(1, wanted + 1) if interval % n == 0)

@@ -53,7 +53,7 @@ class Sinks:
     def _told(self, sink: Sink, tell: Callable[[Sink], None]) -> bool:
         try:
             tell(sink)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             name, said = type(sink).__name__, brief(error).splitlines()[0]
             self._console.say(f"warning: the sink {name} is left out from here: {said}")
             return False

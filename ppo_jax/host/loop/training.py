@@ -1,6 +1,5 @@
 """A run on the host: phases, evaluations, checkpoints, logs."""
 
-import math
 from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
@@ -12,8 +11,9 @@ from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
 from ppo_jax.host.devices.mesh import Begin, Layout
 from ppo_jax.host.loop import beginning, phases
-from ppo_jax.host.loop.evaluation import best, fitness_of, rate
+from ppo_jax.host.loop.evaluation import fitness_of, rate
 from ppo_jax.host.loop.readiness import ready
+from ppo_jax.host.loop.saving import Saves
 from ppo_jax.host.loop.sinks import Sinks
 from ppo_jax.host.loop.stopping import Callback, Stop, deaf
 from ppo_jax.host.loop.stopwatch import Stopwatch
@@ -25,7 +25,6 @@ from ppo_jax.host.process.console import Console
 from ppo_jax.host.process.interrupt import Interrupt
 from ppo_jax.host.process.watchdog import Watchdog
 from ppo_jax.host.run_dir import lineage
-from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.lineage import Family
 from ppo_jax.host.run_dir.recording import Memory, Past
 from ppo_jax.metrics.own import rows_of
@@ -82,7 +81,8 @@ def train(
     """Trains to the end of the budget, or until something stops it.
 
     A row is logged before its checkpoint is saved: what a resumed run finds in the log
-    reaches at least as far as the checkpoint, and is cut back to it.
+    reaches at least as far as the checkpoint, and is cut back to it. Sinks are told a
+    row after that, as long as they may take.
 
     Args:
         config: The experiment.
@@ -114,7 +114,7 @@ def train(
         console.note(f"training on {layout}, {record}")
         begun = beginning.begun(config, layout, population, record, console)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
-        steps = config.steps_per_update
+        steps, saves = config.steps_per_update, Saves(config, record, alarms, begun.id)
         past = Past(done * steps, begun.lineage, begun.names, own)
         console.start(config.num_updates * steps, past.step)
         with (
@@ -140,13 +140,12 @@ def train(
                 )
                 metrics |= speed | _checked(alarms, members, console)
                 row = record.rows.write(done * steps, metrics)
-                sinks.write(row)
                 console.update(done * steps, metrics)
                 with watchdog.asleep():
                     asked = stop.after(row)
                 ending = ending or asked
-                if due or ending:
-                    _save(done, population, due, config, record, alarms, begun.id)
+                saves.after(done, population, due, ending)
+                sinks.write(row)
             record.ending.became(ending, stop.error)
     stop.reraise()
     return Ended(ending, done, population, layout, alarms.streaks)
@@ -160,25 +159,6 @@ def _checked(
     for line in lines:
         console.say(line)
     return flags
-
-
-def _save(
-    done: int,
-    population: Population,
-    due: bool,
-    config: Config,
-    record: Memory,
-    alarms: Alarms,
-    identity: str,
-) -> None:
-    """Saves a population with what is beside it: how fit it is, if known, and more."""
-    meta = {
-        "id": identity,
-        "config": describe(config),
-        "lineage": record.family.lines,
-        "streaks": alarms.streaks,
-    }
-    record.save(done, population, best(population) if due else -math.inf, meta)
 
 
 def _steered(

@@ -33,6 +33,8 @@ SHOWN = {
 NORMAL = Verbosity()
 QUIET = Verbosity(notes=False, seconds=math.inf)
 VERBOSE = Verbosity(seconds=0.0)
+TOGETHER = 0.25
+"""Seconds from a signal, in which another one is the same."""
 
 
 def verbosity(options: Any) -> Verbosity:
@@ -121,6 +123,28 @@ class Console:
         os._exit(status)
 
 
+class Calls:
+    """Tells signals apart: one that comes with another one is the same.
+
+    A terminal signals a launcher and what it has begun, and the launcher passes it on.
+
+    >>> calls = Calls()
+    >>> calls.another(), calls.another()
+    (True, False)
+    """
+
+    def __init__(self):
+        self._last = -math.inf
+
+    def another(self) -> bool:
+        """Whether the signal of now is another one than the last."""
+        now = time.monotonic()
+        if now < self._last + TOGETHER:
+            return False
+        self._last = now
+        return True
+
+
 class Guest(Console):
     """That of a run in a Python which is not its own: an interrupt does not end that.
 
@@ -130,12 +154,14 @@ class Guest(Console):
 
     def __init__(self, verbosity: Verbosity = NORMAL):
         super().__init__(verbosity)
-        self._calls = 0
+        self._calls, self._asked = Calls(), False
 
     def heard(self, *_: Any) -> None:
-        self._calls += 1
-        if self._calls > 1:
+        if not self._calls.another():
+            return
+        if self._asked:
             raise KeyboardInterrupt
+        self._asked = True
 
     def leave(self, status: int) -> None:
         if status != Exit.INTERRUPTED:

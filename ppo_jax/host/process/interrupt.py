@@ -1,14 +1,21 @@
-"""Ctrl-C and SIGTERM: the first asks a run to stop, the second stops it at once."""
+"""Ctrl-C and SIGTERM: the first asks a run to stop, the second stops it at once.
+
+The end of a terminal, SIGHUP, is as SIGTERM, unless the run was begun to outlive it.
+"""
 
 import os
 import signal
 import threading
 from typing import Any, Self
 
-from ppo_jax.host.process.console import Console
+from ppo_jax.host.process.console import Calls, Console
 from ppo_jax.host.process.exits import Exit
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # On Windows, there is no SIGHUP.
+)
 
 
 class Interrupt:
@@ -24,7 +31,7 @@ class Interrupt:
 
     def __init__(self, console: Console):
         self.asked = False
-        self._console = console
+        self._console, self._calls = console, Calls()
 
     def __enter__(self) -> Self:
         self._hears = threading.current_thread() is threading.main_thread()
@@ -40,7 +47,8 @@ class Interrupt:
         self._ear, self._mouth = os.pipe()
         os.set_blocking(self._mouth, False)
         self._wakeup = signal.set_wakeup_fd(self._mouth)
-        self._handlers = {x: signal.signal(x, self._console.heard) for x in SIGNALS}
+        heard = [x for x in SIGNALS if not _outlives(x)]
+        self._handlers = {x: signal.signal(x, self._console.heard) for x in heard}
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -54,10 +62,15 @@ class Interrupt:
 
     def _listen(self) -> None:
         while heard := os.read(self._ear, 1):
-            if heard[0] not in SIGNALS:
+            if heard[0] not in SIGNALS or not self._calls.another():
                 continue
             if self.asked:
                 self._console.leave(Exit.INTERRUPTED)
                 continue
             self.asked = True
             self._console.say("stopping after this phase; once more to stop at once")
+
+
+def _outlives(number: signal.Signals) -> bool:
+    """Whether a run is to outlive a signal, as one of `nohup` the end of a terminal."""
+    return number.name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN

@@ -33,12 +33,15 @@ def searching(interval, **changes):
         (6, 4, 7, 1),
         (6, 9, 6, 6),
         (1200, 0, 8, 8),
+        (25_700, 0, None, 256),
+        (1_000_000, 0, None, 256),
+        (1_000_000, 300, None, 300),
     ],
 )
 def test_a_phase_is_as_long_as_wished_or_a_divisor_of_the_interval(
     updates, wished, interval, length
 ):
-    """About 1 % of the run by default; a generation comes at the end of one."""
+    """By default 1 % of the run, or 256; a generation comes at the end of one."""
     fields = {"total_timesteps": 64 * updates, "phase_updates": wished}
     config = (
         experiment(IdenticalRewards(), **fields)

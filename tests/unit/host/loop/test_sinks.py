@@ -96,5 +96,21 @@ def test_one_that_raises_is_named_once_and_left_out(at, heard):
     ]
 
 
+@component
+class Leaving(Told):
+    """Ends the process."""
+
+    def hear(self, what, *more):
+        raise SystemExit("no licence")
+
+
+def test_one_that_would_end_the_process_is_left_out():
+    found, said = tell(Leaving(), Told())
+    assert len(found) == 4
+    assert said == [
+        "warning: the sink Leaving is left out from here: SystemExit: no licence"
+    ]
+
+
 def test_without_sinks_nothing_is_told():
     assert tell() == ([], [])
