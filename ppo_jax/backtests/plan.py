@@ -68,7 +68,8 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     Raises:
         ExperimentError: For settings that cannot be.
         UserError: For folds that do not fit, an experiment that does not trade, agents
-            that cannot be compared, or a population that searches for what is set.
+            that cannot be compared, a population that searches for what is set, or too
+            many seeds.
     """
     market = market_of(config)
     grid = settings.grid(options.grid, names)
@@ -85,11 +86,11 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
     except ValueError as error:
         raise UserError(f"--{error}") from error
     members = [
-        Member(number * len(folds) + place, config.seed + seed, one)
+        Member(number * len(folds) + place, seed, one)
         for number, setting in enumerate(found)
         for place, fold in enumerate(folds)
         for one in [settings.apply(config, setting | numbers_of(fold.train))]
-        for seed in range(options.seeds)
+        for seed in cohorts.seeds(config, options.seeds)
     ]
     groups = cohorts.group(members)
     for first, *_ in groups:

@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 
 from ppo_jax import component
 from ppo_jax.config import Config
+from ppo_jax.errors import UserError
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.host.loop import phases, readiness, stopping, training
 from ppo_jax.host.loop.training import Ended, Steer
@@ -37,6 +38,24 @@ class Member(NamedTuple):
     def alone(self) -> Config:
         """Its experiment by itself."""
         return with_seed(self.config, self.seed)
+
+
+def seeds(config: Config, count: int) -> range:
+    """The seeds of so many runs, counted from that of an experiment.
+
+    Raises:
+        UserError: If there are not so many left.
+
+    >>> list(seeds(Config("CartPole-v1", seed=5), 2))
+    [5, 6]
+    """
+    found = range(config.seed, config.seed + count)
+    if found.stop > 2**32:
+        raise UserError(
+            f"--seeds: {count} seeds from {config.seed} on reach {found[-1]}, but the "
+            "last seed that there is is 2³² − 1"
+        )
+    return found
 
 
 def with_seed(config: Config, seed: int) -> Config:

@@ -37,14 +37,14 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 
     Raises:
         ExperimentError: For settings that cannot be.
-        UserError: For an environment that is wrong with one of them.
+        UserError: For an environment that is wrong with one of them, or too many seeds.
     """
     found = settings.chosen(config, names, options.grid, options.space, options.random)
     alone = dataclasses.replace(config, pbt=None)
     members = [
-        Member(number, alone.seed + seed, settings.apply(alone, setting))
+        Member(number, seed, settings.apply(alone, setting))
         for number, setting in enumerate(found)
-        for seed in range(options.seeds)
+        for seed in cohorts.seeds(alone, options.seeds)
     ]
     return _checked(Plan(found, members))
 

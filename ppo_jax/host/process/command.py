@@ -233,12 +233,17 @@ def _options(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _require_no_misspelt(options: list[str], overrides: list[str]) -> None:
-    """Raises a `UserError` for what looks more like an option than like a field."""
+    """Raises a `UserError` for what looks more like an option than like a field.
+
+    A name with a dot is of a part's field, and no option has one.
+    """
     fields = [f"--{field.name}" for field in dataclasses.fields(Config)]
     known = [*fields, *(name.replace("_", "-") for name in fields), *options]
     for word in overrides:
         name = word.partition("=")[0]
-        if name.startswith("--") and suggestion.closest(name, known) in options:
+        if not name.startswith("--") or "." in name:
+            continue
+        if suggestion.closest(name, known) in options:
             raise UserError(suggestion.unknown("option", name, options))
 
 

@@ -29,10 +29,20 @@ def write(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces a file's contents in one step; removes what was left half done."""
+    """Replaces a file's contents in one step; removes what was left half done.
+
+    A link stays one. What is no file, such as `/dev/stdout`, is written to as it is.
+    """
+    if _is_special(path):
+        path.write_bytes(data)
+        return
+    path = path.resolve()
     part = _part(path)
     try:
-        part.write_bytes(data)
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # Else a power cut may leave an empty file.
         _remove_older(path, part.stat().st_mtime - LEFT)
         part.replace(path)
     finally:
@@ -69,8 +79,13 @@ def require_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        _part(path).touch()
-        _part(path).unlink()
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        part = _part(path.resolve())
+        part.touch()
+        part.unlink()
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -131,6 +146,11 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is neither a file nor a folder, but a device or a pipe."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _part(path: Path) -> Path:

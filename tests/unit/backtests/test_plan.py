@@ -62,6 +62,7 @@ def searching(path, **rules):
         ({"env": "CartPole-v1"}, {}, "Config.env: expected a Trading"),
         ({}, {"folds": 90}, "--folds: expected at most 78, as 294 bars"),
         ({}, {"purge": 31}, "--purge: expected 0 to 30"),
+        ({"seed": 2**32 - 1}, {"seeds": 2}, "--seeds: 2 seeds from 4294967295 on"),
         ({}, {"train": 10, "validation": 10}, "Trading.last: expected first"),
         ({}, {"grid": ["env.first=1"]}, "env.first: folds set it"),
         ({}, {"grid": ["env.cots=1"]}, "'env.cots'"),

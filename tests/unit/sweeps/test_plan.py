@@ -39,6 +39,14 @@ def test_every_setting_has_every_seed():
     assert said == [(i, 5 + j, (0.5, 0.25)[i]) for i in range(2) for j in range(3)]
 
 
+def test_seeds_that_there_are_not_are_refused():
+    """The last one is 2³² − 1."""
+    config = dataclasses.replace(CONFIG, seed=2**32 - 2)
+    assert [member.seed for member in planned(config, seeds=2).members][-1] == 2**32 - 1
+    with pytest.raises(UserError, match=r"--seeds: 3 seeds from 4294967294 on reach"):
+        planned(config, seeds=3)
+
+
 def test_a_program_per_structure():
     """A number that is absent is another structure, two numbers are not."""
     grid = ["num_epochs=1,2", "obs_clip=None,5.0,10.0", "gamma=0.9,0.99"]

@@ -48,3 +48,14 @@ def test_nothing_is_looked_for_when_a_command_has_ended():
     fresh = [sys.executable, "-c", code]
     done = subprocess.run(fresh, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "True")
+
+
+def test_a_field_of_a_part_may_be_called_as_an_option_is():
+    parser = command.parser("train", f"Trains.{command.EXAMPLE}    train x.py")
+    command.add_experiment(parser)
+    command.add_verbosity_options(parser)
+    fields = ["--env.verbose", "True", "--env.quiet=False"]
+    _, found = command.parse_with_fields(parser, ["x.py", *fields])
+    assert found == fields
+    with pytest.raises(UserError, match="closest is '--verbose'"):
+        command.parse_with_fields(parser, ["x.py", "--verbos"])

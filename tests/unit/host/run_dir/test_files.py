@@ -26,6 +26,45 @@ def test_a_file_is_replaced_or_left_as_it_was(tmp_path, monkeypatch):
     assert path.read_text() == "new"
 
 
+def test_a_link_stays_one(tmp_path):
+    """As `latest.html`, to a page that there is or that comes to be."""
+    home = tmp_path / "pages"
+    home.mkdir()
+    link = tmp_path / "latest.html"
+    link.symlink_to(home / "1.html")
+    for text in ("old", "new"):
+        files.require_writable(link)
+        files.write(link, text)
+        assert link.is_symlink() and (home / "1.html").read_text() == text
+    assert [x.name for x in home.iterdir()] == ["1.html"]
+
+
+def test_what_is_no_file_is_written_to(tmp_path):
+    """As `/dev/stdout` may be; it is there afterwards as before."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.require_writable(pipe)
+    files.write(pipe, "told")
+    assert os.read(reader, 9) == b"told"
+    os.close(reader)
+    assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]
+
+
+def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch):
+    path, seen, replace = tmp_path / "x.json", [], type(tmp_path).replace
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: seen.append(sync(file)))
+
+    def moved(part, target):
+        seen.append(part.read_text())
+        return replace(part, target)
+
+    monkeypatch.setattr(type(path), "replace", moved)
+    files.write(path, "whole")
+    assert seen == [None, "whole"]
+
+
 def test_what_is_not_finite_is_null(tmp_path):
     path, nan = tmp_path / "x.json", math.nan
     value = {"a": [1.0, math.inf, {"b": (nan, 2)}], "c": None, "d": "x", "e": -math.inf}
