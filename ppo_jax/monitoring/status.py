@@ -131,9 +131,11 @@ def _state(
         return ended.state, ended.why
     if kind_of(run_dir) is not None:
         return INTERRUPTED, WITHOUT_A_WORD
-    if not experiment.is_saved(run_dir):
+    saved = experiment.newest(run_dir)
+    if saved is None:
         return UNSAVED, BEFORE
-    if total is not None and tail.step >= total:
+    whole = saved >= tail.last.get("time/iterations", 0)
+    if whole and total is not None and tail.step >= total:
         return FINISHED, ""
     return INTERRUPTED, WITHOUT_A_WORD
 

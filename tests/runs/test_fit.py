@@ -459,6 +459,8 @@ def test_a_number_at_the_end_of_a_range_is_within_it(members, tmp_path):
 def test_what_was_in_memory_is_saved_and_goes_on(tmp_path, alone):
     half = fit(HALF, quiet=True)
     run_dir = half.save(tmp_path / "run")
+    (meta,) = run_dir.glob("checkpoints/*/meta/metadata")
+    assert re.fullmatch("[0-9a-f]{16}", json.loads(meta.read_text())["id"])
     assert rows(run_dir) == without_clock(half.rows)
     assert ended(run_dir) == {"state": "finished", "why": ""}
     assert_same(fit(CONFIG, run_dir, resume=True, quiet=True), alone)

@@ -69,7 +69,7 @@ def restore(options: Any, name: str) -> Player:
     print(
         f"checkpoint {run.update}, {run.steps:,} steps; {manner} actions, seed {seed}"
     )
-    if options.member is None and size > 1:
+    if options.member is None and run.fittest is not None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
     agent = Trained(run.config, run.population, run.update).member(member)
     return Player(run, member, agent, seed, sample)

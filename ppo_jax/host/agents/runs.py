@@ -36,6 +36,11 @@ class Restored(NamedTuple):
         """Environment steps until then, of each member."""
         return self.update * self.config.steps_per_update
 
+    @property
+    def fittest(self) -> int | None:
+        """The fittest member at its last evaluation; None: no evaluation is finite."""
+        return fittest(np.asarray(self.population.fitness))
+
 
 def restore(
     run_dir: Path,
@@ -81,12 +86,18 @@ def restore(
 def choose(run: Restored, asked: int | None) -> int:
     """The member that was asked for, or the fittest one at its last evaluation.
 
+    If there is none of both it is member 0, of which a warning tells.
+
     Raises:
         ExperimentError: If there is no such member.
     """
     size = run.population.fitness.size
     if asked is None:
-        asked = fittest(np.asarray(run.population.fitness)) or 0
+        asked = run.fittest
+    if asked is None:
+        asked = 0
+        if size > 1:
+            warn(f"no member has a finite evaluation; it is member 0 of {size}")
     if not 0 <= asked < size:
         raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
     return asked

@@ -18,7 +18,7 @@ from ppo_jax.exports import folder, provenance
 from ppo_jax.host.agents import video, watching
 from ppo_jax.host.agents.watching import Watched
 from ppo_jax.host.devices import streams
-from ppo_jax.host.loop import evaluation
+from ppo_jax.host.loop import beginning, evaluation
 from ppo_jax.host.metrics.members import fittest
 from ppo_jax.host.run_dir import experiment, history, presence, source
 from ppo_jax.host.run_dir.description import describe
@@ -88,7 +88,7 @@ class Trained:
 
     @property
     def fittest(self) -> int:
-        """The fittest member at its last evaluation."""
+        """The fittest member at its last evaluation; 0 if no evaluation is finite."""
         return fittest(np.asarray(self.population.fitness)) or 0
 
     def member(self, index: int) -> "Trained":
@@ -218,7 +218,7 @@ class Trained:
         experiment.store(run_dir, first | texts, overrides, self.config)
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
-        meta |= {"streaks": self.streaks}
+        meta |= {"streaks": self.streaks, "id": beginning.identity()}
         past = Past(self.steps, generations, {}, rows_of(self.config))
         fitness = evaluation.best(self.population)
         record = Folder(run_dir)

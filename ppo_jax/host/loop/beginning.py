@@ -44,11 +44,15 @@ def begun(
 ) -> StartState:
     """What the run begins with, or the newest checkpoint if it resumes."""
     generations = lineage_of(config, population, layout.fetch)
-    own = secrets.token_hex(8)
-    fresh = StartState(population, 0, generations, {}, {}, own)
+    fresh = StartState(population, 0, generations, {}, {}, identity())
     if not record.resumes:
         return fresh
     return _resume(config, layout, record, fresh, console)
+
+
+def identity() -> str:
+    """An id that no other run has."""
+    return secrets.token_hex(8)
 
 
 def lineage_of(

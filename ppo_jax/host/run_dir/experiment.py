@@ -104,9 +104,15 @@ def require_new(run_dir: Path) -> None:
         )
 
 
+def newest(run_dir: Path) -> int | None:
+    """The updates of a run's newest checkpoint; None: it has none."""
+    names = (path.name for path in run_dir.glob("checkpoints/*"))
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
 def is_saved(run_dir: Path) -> bool:
     """Whether a run has a checkpoint."""
-    return any(path.name.isdigit() for path in run_dir.glob("checkpoints/*"))
+    return newest(run_dir) is not None
 
 
 def never_began(run_dir: Path) -> bool:

@@ -58,6 +58,15 @@ def test_a_run_from_before_endings_were_kept_has_finished(tmp_path):
     assert now(run(tmp_path / "y", rows[:-1], saved=[9])).state == "interrupted"
 
 
+def test_a_run_that_was_killed_before_its_last_checkpoint_goes_on(tmp_path):
+    """Though its log has all of its steps."""
+    rows = [row(step, **{"time/iterations": step / 10}) for step in (50, 100)]
+    found = now(run(tmp_path / "x", rows, saved=[5, 9]))
+    assert (found.state, found.why) == ("interrupted", WITHOUT_A_WORD)
+    assert "--resume" in found.next
+    assert now(run(tmp_path / "y", rows, saved=[9, 10])).state == "finished"
+
+
 def test_a_run_is_running_while_a_process_is_at_work(tmp_path):
     """Whatever it left behind before; what is left is told by its speed of late."""
     run_dir = run(tmp_path / "x", ROWS, saved=[3], ending="failed", why="once")

@@ -45,6 +45,24 @@ def test_the_fittest_plays_unless_another_is_asked_for(fitness, asked, chosen):
     assert runs.choose(restored(fitness), asked) == chosen
 
 
+@pytest.mark.parametrize(
+    ("fitness", "asked", "said"),
+    [
+        (
+            [np.nan, np.inf],
+            None,
+            "no member has a finite evaluation; it is member 0 of 2",
+        ),
+        ([np.nan, np.inf], 1, ""),
+        ([np.nan, 1.0], None, ""),
+        ([np.nan], None, ""),
+    ],
+)
+def test_nobody_is_the_fittest_without_an_evaluation(fitness, asked, said, capsys):
+    runs.choose(restored(fitness), asked)
+    assert capsys.readouterr().err == (f"warning: {said}\n" if said else "")
+
+
 @pytest.mark.parametrize("asked", [-1, 2])
 def test_a_member_that_there_is_not_is_said(asked):
     with pytest.raises(ExperimentError, match=f"expected 0 to 1, got {asked}"):
