@@ -252,11 +252,14 @@ class Config:
 
     @property
     def outline(self) -> Self:
-        """The same experiment, in an environment that programs can be traced with."""
+        """The same experiment, in an environment that programs can be traced with.
+
+        Without the numbers of the environment, and so without a population over them.
+        """
         if not self.env.simulated:
             return self
         with warnings.catch_warnings(action="ignore"):  # It has warned.
-            return dataclasses.replace(self, env=self.env.outline)
+            return dataclasses.replace(self, env=self.env.outline, pbt=None)
 
     def build(self) -> Network:
         """The network's functions for this environment."""

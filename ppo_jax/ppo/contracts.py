@@ -130,7 +130,7 @@ def _hurried(config: Config) -> Config:
     """The experiment with short episodes, chunks shorter than the rollout, and faults.
 
     Which environments break, and when, is left to their state. It computes in float32:
-    coarser rounding would hide what is looked for.
+    coarser rounding would hide what is looked for. No population searches for numbers.
     """
     limit = max(2, config.num_steps // 3)
     chunk = config.chunk
@@ -140,7 +140,8 @@ def _hurried(config: Config) -> Config:
     env = TimeLimit(env=config.env.outline, limit=limit)
     env = Faulty(env=env, reward=float("nan"), rate=0.0)
     network = dataclasses.replace(config.network, compute_dtype="float32")
-    return dataclasses.replace(config, env=env, chunk_length=chunk, network=network)
+    hurried = {"env": env, "chunk_length": chunk, "network": network}
+    return dataclasses.replace(config, pbt=None, **hurried)
 
 
 def _struck(run: Run) -> Run:

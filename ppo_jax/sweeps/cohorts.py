@@ -135,8 +135,12 @@ def memory(members: Sequence[Member]) -> int:
     It is the one that trains them, which finds it compiled. Devices of a CPU have their
     memory together.
     """
-    outlines = [x._replace(config=x.config.outline) for x in members]
-    config, shapes = _alone(outlines[0].config), jax.eval_shape(begin(outlines))
+    single = [
+        member._replace(config=_alone(member.config).outline)
+        for member in members
+        for _ in range(member.config.num_members)
+    ]
+    config, shapes = single[0].config, jax.eval_shape(begin(single))
     layout = mesh.layout_of(config, shapes.fitness.size)
     phase = readiness.needed(config, layout, shapes)[0]
     bytes_of: Any = phase.lower().compile().memory_analysis()

@@ -1,11 +1,12 @@
 """The contracts of a replay hold in this build, and are seen to be broken in others."""
 
 import dataclasses
+from unittest.mock import Mock
 
 import jax
 import pytest
 
-from ppo_jax import networks
+from ppo_jax import PBT, LogUniform, Uniform, envs, networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
@@ -51,6 +52,22 @@ def test_it_computes_as_exactly_as_the_device_can(monkeypatch):
     network = dataclasses.replace(LINEAR, compute_dtype="bfloat16")
     with pytest.raises(Begun):
         contracts.check(experiment(network=network))
+
+
+def test_it_checks_an_experiment_that_searches_numbers_of_its_environment(monkeypatch):
+    """Of which another one is the inner one."""
+
+    class Begun(Exception):
+        pass
+
+    monkeypatch.setattr(contracts, "_live_and_replay", Mock(side_effect=Begun))
+    env = envs.Gymnax("CartPole-v1", params={"gravity": 9.8})
+    space = {
+        "env.params.gravity": Uniform(5.0, 15.0),
+        "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+    }
+    with pytest.raises(Begun):
+        contracts.check(experiment(env=env, pbt=PBT(space)))
 
 
 def test_it_counts_what_occurred():

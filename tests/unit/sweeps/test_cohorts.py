@@ -7,6 +7,7 @@ import jax
 import pytest
 from brief import experiment
 
+from ppo_jax import PBT, LogUniform, Uniform, envs
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.devices import mesh
 from ppo_jax.host.loop import training
@@ -96,3 +97,28 @@ def test_a_metric_to_stop_at_is_one_of_the_row_that_members_share():
     cohorts.require_known([[Member(0, seed, config) for seed in (0, 1)]])
     with pytest.raises(ExperimentError, match="stop_at: no metric is called 'best/eva"):
         cohorts.require_known([[Member(0, 0, CONFIG)] * 2, [Member(1, 0, config)]])
+
+
+def test_the_memory_of_populations_is_that_of_all_their_members(monkeypatch):
+    """Also if they search for numbers of a simulator, which their programs lack."""
+    walk = envs.Gymnasium("Walk-v0", params={"bonus": 0.0})
+    space = {
+        "env.params.bonus": Uniform(0.5, 1.0),
+        "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+    }
+    config = experiment(walk, pbt=PBT(space, size=4, interval=6), phase_updates=5)
+    found = []
+
+    class Planned(Exception):
+        pass
+
+    def needed(config, layout, shapes):
+        found.extend((config, shapes))
+        raise Planned
+
+    monkeypatch.setattr(cohorts.readiness, "needed", needed)
+    with pytest.raises(Planned):
+        cohorts.memory([Member(0, seed, config) for seed in range(2)])
+    planned, shapes = found
+    assert planned.pbt is None and planned.phase_updates == 3
+    chex.assert_tree_shape_prefix(shapes.runs, (8,))

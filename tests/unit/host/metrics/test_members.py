@@ -1,11 +1,32 @@
 """One row for a population, and what a generation did, by hand."""
 
-import numpy as np
+import dataclasses
 
-from ppo_jax.host.metrics.members import fittest, generation_metrics, over_members
+import numpy as np
+from brief import experiment
+
+from ppo_jax import PBT, LogUniform, Uniform, envs
+from ppo_jax.host.metrics.members import (
+    fittest,
+    generation_metrics,
+    over_members,
+    said_by_each,
+)
 from ppo_jax.ppo.population import Generation
 
 NAN = float("nan")
+
+
+def test_a_member_says_what_it_says_whatever_is_searched_in_a_simulator():
+    """Programs are traced with what has none of its numbers."""
+    walk = envs.Gymnasium("Walk-v0", params={"bonus": 0.0})
+    single = experiment(walk, phase_updates=3)
+    space = {
+        "env.params.bonus": Uniform(0.5, 1.0),
+        "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
+    }
+    searching = dataclasses.replace(single, pbt=PBT(space, size=4, interval=6))
+    assert "train/value_loss" in said_by_each(searching)
 
 
 def test_a_row_has_medians_quartiles_and_the_fittest():
