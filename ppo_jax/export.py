@@ -17,6 +17,7 @@ from pathlib import Path
 
 import jax
 
+from ppo_jax.arrays import devices
 from ppo_jax.exports import folder
 from ppo_jax.exports.provenance import trained
 from ppo_jax.host.agents import runs
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     experiment.stored_overrides(options.run_dir)
     out = options.out or options.run_dir / "export"
     folder.require_free(out)
+    devices.start()
     run = runs.restore(
         options.run_dir, "ppo_jax.export", options.best, options.checkpoint
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 
+from ppo_jax.arrays import devices
 from ppo_jax.backtests import paper
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     """Decides at what is new; returns the exit status."""
     options = command.parse(_parser(), argv)
     experiment.stored_overrides(options.run_dir)
+    devices.start()
     run = runs.restore(
         options.run_dir, "ppo_jax.paper", options.best, options.checkpoint
     )

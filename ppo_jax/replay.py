@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     options, overrides = command.parse_with_fields(_parser(), argv)
     if options.resume:
         _require_as_asked(options, overrides)
-    devices.prepare()
+    devices.start()
     store.keep()
     run_dir = options.to or options.run_dir / "replay"
     again = command.typed("replay", options.run_dir, "--to", run_dir, "--resume")

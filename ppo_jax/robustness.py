@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 
+from ppo_jax.arrays import devices
 from ppo_jax.errors import UserError
 from ppo_jax.host.agents import curves, runs
 from ppo_jax.host.agents.curves import Curves
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _report(options: Any) -> None:
     """Attacks the agents, and tells of it in three ways."""
+    devices.start()
     store.keep()
     paths = [path for path in (options.run_dir, options.against) if path]
     for path in paths:

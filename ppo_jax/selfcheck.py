@@ -12,6 +12,7 @@ Example:
 
 import sys
 
+from ppo_jax.arrays import devices
 from ppo_jax.envs import check_types
 from ppo_jax.host.process import command
 from ppo_jax.host.programs import store
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = command.parser("selfcheck", __doc__)
     command.add_experiment(parser)
     options, overrides = command.parse_with_fields(parser, argv)
+    devices.start()
     store.keep()
     config = load(options.experiment, overrides, command="ppo_jax.selfcheck")
     check_types(config.env)

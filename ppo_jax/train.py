@@ -132,6 +132,7 @@ def _start(options: Any) -> None:
         distributed.join(*place)
     else:
         store.keep()
+    devices.start()
 
 
 def _new_run(

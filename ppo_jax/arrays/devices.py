@@ -2,10 +2,16 @@
 
 import os
 import re
+import sys
+from importlib.util import find_spec
 from typing import Any
 
 import jax
 
+from ppo_jax.errors import UserError
+
+PLUGINS = ("jax_plugins", "libtpu")
+"""What JAX has where it was installed for accelerators."""
 FEWEST_STEPS = 4096
 """Worked through at once on a CPU, whose caches hold what is made of some thousand."""
 
@@ -29,6 +35,26 @@ def prepare() -> bool:
             return jax.default_backend() != "cpu" or jax.device_count() >= devices
     os.environ.setdefault("NPROC", str(max(cores(), devices)))
     return True
+
+
+def start() -> None:
+    """Starts JAX, once it is prepared; says so if an accelerator was not found.
+
+    Raises:
+        UserError: If it cannot start on the platform that is asked for.
+    """
+    prepare()
+    settings: Any = jax.config
+    asked = settings.jax_platforms
+    try:
+        platform = jax.default_backend()
+    except (RuntimeError, AssertionError) as error:
+        given = f"JAX_PLATFORMS={asked}: " if asked else ""
+        said = str(error) or "expected a platform with a device, found none"
+        raise UserError(f"{given}{said}") from error
+    if platform == "cpu" and not asked and any(map(find_spec, PLUGINS)):
+        said = "no accelerator was found, so it is the CPU that computes"
+        print(f"warning: {said}; with JAX_PLATFORMS=cpu it is meant", file=sys.stderr)
 
 
 def cores() -> int:

@@ -34,7 +34,7 @@ def run(
         plan: From an experiment, its names and options to all runs.
         train: Trains a plan, given the options.
     """
-    devices.prepare()
+    devices.start()
     store.keep()
     if options.resume:
         recall(options)

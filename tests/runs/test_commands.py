@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import zygote
-from runs import EXPERIMENT, called, command, rows
+from runs import ENVIRONMENT, EXPERIMENT, called, command, rows
 
 from ppo_jax.__main__ import COMMANDS
 from ppo_jax.host.process.exits import Exit
@@ -42,6 +42,21 @@ def experiment(tmp_path):
     path = tmp_path / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=""))
     return path
+
+
+def test_a_platform_that_is_not_there_is_said(run_dir, experiment):
+    """Whatever a command begins with; there is no GPU that could be seen."""
+    hidden = {"JAX_PLATFORMS": "cuda", "CUDA_VISIBLE_DEVICES": ""}
+    lines = (
+        ("train", experiment),
+        ("sweep", experiment),
+        ("selfcheck", experiment),
+        *((name, run_dir) for name in ("evaluate", "export", "robustness", "replay")),
+    )
+    for words in lines:
+        done = command(*words, environment=ENVIRONMENT | hidden)
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+        assert done.stderr.startswith("error: JAX_PLATFORMS=cuda: "), done.stderr
 
 
 def test_evaluate_writes_its_figures(tmp_path, run_dir):

@@ -103,8 +103,13 @@ def fit(
 
 
 def guests(quiet: bool) -> Callable[[], Guest]:
-    """Makes consoles, once JAX has all cores, or it is said that it has not."""
+    """Makes consoles, once JAX has all cores, or it is said that it has not.
+
+    Raises:
+        UserError: If JAX cannot start on the platform that is asked for.
+    """
     in_time, guests = devices.prepare(), partial(Guest, QUIET if quiet else NORMAL)
+    devices.start()
     if not in_time:
         guests().note(
             f"JAX had started, on {jax.device_count()} of {devices.cores()} cores; for "

@@ -59,7 +59,7 @@ def restore(options: Any, name: str) -> Player:
         ExperimentError: If there is no such run or member.
         CheckpointError: If there is no such checkpoint, or it cannot be restored.
     """
-    devices.prepare()
+    devices.start()
     store.keep()
     run = runs.restore(options.run_dir, name, options.best, options.checkpoint)
     member, size = runs.choose(run, options.member), run.population.fitness.size
