@@ -29,7 +29,7 @@ from ppo_jax.host.loop.conclusion import conclude
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import experiment, files, lineage, presence, script
+from ppo_jax.host.run_dir import claims, experiment, files, lineage, presence, script
 from ppo_jax.host.run_dir.overrides import without
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
@@ -88,7 +88,7 @@ def _record(
     source: Path, asked: int | None, run_dir: Path, overrides: list[str]
 ) -> None:
     """Makes a run directory: the experiment of one agent, and its schedule."""
-    experiment.require_new(run_dir)
+    claims.require_new(run_dir)
     given = without(experiment.stored_overrides(source), "pbt") + overrides
     run = runs.restore(source, "ppo_jax.replay")
     if not run.lineage:

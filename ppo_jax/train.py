@@ -15,6 +15,7 @@ Example:
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from ppo_jax.host.process import command, distributed
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import experiment, presence, script
+from ppo_jax.host.run_dir import claims, experiment, presence, script
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
 Prepared = tuple[Folder, Config, Callable[[], None]]
-"""Where a run is written, its experiment, and what keeps this there."""
+"""Where a run is written, its experiment, and what there is to do before it begins."""
 
 
 @command.entrance
@@ -92,12 +93,12 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     shown = verbosity(options)
     console = Console(shown)
     prepare = _old_run if options.resume else _new_run
-    record, config, keep = prepare(path, options, overrides, console)
+    record, config, claim = prepare(path, options, overrides, console)
     run_dir = record.run_dir
     again = command.typed("train", path, "--run-dir", run_dir, "--resume")
     hint = f"go on with: {again}"
     with presence.alone(run_dir):
-        distributed.first_only(keep)
+        distributed.first_only(claim)
         ending = training.train(config, record, console, hint).ending
     if not distributed.is_first():
         return Exit[ending.upper()]
@@ -146,11 +147,13 @@ def _new_run(
         first = fitting.begun(config, agent, options.warm_optimizer, console)
     run_dir = options.run_dir or experiment.place(path, config)
 
+    texts = script.texts(path)
+
     def keep() -> None:
-        if first is None:
-            experiment.create(run_dir, path, overrides, config)
-        else:
-            first.keep(run_dir, script.texts(path), overrides)
+        if first is not None:
+            return first.keep(run_dir, texts, overrides)
+        claims.require_new(run_dir)
+        experiment.store(run_dir, texts, overrides, config)
 
     return Folder(run_dir, resumes=first is not None), config, keep
 
@@ -165,12 +168,9 @@ def _old_run(
     fitting.check(config)
     experiment.require_same_structure(run_dir, config)
     texts = script.texts(path)
-
-    def keep() -> None:
-        experiment.require_begun(run_dir)
-        experiment.store(run_dir, texts, overrides, config)
-
-    return Folder(run_dir, resumes=True), config, keep
+    keep = partial(experiment.store, run_dir, texts, overrides, config)
+    check = partial(claims.require_begun, run_dir)
+    return Folder(run_dir, True, keep), config, check
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ppo_jax.host.loop.conclusion import cause
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import ending, experiment, presence, script
+from ppo_jax.host.run_dir import claims, ending, experiment, presence, script
 from ppo_jax.host.run_dir.batched import BATCHES, OF_BATCHES, kind_of
 from ppo_jax.monitoring.tail import Tail
 
@@ -122,8 +122,8 @@ def _state(
     """Its state, and for what cause; what ended before that was written is guessed."""
     if presence.is_alive(run_dir):
         return RUNNING, ""
-    if experiment.never_began(run_dir):
-        return UNSAVED, experiment.AGAIN
+    if claims.never_began(run_dir):
+        return UNSAVED, claims.AGAIN
     ended = ending.last(run_dir)
     if ended.state in STATES:
         if ended.state == FAILED and not ended.why:
@@ -131,7 +131,7 @@ def _state(
         return ended.state, ended.why
     if kind_of(run_dir) is not None:
         return INTERRUPTED, WITHOUT_A_WORD
-    saved = experiment.newest(run_dir)
+    saved = claims.newest(run_dir)
     if saved is None:
         return UNSAVED, BEFORE
     whole = saved >= tail.last.get("time/iterations", 0)
@@ -151,7 +151,7 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
     """The command to give now."""
     home = run_dir.parents[1] if kind == "batch" else run_dir
     kept = home / script.KEPT
-    if state == RUNNING or not kept.exists() or experiment.never_began(home):
+    if state == RUNNING or not kept.exists() or claims.never_began(home):
         return ""
     if state in DONE:
         single = kind not in ("batch", *OF_BATCHES.values())

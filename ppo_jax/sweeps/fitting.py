@@ -9,7 +9,7 @@ from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process.console import Console
-from ppo_jax.host.run_dir import experiment, presence, source
+from ppo_jax.host.run_dir import claims, experiment, presence, source
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.sweeps import batches, cohorts, plan, running
@@ -108,7 +108,7 @@ def _kept(
     with presence.alone(place):
         sizes = plan.recall(place)["sizes"] if resume else []
         if not resume:
-            experiment.require_new(place)
+            claims.require_new(place)
             runs = plan.runs(planned)
             texts = source.texts_of_all(configs, runs)
             experiment.store(place, texts, [], configs[0])

@@ -7,7 +7,7 @@ from typing import Any
 from ppo_jax.arrays import devices
 from ppo_jax.component import former
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import experiment, presence
+from ppo_jax.host.run_dir import claims, experiment, presence, script
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
@@ -51,7 +51,9 @@ def run(
     options.run_dir = options.run_dir or experiment.place(path, config)
     with presence.alone(options.run_dir):
         if not options.resume:
-            experiment.create(options.run_dir, path, overrides, config)
+            claims.require_new(options.run_dir)
+            texts = script.texts(path)
+            experiment.store(options.run_dir, texts, overrides, config)
         with recorded(options.run_dir) as ending:
             train(options, planned)
             ending.state = "finished"

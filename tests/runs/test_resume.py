@@ -25,6 +25,8 @@ from runs import (
 )
 from signalled import short_of_disk, signalled
 
+from ppo_jax import fit
+from ppo_jax.host.run_dir import experiment
 from ppo_jax.host.run_dir.checkpoint import Checkpointer, CheckpointError
 
 POOLED = (
@@ -72,6 +74,20 @@ def stall(reward):
 config = dataclasses.replace(config, env=Stalling(limit=5), stall_seconds={seconds})
 """
 )
+
+WIDER = """
+import jax
+from ppo_jax.component import component
+
+@component
+class Mlp(networks.Mlp):
+    def __call__(self, obs):
+        out = super().__call__(obs)
+        return jax.numpy.concatenate([out, out], axis=-1)
+
+network = networks.ActorCritic(torso=Mlp(hidden=(8,)))
+config = dataclasses.replace(config, network=network)
+"""
 
 
 @pytest.fixture(params=MEMORIES)
@@ -341,6 +357,40 @@ def test_nothing_left_to_restore(run_dir):
         assert done.returncode == 2
         assert "no checkpoint can be restored" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def contents(run_dir):
+    """All that a run directory holds, but for its lock and how it has ended."""
+    return {
+        path.relative_to(run_dir): path.read_bytes()
+        for path in run_dir.rglob("*")
+        if path.is_file() and path.name not in (".lock", "ending.json")
+    }
+
+
+def test_a_log_without_its_checkpoints_is_not_begun_anew(path, run_dir):
+    """Neither by another run there, nor by the same at the second try."""
+    shutil.rmtree(run_dir / "checkpoints")
+    before = contents(run_dir)
+    for options in (["--resume"], ["--resume"], []):
+        done = called("train", path, "--run-dir", run_dir, *options)
+        assert done.returncode == 2
+        said = f"{run_dir}: the log reaches step 768, but no checkpoint is there"
+        assert said in done.stderr
+        assert contents(run_dir) == before
+
+
+def test_an_experiment_that_does_not_fit_is_not_kept(path, run_dir, tmp_path):
+    """A torso whose code was edited: what was trained stays what commands find."""
+    other, before = tmp_path / "other.py", contents(run_dir)
+    other.write_text(path.read_text() + WIDER)
+    done = called("train", other, "--run-dir", run_dir, "--resume")
+    assert done.returncode == 2 and "its leaves are not those" in done.stderr
+    assert contents(run_dir) == before
+    config = experiment.load(other, [])
+    with pytest.raises(CheckpointError, match="its leaves are not those"):
+        fit(config, run_dir, resume=True, quiet=True)
+    assert contents(run_dir) == before
 
 
 def test_a_log_is_cut_back_and_mended(path, finished, run_dir):

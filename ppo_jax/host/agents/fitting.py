@@ -22,7 +22,7 @@ from ppo_jax.host.loop.continuation import Continuation
 from ppo_jax.host.loop.stopping import Callback, deaf
 from ppo_jax.host.process import distributed
 from ppo_jax.host.process.console import NORMAL, QUIET, Console, Guest
-from ppo_jax.host.run_dir import experiment, files, presence, source
+from ppo_jax.host.run_dir import claims, experiment, files, presence, source
 from ppo_jax.host.run_dir.recording import Folder, Memory
 from ppo_jax.state import Population
 
@@ -207,18 +207,23 @@ def _kept(
     if resume:
         experiment.require_same_structure(place, config)
 
-    def prepare() -> None:
-        texts = source.texts(config)
-        if first is not None:
-            return first.keep(place, texts, [])
-        require = experiment.require_begun if resume else experiment.require_new
-        require(place)
-        experiment.store(place, texts, [], config)
+    texts = source.texts(config)
+    keep = partial(experiment.store, place, texts, [], config)
+
+    def claim() -> None:
+        if resume:
+            claims.require_begun(place)
+        elif first is not None:
+            first.keep(place, texts, [])
+        else:
+            claims.require_new(place)
+            keep()
 
     hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
+    record = Folder(place, True, keep) if resume else Folder(place, first is not None)
     with presence.alone(place):
-        distributed.first_only(prepare)
-        yield Folder(place, resume or first is not None), hint
+        distributed.first_only(claim)
+        yield record, hint
 
 
 def require(ok: bool, name: str, given: Any, expected: str) -> None:

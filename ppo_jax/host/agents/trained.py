@@ -20,7 +20,7 @@ from ppo_jax.host.agents.watching import Watched
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import beginning, evaluation
 from ppo_jax.host.metrics.members import fittest
-from ppo_jax.host.run_dir import experiment, history, presence, source
+from ppo_jax.host.run_dir import claims, experiment, history, presence, source
 from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.history import Curve
 from ppo_jax.host.run_dir.logger import Row
@@ -212,9 +212,9 @@ class Trained:
         Raises:
             ExperimentError: If it cannot be written, or holds a run.
         """
-        experiment.require_new(run_dir)
+        claims.require_new(run_dir)
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
-        first = {experiment.UNSAVED: f"{experiment.AGAIN}\n", "metrics.jsonl": lines}
+        first = {experiment.UNSAVED: f"{claims.AGAIN}\n", "metrics.jsonl": lines}
         experiment.store(run_dir, first | texts, overrides, self.config)
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}

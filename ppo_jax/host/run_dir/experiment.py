@@ -26,10 +26,6 @@ from ppo_jax.host.run_dir.script import ExperimentError
 OVERRIDES, CONFIG = "overrides.json", "config.json"
 UNSAVED = "unsaved.txt"
 """There as long as what a run begins with is not saved."""
-AGAIN = (
-    "it stopped before what it begins with was saved; begin it again, with "
-    "--warm-start (in Python begin) and without --resume"
-)
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
@@ -78,56 +74,6 @@ def place(path: Path, config: Config) -> Path:
     """The run directory of an experiment for which none is named."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
-
-
-def create(run_dir: Path, path: Path, overrides: list[str], config: Config) -> None:
-    """Makes a new run directory.
-
-    Raises:
-        ExperimentError: If it cannot be written, or holds a run.
-    """
-    require_new(run_dir)
-    store(run_dir, script.texts(path), overrides, config)
-
-
-def require_new(run_dir: Path) -> None:
-    """Checks that a directory holds nothing yet that one could go on with.
-
-    Raises:
-        ExperimentError: If it does.
-    """
-    places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
-    if any(map(is_saved, places)) or batched.has_results(run_dir):
-        raise ExperimentError(
-            f"{run_dir}: holds a run already; give --resume to go on with it, in "
-            "Python resume=True, or another directory"
-        )
-
-
-def newest(run_dir: Path) -> int | None:
-    """The updates of a run's newest checkpoint; None: it has none."""
-    names = (path.name for path in run_dir.glob("checkpoints/*"))
-    return max((int(name) for name in names if name.isdigit()), default=None)
-
-
-def is_saved(run_dir: Path) -> bool:
-    """Whether a run has a checkpoint."""
-    return newest(run_dir) is not None
-
-
-def never_began(run_dir: Path) -> bool:
-    """Whether a run stopped before what it begins with was saved."""
-    return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
-
-
-def require_begun(run_dir: Path) -> None:
-    """Checks that a run which goes on has what it begins with.
-
-    Raises:
-        ExperimentError: If that was not saved; the message says how to begin it again.
-    """
-    if never_began(run_dir):
-        raise ExperimentError(f"{run_dir}: {AGAIN}")
 
 
 def store(

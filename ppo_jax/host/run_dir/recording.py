@@ -1,13 +1,14 @@
 """Where a run is kept: in a run directory, or in memory alone."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ppo_jax.component import former
 from ppo_jax.host.process import distributed
+from ppo_jax.host.run_dir import claims
 from ppo_jax.host.run_dir.ending import Ending, recorded
 from ppo_jax.host.run_dir.lineage import Family, Lineage
 from ppo_jax.host.run_dir.logger import Logger, Rows
@@ -81,23 +82,32 @@ class Memory:
         """Saves a checkpoint; see `Checkpointer.save`."""
 
 
+def nothing() -> None:
+    """Keeps what is kept already."""
+
+
 class Folder(Memory):
     """Writes a run to its directory, which nobody else is to be at work in.
 
     Args:
         run_dir: The directory.
         resumes: Whether the run goes on from its newest checkpoint.
+        keep: Writes the experiment there, once that is known to fit.
     """
 
-    def __init__(self, run_dir: Path, resumes: bool = False):
+    def __init__(
+        self, run_dir: Path, resumes: bool = False, keep: Callable[[], None] = nothing
+    ):
         self.run_dir, self.name = run_dir, run_dir.name
-        self.resumes = resumes
+        self.resumes, self._keep = resumes, keep
 
     def __str__(self) -> str:
         return f"in {self.run_dir}"
 
     @contextmanager
     def opened(self) -> Iterator[None]:
+        if self.resumes:
+            claims.require_whole(self.run_dir)
         with (
             super().opened(),
             recorded(self.run_dir) as self.ending,
@@ -119,6 +129,7 @@ class Folder(Memory):
 
     @contextmanager
     def written(self, past: Past) -> Iterator[None]:
+        distributed.first_only(self._keep)
         with distributed.folder(self.run_dir) as folder:
             self.family = Lineage(folder, past.lineage)
             self.rows = Logger(folder, past.step, past.names, past.own, self._opened)

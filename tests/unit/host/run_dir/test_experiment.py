@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ppo_jax import Config, terms
-from ppo_jax.host.run_dir import experiment
+from ppo_jax.host.run_dir import experiment, script
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
 TEXT = "from ppo_jax import Config\n\nconfig = Config('CartPole-v1', gamma=0.5)\n"
@@ -24,7 +24,7 @@ def path(tmp_path):
 def run_dir(path, tmp_path):
     options = ["--gamma", "0.25"]
     config = experiment.load(path, options)
-    experiment.create(tmp_path / "run", path, options, config)
+    experiment.store(tmp_path / "run", script.texts(path), options, config)
     return tmp_path / "run"
 
 
@@ -78,49 +78,12 @@ def test_a_run_has_a_directory_of_its_own(path):
     assert found.parent.name == "runs" and found.name.startswith("mine__7__")
 
 
-@pytest.mark.parametrize(
-    ("saved", "taken"),
-    [
-        ("checkpoints/5", True),
-        ("batches/0/checkpoints/5", True),
-        ("batches/0/scores.json", True),
-        ("batches/0/selected.npz", True),
-        ("batches/0/tracks.npz", True),
-        ("batches/0/metrics.jsonl", False),
-        ("checkpoints/5.part", False),
-        ("checkpoints", False),
-    ],
-)
-def test_a_directory_with_anything_to_go_on_with_is_not_new(run_dir, saved, taken):
-    """A checkpoint, or what a batch has come to."""
-    (run_dir / saved).mkdir(parents=True)
-    if taken:
-        with pytest.raises(ExperimentError, match="holds a run already; give --resume"):
-            experiment.require_new(run_dir)
-    else:
-        experiment.require_new(run_dir)
-
-
-def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
-    """Until it is begun again, or saved after all."""
-    experiment.require_begun(run_dir)
-    texts = {experiment.UNSAVED: "", "experiment.py": TEXT}
-    experiment.store(run_dir, texts, [], CONFIG)
-    with pytest.raises(ExperimentError, match="before what it begins with was sav"):
-        experiment.require_begun(run_dir)
-    experiment.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
-    experiment.require_begun(run_dir)
-    experiment.store(run_dir, texts, [], CONFIG)
-    (run_dir / "checkpoints" / "0").mkdir(parents=True)
-    experiment.require_begun(run_dir)
-
-
 @pytest.mark.parametrize("kept", ["sweep.json", "walk.json"])
-def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, path, kept):
+def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, kept):
     (run_dir / kept).write_text("{}")
     with pytest.raises(ExperimentError, match="holds a "):
         experiment.require_same_structure(run_dir, CONFIG)
-    experiment.create(run_dir, path, [], CONFIG)
+    experiment.store(run_dir, {}, [], CONFIG)
     experiment.require_same_structure(run_dir, CONFIG)
 
 
@@ -157,7 +120,7 @@ def test_what_cannot_be_read_is_said(run_dir, tmp_path):
         experiment.stored_overrides(run_dir)
 
 
-def test_where_nothing_can_be_kept_is_said(path, tmp_path):
+def test_where_nothing_can_be_kept_is_said(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ExperimentError, match="no run can be kept there"):
-        experiment.create(tmp_path / "file" / "run", path, [], CONFIG)
+        experiment.store(tmp_path / "file" / "run", {}, [], CONFIG)

@@ -1,0 +1,90 @@
+"""What a directory has of a run, and whether one may begin or go on there."""
+
+import os
+from pathlib import Path
+
+from ppo_jax.host.run_dir import batched, ending, experiment, files
+from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
+
+CHECKPOINTS, LOG = "checkpoints", "metrics.jsonl"
+SAVED = {"finished", "stopped", "interrupted"}
+"""Endings of runs that were saved before."""
+AGAIN = (
+    "it stopped before what it begins with was saved; begin it again, with "
+    "--warm-start (in Python begin) and without --resume"
+)
+
+
+def require_new(run_dir: Path) -> None:
+    """Checks that a directory holds nothing yet that one could go on with.
+
+    Raises:
+        ExperimentError: If it does, or if only the log of a run is left there.
+    """
+    places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
+    if any(map(is_saved, places)) or batched.has_results(run_dir):
+        raise ExperimentError(
+            f"{run_dir}: holds a run already; give --resume to go on with it, in "
+            "Python resume=True, or another directory"
+        )
+    require_whole(run_dir)
+
+
+def require_begun(run_dir: Path) -> None:
+    """Checks that a run which goes on has what it begins with.
+
+    Raises:
+        ExperimentError: If that was not saved; the message says how to begin it again.
+    """
+    if never_began(run_dir):
+        raise ExperimentError(f"{run_dir}: {AGAIN}")
+
+
+def require_whole(run_dir: Path) -> None:
+    """Checks that a run which was saved has its checkpoints still.
+
+    Without them it would begin anew, and its log with it. A run that was killed before
+    its first checkpoint was whole may do so: as each save waits for the one before,
+    the log has no more than the phases of two by then.
+
+    Raises:
+        ExperimentError: If they are gone, or lie where nothing is.
+    """
+    place = run_dir / CHECKPOINTS
+    if place.is_symlink() and not place.exists():
+        raise ExperimentError(f"{place}: leads to {os.readlink(place)}, which is gone")
+    if is_saved(run_dir) or (run_dir / UNSAVED).exists():
+        return
+    rows = files.rows(run_dir / LOG)
+    unsaved = 0 if ending.last(run_dir).state in SAVED else 2 * _phases(run_dir)
+    if len(rows) > unsaved:
+        raise ExperimentError(
+            f"{run_dir}: the log reaches step {rows[-1]['step']:,}, but no checkpoint "
+            f"is there; bring {CHECKPOINTS} back, or remove {LOG} to begin anew"
+        )
+
+
+def newest(run_dir: Path) -> int | None:
+    """Returns the updates of a run's newest checkpoint, or None if it has none."""
+    names = (path.name for path in run_dir.glob(f"{CHECKPOINTS}/*"))
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def is_saved(run_dir: Path) -> bool:
+    """Whether a run has a checkpoint."""
+    return newest(run_dir) is not None
+
+
+def never_began(run_dir: Path) -> bool:
+    """Whether a run stopped before what it begins with was saved."""
+    return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
+
+
+def _phases(run_dir: Path) -> int:
+    """Phases of a run from checkpoint to checkpoint; a batch has those of its sweep."""
+    is_batch = run_dir.parent.name == batched.BATCHES
+    home = run_dir.parent.parent if is_batch else run_dir
+    if not (home / experiment.CONFIG).exists():
+        return 0
+    described = experiment.stored_description(home)
+    return int(described.get("eval_phases", {}).get("value", 0))

@@ -1,0 +1,111 @@
+"""Where a run may begin, and where one may go on."""
+
+import json
+
+import pytest
+
+from ppo_jax import Config
+from ppo_jax.host.run_dir import claims, experiment
+from ppo_jax.host.run_dir.experiment import ExperimentError
+
+TEXT = "from ppo_jax import Config\n\nconfig = Config('CartPole-v1')\n"
+CONFIG = Config("CartPole-v1", eval_phases=2)
+BOTH = (claims.require_new, claims.require_whole)
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A run that has not said anything yet."""
+    experiment.store(tmp_path / "run", {"experiment.py": TEXT}, [], CONFIG)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("saved", "taken"),
+    [
+        ("checkpoints/5", True),
+        ("batches/0/checkpoints/5", True),
+        ("batches/0/scores.json", True),
+        ("batches/0/selected.npz", True),
+        ("batches/0/tracks.npz", True),
+        ("batches/0/metrics.jsonl", False),
+        ("checkpoints/5.part", False),
+        ("checkpoints", False),
+    ],
+)
+def test_a_directory_with_anything_to_go_on_with_is_not_new(run_dir, saved, taken):
+    """A checkpoint, or what a batch has come to."""
+    (run_dir / saved).mkdir(parents=True)
+    if taken:
+        with pytest.raises(ExperimentError, match="holds a run already; give --resume"):
+            claims.require_new(run_dir)
+    else:
+        claims.require_new(run_dir)
+
+
+def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
+    """Until it is begun again, or saved after all."""
+    claims.require_begun(run_dir)
+    texts = {experiment.UNSAVED: "", "experiment.py": TEXT}
+    experiment.store(run_dir, texts, [], CONFIG)
+    with pytest.raises(ExperimentError, match="before what it begins with was sav"):
+        claims.require_begun(run_dir)
+    experiment.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
+    claims.require_begun(run_dir)
+    experiment.store(run_dir, texts, [], CONFIG)
+    (run_dir / "checkpoints" / "0").mkdir(parents=True)
+    claims.require_begun(run_dir)
+
+
+def log(run_dir, phases):
+    """The run says so much; a checkpoint is due after every second phase."""
+    lines = [json.dumps({"step": 8 * phase}) + "\n" for phase in range(1, phases + 1)]
+    (run_dir / "metrics.jsonl").write_text("".join(lines))
+
+
+@pytest.mark.parametrize("require", BOTH)
+def test_a_log_whose_checkpoints_are_gone_is_not_begun_anew(run_dir, require):
+    """As the second save waits for the first, that is whole once there are 5 rows."""
+    log(run_dir, phases=4)
+    require(run_dir)
+    log(run_dir, phases=5)
+    with pytest.raises(ExperimentError, match="the log reaches step 40, but no check"):
+        require(run_dir)
+    (run_dir / "metrics.jsonl").unlink()
+    require(run_dir)
+
+
+@pytest.mark.parametrize("require", BOTH)
+@pytest.mark.parametrize(
+    ("state", "lost"),
+    [("finished", True), ("stopped", True), ("interrupted", True), ("failed", False)],
+)
+def test_what_has_ended_well_was_saved(run_dir, require, state, lost):
+    """However little it has said; what has failed may have failed to be saved."""
+    (run_dir / "ending.json").write_text(json.dumps({"state": state, "why": ""}))
+    require(run_dir)
+    log(run_dir, phases=1)
+    if lost:
+        with pytest.raises(ExperimentError, match="reaches step 8, but no checkpoint"):
+            require(run_dir)
+    else:
+        require(run_dir)
+
+
+def test_a_batch_of_a_sweep_has_the_phases_of_that(run_dir):
+    batch = run_dir / "batches" / "001"
+    batch.mkdir(parents=True)
+    log(batch, phases=4)
+    claims.require_whole(batch)
+    log(batch, phases=5)
+    with pytest.raises(ExperimentError, match="the log reaches step 40"):
+        claims.require_whole(batch)
+
+
+@pytest.mark.parametrize("require", BOTH)
+def test_checkpoints_on_a_disk_that_is_not_there_are_said(run_dir, require, tmp_path):
+    (run_dir / "checkpoints").symlink_to(tmp_path / "scratch")
+    with pytest.raises(ExperimentError, match=r"leads to .*scratch, which is gone"):
+        require(run_dir)
+    (tmp_path / "scratch").mkdir()
+    require(run_dir)
