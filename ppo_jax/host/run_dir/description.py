@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import importlib
-import inspect
+import re
 import sys
 from typing import Any
 
@@ -11,6 +11,8 @@ from ppo_jax.component import children, former, is_component
 
 Description = dict[str, dict[str, str]]
 """Every field by path: its kind (number, host or structure) and its value."""
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Where Python says that a value lies, which is another place in every process."""
 _OFF = {"None", "False"}
 """Values of what might as well be absent."""
 
@@ -136,12 +138,29 @@ def _offered() -> list[type]:
 
 
 def _shown(value: Any) -> str:
-    """A value as text that is the same in every process."""
-    if inspect.isfunction(value):
-        return f"{_home(value.__module__)}.{value.__qualname__}"
+    """A value as text that is the same in every process.
+
+    >>> _shown(({"x": frozenset("ba")}, functools.partial(sorted, key=_structure)))
+    "({'x': frozenset({'a', 'b'})}, partial('<built-in function sorted>', (), {'key': \
+ppo_jax.host.run_dir.description._structure}))"
+    """
     if isinstance(value, functools.partial):
-        return f"partial{(_shown(value.func), value.args, value.keywords)}"
-    return repr(value)
+        given = f"{_shown(value.args)}, {_shown(value.keywords)}"
+        return f"partial({_shown(value.func)!r}, {given})"
+    if type(value) is dict:
+        items = [f"{_shown(key)}: {_shown(each)}" for key, each in value.items()]
+        return f"{{{', '.join(items)}}}"
+    if type(value) is tuple:
+        return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+    if type(value) is list:
+        return f"[{', '.join(map(_shown, value))}]"
+    if type(value) is frozenset and value:
+        return f"frozenset({{{', '.join(sorted(map(_shown, value)))}}})"
+    text = repr(value)
+    home, name = (getattr(value, x, None) for x in ("__module__", "__qualname__"))
+    if home and name and ADDRESS.search(text):
+        return f"{_home(home)}.{name}"
+    return ADDRESS.sub("", text)
 
 
 def _home(module: str) -> str:
@@ -151,6 +170,8 @@ def _home(module: str) -> str:
     ('ppo_jax.opponents', 'ppo_jax.transforms.vgs')
     """
     package, _, name = module.partition(".")[0], *module.rpartition(".")[1:]
+    if package not in sys.modules:
+        return module
     offered = vars(sys.modules[package]).get(name)
     is_offered = getattr(offered, "__name__", None) == module
     return f"{package}.{name}" if is_offered else module

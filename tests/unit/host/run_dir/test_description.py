@@ -2,11 +2,16 @@
 
 import dataclasses
 import functools
+from types import SimpleNamespace
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import optax
 import pytest
 
-from ppo_jax import Config, opponents, optimizers, terms
+from ppo_jax import Config, networks, opponents, optimizers, terms
+from ppo_jax.component import component
 from ppo_jax.host.run_dir.description import as_now, describe, differences, former_names
 
 CARTPOLE = Config("CartPole-v1")
@@ -62,6 +67,61 @@ def test_functions_are_described_by_where_users_find_them():
     opponent = opponents.Opponent(harm=opponents.misled)
     config = dataclasses.replace(CARTPOLE, opponent=opponent, obs_clip=5.0)
     assert describe(config)["opponent.harm"]["value"] == "ppo_jax.opponents.misled"
+
+
+@component
+class Own(networks.Mlp):
+    """A torso with parts that Python shows by where they lie."""
+
+    part: Any = None
+
+
+class Bare:
+    """Shows itself as Python does."""
+
+
+def parts():
+    """Parts of an experiment, made anew."""
+
+    def made(x, mask=None):
+        return x
+
+    return {
+        "custom": jax.nn.relu,
+        "jitted": jax.jit(made),
+        "keyword": functools.partial(optax.adamw, mask=made),
+        "argument": functools.partial(made, made),
+        "nested": ({"x": (made,), "y": jnp.tanh}, (3, "a")),
+        "bare": Bare(),
+        "method": [].append,
+        "shown": SimpleNamespace(of=made),
+    }
+
+
+def shown(part):
+    """What a description says of a part."""
+    network = networks.ActorCritic(torso=Own(part=part))
+    config = dataclasses.replace(CARTPOLE, network=network)
+    return describe(config)["network.torso.part"]["value"]
+
+
+@pytest.mark.parametrize("name", parts())
+def test_a_part_is_described_alike_wherever_it_lies(name):
+    """As by another process, which is to go on with the run."""
+    one, other = parts()[name], parts()[name]
+    assert shown(one) == shown(other) and " at 0x" not in shown(one)
+
+
+def test_parts_are_described_by_their_names():
+    """And sets in an order that is not that of their hashes."""
+    assert shown(jax.nn.relu) == "jax._src.nn.functions.relu"
+    assert shown(jnp.tanh).endswith(".tanh")
+    assert shown(frozenset([8, 0])) == shown(frozenset([0, 8])) == "frozenset({0, 8})"
+    assert (
+        shown(((), (1,), [2.5], {}, frozenset()))
+        == "((), (1,), [2.5], {}, frozenset())"
+    )
+    assert shown(Bare) == repr(Bare)
 
 
 def as_before(description):
