@@ -120,6 +120,17 @@ def test_a_run_outlives_whoever_reads_it(path, tmp_path):
     assert rows(run_dir)[-1]["step"] == 768 and saved(run_dir)[-1] == 24
 
 
+def test_a_run_outlives_a_full_disk_behind_its_output(path, tmp_path):
+    run_dir = tmp_path / "run"
+    words = arguments("train", path, "--run-dir", run_dir, "--verbose")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            words, stdout=full, stderr=subprocess.PIPE, env=ALIKE, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rows(run_dir)[-1]["step"] == 768 and saved(run_dir)[-1] == 24
+
+
 def test_a_command_that_nobody_reads_ends(path):
     done = piped(arguments("train", path, "--help"), "true")
     assert done.returncode in (0, 141) and done.stderr == ""

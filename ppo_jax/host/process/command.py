@@ -5,6 +5,7 @@ import atexit
 import dataclasses
 import functools
 import gc
+import io
 import logging
 import os
 import re
@@ -44,6 +45,8 @@ def entrance(main: Main) -> Main:
 
     @functools.wraps(main)
     def enter(argv: list[str] | None = None) -> int:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # As stderr has it.
         gc.freeze()
         gc.set_threshold(RARELY)
         atexit.register(gc.freeze)

@@ -43,7 +43,15 @@ def verbosity(options: Any) -> Verbosity:
 
 
 class _Terminal(Terminal):
-    """A terminal, or a pipe: a run outlives whoever reads it."""
+    """A terminal, a pipe or a file: a run outlives whatever it is."""
+
+    def _check_buffer(self) -> None:
+        try:
+            super()._check_buffer()
+        except ValueError:  # It was closed, or knows fewer characters.
+            self.quiet = True
+        except OSError:
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -117,10 +125,12 @@ class Console:
 
     def leave(self, status: int) -> None:
         """Ends the process at once, from any thread; what is on disk stays whole."""
-        self.close()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        try:
+            self.close()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
 
 
 class Calls:

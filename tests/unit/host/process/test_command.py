@@ -1,5 +1,6 @@
 """What becomes of errors that come out of a command."""
 
+import io
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -59,3 +60,10 @@ def test_a_field_of_a_part_may_be_called_as_an_option_is():
     assert found == fields
     with pytest.raises(UserError, match="closest is '--verbose'"):
         command.parse_with_fields(parser, ["x.py", "--verbos"])
+
+
+def test_what_an_encoding_cannot_say_is_escaped(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert command.entrance(lambda argv: print("ε") or 0)() == 0
+    assert written.getvalue() == rb"\u03b5" + b"\n"

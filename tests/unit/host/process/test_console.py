@@ -1,6 +1,10 @@
 """What a run shows, line by line."""
 
+import contextlib
+import errno
+import sys
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -50,6 +54,40 @@ def test_what_is_not_known_yet_is_not_shown(capsys):
         "           4 of 10,000 steps  1,000 steps/s  return 1.5  evaluation 0.01234"
         "  best 7",
     ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EIO, "Input/output error"),
+        UnicodeEncodeError("ascii", "→", 0, 1, "ordinal not in range"),
+        ValueError("I/O operation on closed file"),
+    ],
+)
+def test_what_cannot_be_shown_ends_no_run(error, monkeypatch):
+    """It is not tried again."""
+    place, hushed = mock.Mock(), mock.Mock()
+    place.write.side_effect = error
+    monkeypatch.setattr(sys, "stdout", place)
+    monkeypatch.setattr(console, "hush", hushed)
+    shown = Console(VERBOSE)
+    shown.start(total=9, done=0)
+    shown.update(1, METRICS)
+    shown.say("→")
+    shown.close()
+    assert place.write.call_count == 1
+    assert hushed.called == isinstance(error, OSError)
+
+
+def test_a_process_ends_whatever_cannot_be_shown(monkeypatch):
+    ends = mock.Mock()
+    monkeypatch.setattr(console.os, "_exit", ends)
+    shown = Console()
+    monkeypatch.setattr(shown, "close", mock.Mock(side_effect=OSError))
+    with contextlib.suppress(OSError):
+        shown.leave(4)
+    ends.assert_called_once_with(4)
 
 
 @pytest.mark.parametrize(
