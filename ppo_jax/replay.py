@@ -34,8 +34,7 @@ from ppo_jax.host.run_dir.overrides import without
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
 
-EXPERIMENT = """\
-{text}
+ALONE = b"""
 
 # One agent, on the schedule of a member of that population.
 import dataclasses  # noqa: E402
@@ -96,7 +95,7 @@ def _record(
     member = runs.choose(run, asked)
     print(f"the schedule of member {member} of {run.population.fitness.size}")
     texts = script.texts(source / script.KEPT)
-    texts[script.KEPT] = EXPERIMENT.format(text=texts[script.KEPT])
+    texts[script.KEPT] += ALONE
     experiment.keep(run_dir, texts)
     with former.understood():
         config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
@@ -104,7 +103,7 @@ def _record(
     schedule = lineage.schedule(run.lineage, member)
     config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
     given += ["--phase-updates", str(config.phase_updates)]
-    texts["schedule.json"] = json.dumps(schedule, indent=2) + "\n"
+    texts["schedule.json"] = (json.dumps(schedule, indent=2) + "\n").encode()
     experiment.store(run_dir, texts, given, config)
 
 

@@ -25,6 +25,7 @@ from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.history import Curve
 from ppo_jax.host.run_dir.logger import Row
 from ppo_jax.host.run_dir.recording import Folder, Past
+from ppo_jax.host.run_dir.script import Texts
 from ppo_jax.metrics.own import rows_of
 from ppo_jax.policy import Policy
 from ppo_jax.ppo import episodes
@@ -201,7 +202,7 @@ class Trained:
         folder.write(place, self.policy, kind, said)
         return place
 
-    def keep(self, run_dir: Path, texts: dict[str, str], overrides: list[str]) -> None:
+    def keep(self, run_dir: Path, texts: Texts, overrides: list[str]) -> None:
         """Writes a new run directory, which is none before it has a checkpoint.
 
         Args:
@@ -214,8 +215,9 @@ class Trained:
         """
         claims.require_new(run_dir)
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
-        first = {experiment.UNSAVED: f"{claims.AGAIN}\n", "metrics.jsonl": lines}
-        experiment.store(run_dir, first | texts, overrides, self.config)
+        first = {experiment.UNSAVED: f"{claims.AGAIN}\n", claims.LOG: lines}
+        before = {name: text.encode() for name, text in first.items()}
+        experiment.store(run_dir, before | texts, overrides, self.config)
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
         meta |= {"streaks": self.streaks, "id": beginning.identity()}

@@ -21,7 +21,7 @@ from ppo_jax.errors import kind
 from ppo_jax.host.run_dir import batched, description, files, script
 from ppo_jax.host.run_dir.description import Description, describe, differences
 from ppo_jax.host.run_dir.overrides import with_overrides
-from ppo_jax.host.run_dir.script import ExperimentError
+from ppo_jax.host.run_dir.script import ExperimentError, Texts
 
 OVERRIDES, CONFIG = "overrides.json", "config.json"
 UNSAVED = "unsaved.txt"
@@ -76,10 +76,10 @@ def place(path: Path, config: Config) -> Path:
     return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
 
 
-def store(
-    run_dir: Path, texts: dict[str, str], overrides: list[str], config: Config
-) -> None:
+def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> None:
     """Writes what a run directory needs to stand alone; it is that of no sweep then.
+
+    What it had of another experiment is removed, as commands might prefer that.
 
     Args:
         run_dir: The directory.
@@ -91,18 +91,18 @@ def store(
     Raises:
         ExperimentError: If it cannot be written.
     """
-    described = json.dumps(describe(config), indent=2)
-    keep(
-        run_dir,
-        texts | {OVERRIDES: json.dumps(overrides) + "\n"} | {CONFIG: described + "\n"},
-    )
-    if UNSAVED not in texts:
-        (run_dir / UNSAVED).unlink(missing_ok=True)
+    options = json.dumps(overrides) + "\n"
+    described = json.dumps(describe(config), indent=2) + "\n"
+    keep(run_dir, texts | {OVERRIDES: options.encode(), CONFIG: described.encode()})
+    modules = (run_dir / script.IMPORTED).rglob("*.py")
+    for path in (*map(run_dir.joinpath, (UNSAVED, script.KEPT, script.MADE)), *modules):
+        if str(path.relative_to(run_dir)) not in texts:
+            path.unlink(missing_ok=True)
     batched.forget(run_dir)
 
 
-def keep(run_dir: Path, texts: dict[str, str]) -> None:
-    """Writes files of a run directory, by path.
+def keep(run_dir: Path, texts: Texts) -> None:
+    """Writes files of a run directory.
 
     Raises:
         ExperimentError: If they cannot be written.
@@ -110,7 +110,7 @@ def keep(run_dir: Path, texts: dict[str, str]) -> None:
     try:
         for name, text in texts.items():
             (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
-            files.write(run_dir / name, text)
+            files.write_bytes(run_dir / name, text)
     except OSError as error:
         raise ExperimentError(
             f"{run_dir}: no run can be kept there: {error}"
@@ -204,7 +204,7 @@ def _listed(changed: dict[str, str]) -> str:
 def _read(run_dir: Path, name: str, wanted: type) -> Any:
     """What a file of a run directory says, in its own words."""
     try:
-        found = json.loads((run_dir / name).read_text())
+        found = json.loads((run_dir / name).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise ExperimentError(f"{run_dir}: no run to be found there") from None
     except (OSError, ValueError) as error:

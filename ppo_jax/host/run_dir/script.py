@@ -6,8 +6,8 @@ are found too.
 """
 
 import os
-import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +20,12 @@ KEPT = "experiment.py"
 IMPORTED = "imported"
 MADE = "made_in_python.txt"
 """Why there is no such file, if there is none."""
+
+Texts = dict[str, bytes]
+"""Files of a run directory, by path."""
+
+_run: dict[Path, Texts] = {}
+"""What is kept of each file that was run, as it was then."""
 
 
 class ExperimentError(UserError):
@@ -38,32 +44,37 @@ def run(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ExperimentError(f"{path}: no such experiment file{_instead(path.parent)}")
     _prefer(_places(path))
+    module = sys.modules[RUN] = ModuleType(RUN)
+    names = vars(module)
+    names["__file__"] = str(path)
     try:
-        names = runpy.run_path(str(path), run_name=RUN)
+        text = path.read_bytes()
+        exec(compile(text, str(path), "exec", dont_inherit=True), names)
     except (Exception, SystemExit) as error:
         said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
         raise ExperimentError(said) from error
-    module = sys.modules[RUN] = ModuleType(RUN)
-    vars(module).update(names)
+    _run[path] = {KEPT: text} | beside(_places(path))
     return names
 
 
-def texts(path: Path) -> dict[str, str]:
-    """What a run directory keeps of a file that was run, texts by path."""
-    return {KEPT: path.read_text()} | beside(_places(path))
+def texts(path: Path) -> Texts:
+    """Returns what a run directory keeps of a file that was run.
+
+    That is as it was when it ran; modules that were imported since are as they are now.
+    """
+    return beside(_places(path)) | _run[path]
 
 
-def beside(places: list[Path]) -> dict[str, str]:
-    """What a run directory keeps of modules in use that are in some folders.
+def beside(places: list[Path]) -> Texts:
+    """Returns what a run directory keeps of modules in use that are in some folders.
 
     A package is kept whole, whatever is in use of it.
     """
-    kept: dict[str, str] = {}
+    kept: Texts = {}
     for place in places:
-        for top in _in_use(place):
-            for file in [top] if top.is_file() else top.rglob("*.py"):
-                name = Path(IMPORTED) / file.relative_to(place)
-                kept.setdefault(str(name), file.read_text())
+        for file in (file for top in _in_use(place) for file in _sources(top)):
+            name = Path(IMPORTED) / file.relative_to(place)
+            kept.setdefault(str(name), file.read_bytes())
     return kept
 
 
@@ -71,7 +82,7 @@ def _instead(folder: Path) -> str:
     """What is done with a run that keeps no file, as it was made in Python."""
     if not (folder / MADE).exists():
         return ""
-    said = (folder / MADE).read_text().strip()
+    said = (folder / MADE).read_text("utf-8").strip()
     return (
         f": {said}. Go on in Python, with its config: ppo_jax.fit(config, "
         f"{str(folder)!r}, resume=True) or ppo_jax.load({str(folder)!r}, config=config)"
@@ -110,6 +121,18 @@ def _in_use(place: Path) -> set[Path]:
             if ".".join(parts).removesuffix(".__init__") == name:
                 found.add(place / inside.parts[0])
     return found
+
+
+def _sources(top: Path) -> Iterator[Path]:
+    """The user's own files of a module or a package, but for hidden ones."""
+    if top.is_file():
+        yield top
+    for folder, inner, names in os.walk(top):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        for file in (Path(folder, name) for name in names):
+            shown = file.suffix == ".py" and not file.name.startswith(".")
+            if shown and file.is_file() and is_own(str(file)):
+                yield file
 
 
 def _loaded() -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from ppo_jax.envs.parameters import Parameters
 from ppo_jax.errors import is_own
 from ppo_jax.host.run_dir import script
 from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.script import Texts
 
 FILE = '''"""An experiment that was made in Python."""
 
@@ -39,8 +40,8 @@ class Unwritable(Exception):
     """A part of an experiment that no file defines; the message says which."""
 
 
-def texts(config: Config) -> dict[str, str]:
-    """What a run directory keeps of an experiment, texts by path.
+def texts(config: Config) -> Texts:
+    """What a run directory keeps of an experiment.
 
     That is its file and the user's own modules; or, where a part of it is defined in no
     file that can be imported, why there is none.
@@ -48,9 +49,7 @@ def texts(config: Config) -> dict[str, str]:
     return _or_why_not(lambda: _texts(config))
 
 
-def texts_of_all(
-    configs: Sequence[Config], runs: Sequence[Sequence[int]]
-) -> dict[str, str]:
+def texts_of_all(configs: Sequence[Config], runs: Sequence[Sequence[int]]) -> Texts:
     """As `texts`, of experiments that are trained together.
 
     Args:
@@ -60,25 +59,23 @@ def texts_of_all(
     return _or_why_not(lambda: _texts_of_all(configs, runs))
 
 
-def _or_why_not(texts: Callable[[], dict[str, str]]) -> dict[str, str]:
+def _or_why_not(texts: Callable[[], Texts]) -> Texts:
     try:
         return texts()
     except Unwritable as error:
-        return {script.MADE: f"{error}\n"}
+        return {script.MADE: f"{error}\n".encode()}
 
 
-def _texts(config: Config) -> dict[str, str]:
+def _texts(config: Config) -> Texts:
     used: set[str] = set()
     text = _call(config, used, INDENT)
     imports = "\n".join(f"import {name}" for name in sorted(used))
     file = FILE.format(imports=imports, config=text)
     _require_same(_made(file)["config"], config)
-    return {script.KEPT: file} | script.beside(_places(used))
+    return {script.KEPT: file.encode()} | script.beside(_places(used))
 
 
-def _texts_of_all(
-    configs: Sequence[Config], runs: Sequence[Sequence[int]]
-) -> dict[str, str]:
+def _texts_of_all(configs: Sequence[Config], runs: Sequence[Sequence[int]]) -> Texts:
     used: set[str] = set()
     first = {
         setting: config for (setting, _), config in zip(runs, configs, strict=True)
@@ -92,7 +89,7 @@ def _texts_of_all(
     file = FILE_OF_ALL.format(imports=imports, each=f"{each}\n", runs=pairs)
     for made, config in zip(_made(file)["configs"], configs, strict=True):
         _require_same(made, config)
-    return {script.KEPT: file} | script.beside(_places(used))
+    return {script.KEPT: file.encode()} | script.beside(_places(used))
 
 
 def _made(file: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import LogUniform
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 NAN = math.nan
 TWINS = experiment(
     Target(),

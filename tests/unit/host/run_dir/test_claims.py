@@ -8,7 +8,7 @@ from ppo_jax import Config
 from ppo_jax.host.run_dir import claims, experiment
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
-TEXT = "from ppo_jax import Config\n\nconfig = Config('CartPole-v1')\n"
+TEXT = b"from ppo_jax import Config\n\nconfig = Config('CartPole-v1')\n"
 CONFIG = Config("CartPole-v1", eval_phases=2)
 BOTH = (claims.require_new, claims.require_whole)
 
@@ -46,7 +46,7 @@ def test_a_directory_with_anything_to_go_on_with_is_not_new(run_dir, saved, take
 def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
     """Until it is begun again, or saved after all."""
     claims.require_begun(run_dir)
-    texts = {experiment.UNSAVED: "", "experiment.py": TEXT}
+    texts = {experiment.UNSAVED: b"", "experiment.py": TEXT}
     experiment.store(run_dir, texts, [], CONFIG)
     with pytest.raises(ExperimentError, match="before what it begins with was sav"):
         claims.require_begun(run_dir)

@@ -78,6 +78,25 @@ def test_a_run_has_a_directory_of_its_own(path):
     assert found.parent.name == "runs" and found.name.startswith("mine__7__")
 
 
+def test_nothing_of_another_experiment_stays(run_dir):
+    """A module that was a package, and a reason where there is a file by now."""
+
+    def stored(**texts):
+        kept = {name.replace("__", "/") + ".py": x for name, x in texts.items()}
+        experiment.store(run_dir, kept, [], CONFIG)
+        return {str(x.relative_to(run_dir)) for x in run_dir.rglob("*.py")}
+
+    one = {"experiment": b"", "imported__helper__room": b"x = 1\n"}
+    assert stored(**one) == {"experiment.py", "imported/helper/room.py"}
+    two = {"experiment": b"", "imported__helper": b"x = 2\n"}
+    assert stored(**two) == {"experiment.py", "imported/helper.py"}
+    experiment.store(run_dir, {"made_in_python.txt": b"no file"}, [], CONFIG)
+    with pytest.raises(ExperimentError, match="no such experiment file: no file"):
+        experiment.load(run_dir / "experiment.py", [])
+    assert stored(**one) == {"experiment.py", "imported/helper/room.py"}
+    assert not (run_dir / "made_in_python.txt").exists()
+
+
 @pytest.mark.parametrize("kept", ["sweep.json", "walk.json"])
 def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, kept):
     (run_dir / kept).write_text("{}")

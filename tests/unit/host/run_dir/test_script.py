@@ -1,5 +1,6 @@
 """A user's file: run with the modules beside it, and kept with them."""
 
+import importlib
 import pickle
 import sys
 
@@ -65,8 +66,8 @@ def test_what_is_in_use_is_kept(tmp_path):
         *("experiment.py", "imported/walking_parts.py", "imported/house/__init__.py"),
         *("imported/house/room.py", "imported/house/attic.py"),
     }
-    assert texts["imported/house/room.py"] == "x = 3\n"
-    assert texts["experiment.py"] == path.read_text()
+    assert texts["imported/house/room.py"] == b"x = 3\n"
+    assert texts["experiment.py"] == path.read_bytes()
 
 
 def test_what_was_kept_is_kept_again(tmp_path):
@@ -78,11 +79,47 @@ def test_what_was_kept_is_kept_again(tmp_path):
     for name, text in texts.items():
         kept = tmp_path / "run" / name
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(text)
+        kept.write_bytes(text)
     for file in (tmp_path / "here").glob("*.py"):
         file.unlink()
     assert script.run(tmp_path / "run" / "experiment.py")["x"] == 5
     assert script.texts(tmp_path / "run" / "experiment.py") == texts
+
+
+def test_what_ran_is_kept_whatever_was_written_since(tmp_path):
+    """The file and what it imported, as they were; what comes later, as it is."""
+    path = written(tmp_path, mine="import walking_parts\n", walking_parts="x = 1\n")
+    written(tmp_path, later_parts="y = 1\n")
+    script.run(path)
+    written(tmp_path, mine="import nothing\n", walking_parts="x = 2\n")
+    importlib.import_module("later_parts")
+    assert script.texts(path) == {
+        "experiment.py": b"import walking_parts\n",
+        "imported/walking_parts.py": b"x = 1\n",
+        "imported/later_parts.py": b"y = 1\n",
+    }
+
+
+def test_only_what_is_the_users_own_is_kept_of_a_package(tmp_path):
+    """No buffers of an editor, environments or links to nowhere."""
+    path = written(tmp_path, mine="import house.room\n")
+    room = written(tmp_path / "house", room="x = 3\n").with_name("room.py")
+    (tmp_path / "house" / ".#room.py").symlink_to("me@here.123")
+    (tmp_path / "house" / "gone.py").symlink_to("nowhere.py")
+    for folder in (".venv/lib", "env/lib/site-packages/pip", ".git"):
+        written(tmp_path / "house" / folder, mine="y = 3\n")
+    script.run(path)
+    texts = script.texts(path)
+    assert texts.pop("experiment.py") == path.read_bytes()
+    assert texts == {"imported/house/room.py": room.read_bytes()}
+
+
+def test_files_are_kept_in_their_own_encoding(tmp_path):
+    text = "# -*- coding: latin-1 -*-\nname = 'Müller'\n".encode("latin-1")
+    path = tmp_path / "mine.py"
+    path.write_bytes(text)
+    assert script.run(path)["name"] == "Müller"
+    assert script.texts(path) == {"experiment.py": text}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.run_dir import experiment, source
 from ppo_jax.host.run_dir.description import describe
 
-EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+EXPERIMENTS = Path(__file__).parents[4] / "experiments"
 CARTPOLE = Config("CartPole-v1")
 
 
@@ -45,11 +45,11 @@ def test_the_file_makes_the_same_experiment(name, tmp_path):
     config = OTHERS[name]
     (text,) = source.texts(config).values()
     path = tmp_path / "experiment.py"
-    path.write_text(text)
+    path.write_bytes(text)
     again = experiment.load(path, [])
     assert describe(again) == describe(config)
     assert again == config or name == "partial"  # Which are never equal.
-    assert "num_minibatches=" in text
+    assert b"num_minibatches=" in text
 
 
 @component
@@ -74,7 +74,7 @@ def test_modules_of_the_user_are_kept_beside_it(monkeypatch, tmp_path):
     finally:
         del sys.modules["worlds"]
     assert [*texts] == ["experiment.py", "imported/worlds.py"]
-    assert "env=worlds.Local(" in texts["experiment.py"]
+    assert b"env=worlds.Local(" in texts["experiment.py"]
 
 
 DATA = terms.Demonstrations(np.zeros((2, 4)), [0, 1])
@@ -92,7 +92,7 @@ def reason(config):
     """Why there is no file."""
     ((name, text),) = source.texts(config).items()
     assert name == "made_in_python.txt"
-    return text
+    return text.decode()
 
 
 def test_what_no_file_can_give_is_said(monkeypatch):
