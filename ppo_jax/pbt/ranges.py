@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,8 @@ class _Interval(Range):
 
     def __post_init__(self):
         super().__post_init__()
+        for name in ("low", "high", "factor"):
+            object.__setattr__(self, name, _plain(getattr(self, name)))
         kind, ends = type(self).__name__, (self.low, self.high)
         finite = all(math.isfinite(end) for end in ends)
         ordered = finite and self.low < self.high
@@ -213,7 +215,7 @@ class Choice(Range):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         different = len(set(self.values)) == len(self.values) >= 2
         finite = all(math.isfinite(value) for value in self.values)
         expected = "at least two finite numbers, all different"
@@ -231,3 +233,8 @@ class Choice(Range):
         nearest = jnp.argmin(jnp.abs(values - value))
         index = jnp.clip(nearest + jnp.where(up, 1, -1), 0, len(self.values) - 1)
         return values[index]
+
+
+def _plain(number: Any) -> Any:
+    """The number of Python that one of NumPy or JAX is."""
+    return number.item() if hasattr(number, "item") else number

@@ -1,6 +1,7 @@
 """An experiment that was made in Python, as the file that a run directory keeps."""
 
 import dataclasses
+import enum
 import functools
 import inspect
 import math
@@ -10,10 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ppo_jax.component import is_component
 from ppo_jax.config import Config
 from ppo_jax.envs.parameters import Parameters
-from ppo_jax.errors import is_own
+from ppo_jax.errors import brief, is_own
 from ppo_jax.host.run_dir import script
 from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.script import Texts
@@ -34,6 +37,8 @@ configs = tuple(dataclasses.replace(settings[i], seed=seed) for i, seed in {runs
 config = configs[0]
 '''
 INDENT = "    "
+PLAIN = {bool, int, float, str, bytes, type(None)}
+"""Types whose values Python shows as it makes them."""
 
 
 class Unwritable(Exception):
@@ -93,10 +98,17 @@ def _texts_of_all(configs: Sequence[Config], runs: Sequence[Sequence[int]]) -> T
 
 
 def _made(file: str) -> dict[str, Any]:
-    """The names that a file defines."""
+    """The names that a file defines.
+
+    Raises:
+        Unwritable: If it cannot be run, as a part is shown as no Python makes it.
+    """
     names: dict[str, Any] = {}
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
-        exec(file, names)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # It has warned.
+            exec(file, names)
+    except Exception as error:
+        raise Unwritable(f"its parts as a file: {brief(error)}") from error
     return names
 
 
@@ -119,9 +131,13 @@ def _written(value: Any, used: set[str], indent: str) -> str:
     if isinstance(value, tuple):
         items = [f"{_written(item, used, indent)}," for item in value]
         return f"({' '.join(items)})"
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, enum.Enum):
+        return f"{_name(type(value), used)}[{value.name!r}]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) is float and not math.isfinite(value):
         return f'float("{value}")'
-    if isinstance(value, bool | int | float | str | bytes | None):
+    if type(value) in PLAIN:
         return repr(value)
     return _name(value, used)
 
