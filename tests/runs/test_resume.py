@@ -1,5 +1,6 @@
 """Whatever ends a run, it goes on as if nothing had happened."""
 
+import errno
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import shutil
 import signal
 import time
 from contextlib import closing
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -280,6 +282,30 @@ def test_a_damaged_checkpoint_falls_back(tmp_path, damage, name):
     assert checkpoints.restore(tree)[0] == 2
     assert checkpoints.restore(tree, best=True)[0] == 1
     checkpoints.close()
+
+
+TENSORSTORE = 'Error reading "x": [OS error 5: EIO Input/output error]'
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files"), ValueError(TENSORSTORE)],
+)
+def test_what_may_be_read_later_is_no_damage(tmp_path, monkeypatch, error):
+    """An older checkpoint stands in for a damaged one, and newer rows are cut away."""
+    tree = {"x": jnp.zeros(3)}
+    with closing(Checkpointer(tmp_path)) as checkpoints:
+        for update in (1, 2):
+            checkpoints.save(update, tree, fitness=1.0, meta={})
+    with closing(Checkpointer(tmp_path)) as checkpoints:
+        with monkeypatch.context() as short:
+            fails = mock.Mock(side_effect=error)
+            short.setattr(checkpoints, "_population", fails)
+            with pytest.raises(
+                OSError, match=r"2: cannot be read now \(.* error 5|Too"
+            ):
+                checkpoints.restore(tree)
+        assert checkpoints.restore(tree)[0] == 2
 
 
 def test_what_is_no_checkpoint_stays(tmp_path):

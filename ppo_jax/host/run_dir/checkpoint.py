@@ -2,9 +2,11 @@
 
 import contextlib
 import copy
+import errno
 import gc
 import logging
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -13,17 +15,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
-from ppo_jax.arrays.tree import by_path
-from ppo_jax.errors import UserError, kind
+from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
-from ppo_jax.host.run_dir import bundles, files
-from ppo_jax.transforms.statistics import is_statistics, versions
+from ppo_jax.host.run_dir import bundles, files, templates
+from ppo_jax.transforms.statistics import versions
 from ppo_jax.types import PyTree
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -45,6 +43,14 @@ def _drop_echoes(
 
 
 sys.unraisablehook = _drop_echoes
+
+PASSING = {
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    *(errno.EACCES, errno.EIO, errno.ESTALE),
+}
+"""What the system says of a file that may be whole."""
+SYSTEM = re.compile(r"\[OS error (\d+)")
+"""How tensorstore passes on what that says."""
 
 
 class CheckpointError(UserError):
@@ -85,7 +91,7 @@ class Checkpointer:
         together = bundles.planned(population)
         meta = copy.deepcopy(meta) | {
             "fitness": score,
-            "leaves": _leaves(population),
+            "leaves": templates.leaves(population),
             "together": together,
             "versions": versions(population),
         }
@@ -122,6 +128,7 @@ class Checkpointer:
         Raises:
             CheckpointError: If none can be read, or there is none such, or one has
                 other leaves, or statistics of a newer version.
+            OSError: If the system cannot read one now that may be whole.
 
         Warns:
             UserWarning: If statistics of an older version begin anew.
@@ -138,7 +145,7 @@ class Checkpointer:
             best: Whether to prefer the fittest one.
             asked: The update of the one to read, and no other.
         """
-        return self._restore(_blank(make), make, best, asked)
+        return self._restore(templates.blank(make), make, best, asked)
 
     def _restore(
         self,
@@ -163,6 +170,9 @@ class Checkpointer:
             except CheckpointError:
                 raise
             except Exception as error:
+                if _passes(error):
+                    said = f"{self._path / str(step)}: cannot be read now"
+                    raise OSError(f"{said} ({_first_line(error)})") from error
                 if distributed.is_first():
                     print(f"checkpoint {step} cannot be read ({_first_line(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
@@ -173,14 +183,14 @@ class Checkpointer:
         self, step: int, template: PyTree, make: Callable[[], PyTree]
     ) -> tuple[PyTree, dict]:
         meta = self._meta(step)
-        wrong = _differences(meta["leaves"], _leaves(template))
+        wrong = templates.differences(meta["leaves"], templates.leaves(template))
         if wrong:
             place = self._path / str(step)
             said = f"{place}: its leaves are not those of this experiment:"
             raise CheckpointError("\n  ".join([said, *wrong]))
         stale = self._stale(step, meta, template)
         population = self._population(step, meta, template)
-        return _anew(population, make(), stale) if stale else population, meta
+        return templates.anew(population, make(), stale) if stale else population, meta
 
     def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
         """What was saved; before leaves were saved together, each was by itself."""
@@ -256,44 +266,17 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
         return [info.step == best for info in checkpoints]
 
 
-def _blank(make: Callable[[], PyTree]) -> PyTree:
-    """What a function makes, with zeros for its numbers."""
+def _passes(error: Exception) -> bool:
+    """Whether what could not be read may be read later.
 
-    def zeros(shape):
-        if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
-            return np.zeros(shape.shape, shape.dtype)
-        data = jax.eval_shape(jax.random.key_data, shape)
-        numbers: Any = np.zeros(data.shape, data.dtype)
-        return jax.random.wrap_key_data(numbers)
-
-    return jax.tree.map(zeros, jax.eval_shape(make))
-
-
-def _leaves(tree: PyTree) -> dict[str, str]:
-    """What every leaf is, by path, for example `float32[4, 64]`."""
-    return {path: kind(leaf) for path, leaf in by_path(tree).items()}
-
-
-def _anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
-    """A tree with statistics of some kinds taken from another."""
-
-    def chosen(old, new):
-        return new if type(old).__name__ in kinds else old
-
-    return jax.tree.map(chosen, tree, fresh, is_leaf=is_statistics)
-
-
-def _differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:
-    """Leaves that differ.
-
-    >>> _differences({"x": "float32[2]", "y": "int32[]"}, {"x": "float32[3]"})
-    ['x: float32[2] -> float32[3]', 'y: int32[] -> absent']
+    >>> _passes(OSError(errno.EMFILE, "many")), _passes(FileNotFoundError(2, "none"))
+    (True, False)
+    >>> _passes(ValueError('Error reading "x": [OS error 5: EIO Input/output error]'))
+    True
     """
-    return [
-        f"{path}: {saved.get(path, 'absent')} -> {wanted.get(path, 'absent')}"
-        for path in sorted(saved.keys() | wanted.keys())
-        if saved.get(path) != wanted.get(path)
-    ]
+    told = SYSTEM.search(str(error))
+    number = int(told[1]) if told else getattr(error, "errno", None)
+    return isinstance(error, MemoryError) or number in PASSING
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,53 @@
+"""What a checkpoint is read into, and how that differs from what was saved."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ppo_jax.arrays.tree import by_path
+from ppo_jax.errors import kind
+from ppo_jax.transforms.statistics import is_statistics
+from ppo_jax.types import PyTree
+
+
+def blank(make: Callable[[], PyTree]) -> PyTree:
+    """Returns what a function makes, with zeros for its numbers."""
+
+    def zeros(shape):
+        if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
+            return np.zeros(shape.shape, shape.dtype)
+        data = jax.eval_shape(jax.random.key_data, shape)
+        numbers: Any = np.zeros(data.shape, data.dtype)
+        return jax.random.wrap_key_data(numbers)
+
+    return jax.tree.map(zeros, jax.eval_shape(make))
+
+
+def leaves(tree: PyTree) -> dict[str, str]:
+    """Returns what every leaf is, by path, for example `float32[4, 64]`."""
+    return {path: kind(leaf) for path, leaf in by_path(tree).items()}
+
+
+def anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
+    """Returns a tree with statistics of some kinds, by class, taken from another."""
+
+    def chosen(old, new):
+        return new if type(old).__name__ in kinds else old
+
+    return jax.tree.map(chosen, tree, fresh, is_leaf=is_statistics)
+
+
+def differences(saved: dict[str, str], wanted: dict[str, str]) -> list[str]:
+    """Returns the leaves that differ, and how.
+
+    >>> differences({"x": "float32[2]", "y": "int32[]"}, {"x": "float32[3]"})
+    ['x: float32[2] -> float32[3]', 'y: int32[] -> absent']
+    """
+    return [
+        f"{path}: {saved.get(path, 'absent')} -> {wanted.get(path, 'absent')}"
+        for path in sorted(saved.keys() | wanted.keys())
+        if saved.get(path) != wanted.get(path)
+    ]
