@@ -96,7 +96,8 @@ def _record(
     print(f"the schedule of member {member} of {run.population.fitness.size}")
     texts = script.texts(source / script.KEPT)
     texts[script.KEPT] += ALONE
-    experiment.keep(run_dir, texts)
+    options = json.dumps(given).encode()
+    experiment.keep(run_dir, {experiment.OVERRIDES: options} | texts)
     with former.understood():
         config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
     fitting.check(config)

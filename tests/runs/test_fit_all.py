@@ -147,7 +147,7 @@ def test_what_is_in_no_file_is_found_with_its_experiments(kept, tmp_path):
     assert list(texts) == ["made_in_python.txt"]
     run_dir = shutil.copytree(kept[0], tmp_path / "sweep")
     (run_dir / "experiment.py").rename(run_dir / "made_in_python.txt")
-    (run_dir / "made_in_python.txt").write_text(*texts.values())
+    (run_dir / "made_in_python.txt").write_bytes(*texts.values())
     same(load_all(run_dir, CONFIGS), kept[1])
     with pytest.raises(UserError, match="is in no file that can be imported"):
         load_all(run_dir)

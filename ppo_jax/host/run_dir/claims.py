@@ -3,12 +3,17 @@
 import os
 from pathlib import Path
 
-from ppo_jax.host.run_dir import batched, ending, experiment, files
+from ppo_jax.host.run_dir import batched, ending, experiment, files, script
 from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
 
 CHECKPOINTS, LOG = "checkpoints", "metrics.jsonl"
 SAVED = {"finished", "stopped", "interrupted"}
 """Endings of runs that were saved before."""
+REPLACED = (
+    *(script.KEPT, script.IMPORTED, experiment.CONFIG),
+    *(LOG, "lineage.jsonl", "events.out.tfevents.*"),
+)
+"""What a run writes over or deletes."""
 AGAIN = (
     "it stopped before what it begins with was saved; begin it again, with "
     "--warm-start (in Python begin) and without --resume"
@@ -19,7 +24,8 @@ def require_new(run_dir: Path) -> None:
     """Checks that a directory holds nothing yet that one could go on with.
 
     Raises:
-        ExperimentError: If it does, or if only the log of a run is left there.
+        ExperimentError: If it does, if only the log of a run is left there, or files
+            that are of no run and would be replaced.
     """
     places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
     if any(map(is_saved, places)) or batched.has_results(run_dir):
@@ -27,6 +33,11 @@ def require_new(run_dir: Path) -> None:
             f"{run_dir}: holds a run already; give --resume to go on with it, in "
             "Python resume=True, or another directory"
         )
+    if not any((run_dir / x).exists() for x in (experiment.OVERRIDES, UNSAVED)):
+        found = sorted(x.name for each in REPLACED for x in run_dir.glob(each))
+        if found:
+            said = f"holds {', '.join(found)}, which a run would replace"
+            raise ExperimentError(f"{run_dir}: {said}; give another directory")
     require_whole(run_dir)
 
 

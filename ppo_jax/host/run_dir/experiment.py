@@ -93,7 +93,8 @@ def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> 
     """
     options = json.dumps(overrides) + "\n"
     described = json.dumps(describe(config), indent=2) + "\n"
-    keep(run_dir, texts | {OVERRIDES: options.encode(), CONFIG: described.encode()})
+    by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: described.encode()}
+    keep(run_dir, by_name)  # The first of them says that all are of a run.
     modules = (run_dir / script.IMPORTED).rglob("*.py")
     for path in (*map(run_dir.joinpath, (UNSAVED, script.KEPT, script.MADE)), *modules):
         if str(path.relative_to(run_dir)) not in texts:

@@ -135,7 +135,7 @@ def _written(value: Any, used: set[str], indent: str) -> str:
         return f"{_name(type(value), used)}[{value.name!r}]"
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) is float and not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if type(value) in PLAIN:
         return repr(value)

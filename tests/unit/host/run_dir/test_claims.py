@@ -57,6 +57,27 @@ def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
     claims.require_begun(run_dir)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "experiment.py",
+        "imported",
+        "metrics.jsonl",
+        "events.out.tfevents.1",
+    ],
+)
+def test_files_that_are_of_no_run_are_not_replaced(tmp_path, name):
+    """As those of a project, where the current folder is given."""
+    (tmp_path / "README.md").touch()
+    claims.require_new(tmp_path)
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(ExperimentError, match=f"holds {name}, which a run would repl"):
+        claims.require_new(tmp_path)
+    (tmp_path / "overrides.json").touch()
+    claims.require_new(tmp_path)
+
+
 def log(run_dir, phases):
     """The run says so much; a checkpoint is due after every second phase."""
     lines = [json.dumps({"step": 8 * phase}) + "\n" for phase in range(1, phases + 1)]
