@@ -4,7 +4,7 @@ An environment is a component: its floats are numbers like any other, so a popul
 can be spread over them. All functions take one environment; callers `jax.vmap`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -234,6 +234,19 @@ class Env:
             done, self.restart(key_reset, state), (timestep.obs, state)
         )
         return timestep._replace(obs=obs, final_obs=timestep.obs), state
+
+
+def of_each(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of one environment for many, whose arrays are `[B, ...]`.
+
+    Its products have all digits of float32, also where JAX multiplies with fewer by
+    default: on GPUs and TPUs. Errors of a simulation add up over its steps.
+
+    >>> turn = of_each(lambda angle, vector: angle @ vector)
+    >>> turn(jnp.ones((3, 2, 2)), jnp.ones((3, 2))).shape
+    (3, 2)
+    """
+    return jax.default_matmul_precision("highest")(jax.vmap(function))
 
 
 def strong(state: PyTree) -> PyTree:

@@ -31,7 +31,9 @@ class Dense(nn.Dense):
     """
 
     promote_dtype: Any = as_kernel
-    dot_general: Any = lambda rows, kernel, *_, **__: product(rows, kernel)
+    dot_general: Any = lambda rows, kernel, _, precision, **__: product(
+        rows, kernel, precision
+    )
 
     def __call__(self, inputs: Array) -> Array:
         rows = inputs.reshape(-1, inputs.shape[-1])
@@ -52,6 +54,8 @@ class Dense(nn.Dense):
 
 
 dense = functools.partial(Dense, bias_init=nn.initializers.zeros)
+last = functools.partial(dense, name="head", precision=jax.lax.Precision.HIGHEST)
+"""A layer that says something: it multiplies with all digits on every platform."""
 
 
 def orthogonal(scale: float) -> nn.initializers.Initializer:

@@ -9,7 +9,7 @@ from flax.errors import NameInUseError
 
 from ppo_jax.errors import Misfit, kind
 from ppo_jax.networks.architecture import ActorCritic
-from ppo_jax.networks.layers import Layers, dense, orthogonal
+from ppo_jax.networks.layers import Layers, last, orthogonal
 from ppo_jax.networks.memories import Memory
 from ppo_jax.networks.torsos import Torso
 from ppo_jax.types import Array, Params, PyTree
@@ -107,7 +107,7 @@ class Actor(nn.Module):
         carry, x = _Trunk(self.architecture, name="trunk")(carry, obs, reset)
         head, init = self.architecture.head, orthogonal(0.01)
         size, sizes = head.num_outputs(self.action_space), head.free(self.action_space)
-        outputs = dense(size, kernel_init=init, name="head")(x)
+        outputs = last(size, kernel_init=init)(x)
         free = {name: self._free(name, size) for name, size in sizes.items()}
         return carry, x, (outputs, free)
 
@@ -166,5 +166,4 @@ class _CriticHead(nn.Module):
             x = _Features(self.architecture.torso, name="torso")(x)
         hidden = self.architecture.critic_hidden
         x = Layers(hidden, self.architecture.torso.activation, name="layers")(x)
-        init = orthogonal(1.0)
-        return dense(self.num_outputs, kernel_init=init, name="head")(x)
+        return last(self.num_outputs, kernel_init=orthogonal(1.0))(x)

@@ -13,7 +13,7 @@ from ppo_jax.arrays.keys import fused
 from ppo_jax.attacks.opponents import Answers, Opponent
 from ppo_jax.component import require
 from ppo_jax.critics import ValueDist
-from ppo_jax.envs.env import Env, Step, Timestep, strong
+from ppo_jax.envs.env import Env, Step, Timestep, of_each, strong
 from ppo_jax.networks import Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
@@ -99,7 +99,7 @@ def most_likely(policy: Distribution, key: Key) -> Array:
 
 def start(env: Env, network: Network, keys: Key) -> Actor:
     """Environments at the start of their first episodes, one per key."""
-    obs, env_state = jax.vmap(env.reset)(keys)
+    obs, env_state = of_each(env.reset)(keys)
     return begin(network, strong(obs), strong(env_state), keys.shape[0])
 
 
@@ -117,7 +117,7 @@ def begin(network: Network, obs: PyTree, env_state: PyTree, num_envs: int) -> Ac
 
 def renew(env: Env, actor: Actor, keys: Key) -> Actor:
     """The actor before a rollout, one key per environment."""
-    env_state = jax.vmap(env.renew)(keys, actor.env_state)
+    env_state = of_each(env.renew)(keys, actor.env_state)
     return dataclasses.replace(actor, env_state=fused(env_state))
 
 
@@ -134,7 +134,7 @@ def act(agent: Agent, step: Move, actor: Actor, truth: Carry, keys: Keys) -> Dee
             one for an action.
     """
     decision = decide(agent, actor, truth, keys.action)
-    timestep, env_state = jax.vmap(step)(keys.env, actor.env_state, decision.move)
+    timestep, env_state = of_each(step)(keys.env, actor.env_state, decision.move)
     env_state = fused(env_state)  # An environment may have made keys itself.
     _require_one_each(timestep, actor.reset)
     return Deed(decision, timestep, env_state)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.arrays import tree
-from ppo_jax.envs.env import Env, strong
+from ppo_jax.envs.env import Env, of_each, strong
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.state import Actor, Trajectory
 from ppo_jax.types import Array, Key, PyTree
@@ -49,7 +49,7 @@ def quarantined(step: Trajectory, valid: Array) -> Trajectory:
 def reset_broken(env: Env, actor: Actor, keys: Key) -> Actor:
     """Starts environments anew that are not finite by themselves any more."""
     ok = finite(actor.obs, actor.reset) & ~has_nan(actor.env_state, actor.reset)
-    obs, env_state = jax.vmap(env.reset)(keys)
+    obs, env_state = of_each(env.reset)(keys)
     return unless(ok, actor, strong(obs), strong(env_state))
 
 

@@ -1,4 +1,4 @@
-"""Agents whose hidden layers compute in bfloat16: what is short, and what is not."""
+"""What computes in bfloat16 or with few digits, and what does not."""
 
 import dataclasses
 import re
@@ -19,8 +19,8 @@ from ppo_jax import (
     schedules,
     terms,
 )
-from ppo_jax.component import program
-from ppo_jax.envs.probes import RecallCue
+from ppo_jax.component import component, program
+from ppo_jax.envs.probes import RecallCue, Target
 from ppo_jax.host.loop import training
 from ppo_jax.host.process.console import QUIET, Console
 from ppo_jax.host.run_dir import experiment, files
@@ -80,20 +80,25 @@ def types_of_floats(tree):
 
 
 def traced(config):
-    """A member before and after an update, metrics, and the text of the update."""
+    """A member before and after an update, metrics, and what a GPU is to compile."""
     begin = jax.eval_shape(lambda: learner.init(program(config), jax.random.key(0)))
-    lowered = jax.jit(learner.iteration).lower(begin, Progress.at(0.0))
+    lowered = for_gpus(learner.iteration, begin, Progress.at(0.0))
     return begin, *lowered.out_info, lowered.as_text()
 
 
+def for_gpus(function, *args):
+    return jax.jit(function).trace(*args).lower(lowering_platforms=("cuda",))
+
+
 def products(text):
-    """Types and shapes of what is multiplied."""
-    operation = r"stablehlo\.(?:dot_general|convolution).*: \((.*)\) ->"
-    for both in re.findall(operation, text):
-        yield [
+    """Types and shapes of what is multiplied, and whether all digits are."""
+    operation = r"stablehlo\.(?:dot_general|convolution)(.*): \((.*)\) ->"
+    for how, both in re.findall(operation, text):
+        left, right = (
             (dtype, tuple(int(n) for n in sizes.split("x") if n))
             for sizes, dtype in re.findall(r"tensor<((?:\d+x)*)(\w+)>", both)
-        ]
+        )
+        yield left, right, "HIGHEST, HIGHEST" in how
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -109,11 +114,41 @@ def test_only_hidden_layers_compute_in_short_floats(case):
     chex.assert_trees_all_equal_shapes_and_dtypes(before, after)
     assert types_of_floats((after, metrics)) == {"float32"}
     kinds = set()
-    for (left, a), (right, b) in products(text):
-        last = len(a) == 2 and {count, ATOMS} & {*a, *b}
+    for (left, a), (right, b), whole in products(text):
+        last = bool(len(a) == 2 and {count, ATOMS} & {*a, *b})
         assert left == right == ("f32" if last else "bf16"), (a, b)
+        assert whole is last, (a, b)
         kinds.add(left)
     assert kinds == {"f32", "bf16"}
+
+
+@component
+class Turned(Target):
+    """Shows a point, and remembers it, as a matrix turns it."""
+
+    size: int = 3
+
+    def draw(self, key):
+        return self.turned(super().draw(key))
+
+    def observe(self, state):
+        return self.turned(state)
+
+    def renew(self, key, state):
+        return self.turned(state)
+
+    def turned(self, x):
+        return jnp.eye(3)[::-1] @ x
+
+
+def test_environments_multiply_with_all_digits():
+    """Where they begin, in every step, before a rollout, and anew after a fault."""
+    config = program(made(Turned(), {"torso": MLP}, {}))
+    start = for_gpus(learner.init, config, jax.random.key(0)).as_text()
+    *_, text = traced(config)
+    for count, said in ((2, start), (6, text)):
+        own = [whole for (_, a), _, whole in products(said) if a == (3, 3)]
+        assert own == [True] * count
 
 
 def test_what_is_said_is_in_long_floats():

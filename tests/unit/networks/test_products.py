@@ -42,6 +42,21 @@ def test_few_rows_are_multiplied_without_a_call(rows, dtype, calls):
     assert jax.jit(product).lower(x, kernel).as_text().count("dot_general") == calls
 
 
+@pytest.mark.parametrize("precision", [None, jax.lax.Precision.HIGHEST])
+def test_a_gpu_acts_as_it_learns(precision):
+    """Few rows are a product like many, and gradients are as precise."""
+    x, kernel = (np.float32(drawn(*shape)) for shape in ((4, 4), (4, 64)))
+
+    def pulled_back(x, kernel):
+        out, pull_back = jax.vjp(lambda *pair: product(*pair, precision), x, kernel)
+        return out, *pull_back(out)
+
+    traced = jax.jit(pulled_back).trace(x, kernel)
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("dot_general") == 3
+    assert text.count("[HIGHEST, HIGHEST]") == (3 if precision else 0)
+
+
 def test_members_have_gradients_of_their_own():
     rows, upstream = drawn(3, 7, 2), drawn(3, 7, 4)
     got = jax.jit(jax.vmap(kernel_gradient))(np.float32(rows), np.float32(upstream))
