@@ -4,6 +4,9 @@ import gc
 import os
 from pathlib import Path
 
+# Counts of devices, options of compilers and roundings below are those of a CPU.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
 import jax
 import numpy as np
 import pytest
