@@ -178,6 +178,12 @@ class Config:
                     f"Config.{name}: observations are not normalised (obs_clip is "
                     "None), so that its eps is in their own units"
                 )
+        chunks = self.steps_per_update // self.chunk // self.num_minibatches
+        if chunks % (self.devices_per_member or 1):
+            yield (
+                f"Config.devices_per_member: {self.devices_per_member} devices cannot "
+                f"share {chunks} chunks of a minibatch, so each learns from all of them"
+            )
         if self.pbt and "optimizer.learning_rate" not in self.pbt.space.paths:
             said = "without optimizer.learning_rate all members keep the same one"
             yield f"Config.pbt.space: {said}, {self.optimizer.learning_rate}"

@@ -149,6 +149,11 @@ def test_what_cannot_be_is_refused_by_name(changes, said):
             "that its eps is in their own units",
         ),
         (
+            {"devices_per_member": 4, "num_minibatches": 16},
+            "Config.devices_per_member: 4 devices cannot share 2 chunks of a "
+            "minibatch, so each learns from all of them",
+        ),
+        (
             {"pbt": PBT({"terms.entropy.coef": LogUniform(1e-4, 1e-1)})},
             "Config.pbt.space: without optimizer.learning_rate all members keep the "
             "same one, 0.00025",
