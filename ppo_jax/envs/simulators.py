@@ -1,5 +1,6 @@
 """Simulators on the host, stepped side by side in processes of their own."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -151,7 +152,7 @@ class Simulators:
 
 
 class Worker:
-    """A process of simulators.
+    """A process of simulators, which leaves GPUs and TPUs to this one.
 
     Args:
         name: What messages call them.
@@ -166,6 +167,7 @@ class Worker:
                 [sys.executable, "-P", worker.__file__, str(theirs.fileno())],
                 stdin=subprocess.PIPE,
                 pass_fds=(theirs.fileno(),),
+                env=os.environ | {"JAX_PLATFORMS": "cpu"},
             )
 
     def ask(self, name: str, argument: Any) -> None:

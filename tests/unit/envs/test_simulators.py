@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import chex
 import gymnasium
@@ -159,6 +160,16 @@ def test_what_cannot_be_closed_ends_in_silence(capfd):
         simulators.reset(np.zeros((1, 2)))
         simulators.step(np.zeros((1, 2), int))
     assert capfd.readouterr() == ("", "")
+
+
+def test_simulators_leave_accelerators_alone(monkeypatch):
+    """One that uses JAX would take most of a GPU's memory, in every process."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    with closing(WALK.simulators([WALK], 1, 1)) as simulators:
+        simulators.reset(np.zeros((1, 1)))
+        number = simulators._workers[0]._process.pid
+        told = Path(f"/proc/{number}/environ").read_text().split("\0")
+    assert "JAX_PLATFORMS=cpu" in told and "JAX_PLATFORMS=cuda" not in told
 
 
 KILLED = """
