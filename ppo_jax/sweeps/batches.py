@@ -31,9 +31,13 @@ def sizes(
         memory: MiB to use; None: most of what the device has.
         say: Tells it.
         remember: Keeps what is known so far.
+
+    Raises:
+        UserError: If the device does not say what it has, and `memory` is None.
     """
-    most = SHARE_OF_MEMORY * capacity.of_device()
-    room, found = most if memory is None else memory * MIB, [*known]
+    asked = None if memory is None else memory * MIB
+    room = asked or SHARE_OF_MEMORY * capacity.of_device()
+    found = [*known]
     remember(found)
     for group in groups[len(known) :]:
         size, needed = cohorts.largest_batch(group, room)

@@ -6,11 +6,25 @@ from pathlib import Path, PurePosixPath
 
 import jax
 
+from ppo_jax.errors import UserError
+
 
 def of_device() -> int:
-    """Bytes of memory that a device has, on a CPU those that this process may use."""
-    known = jax.devices()[0].memory_stats() or {}
-    return known.get("bytes_limit", of_process())
+    """Returns the bytes of a device; of a CPU, those that this process may use.
+
+    Raises:
+        UserError: If a GPU or a TPU does not say how many it has.
+    """
+    device = jax.devices()[0]
+    if device.platform == "cpu":
+        return of_process()
+    known = device.memory_stats() or {}
+    if "bytes_limit" not in known:
+        raise UserError(
+            f"{device.device_kind} does not say how much memory it has: give a sweep's "
+            "--memory, or leave XLA_PYTHON_CLIENT_ALLOCATOR as it is"
+        )
+    return known["bytes_limit"]
 
 
 def of_process(root: Path = Path("/")) -> int:

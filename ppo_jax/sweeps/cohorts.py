@@ -110,10 +110,11 @@ def split(members: list[Member], size: int) -> list[list[Member]]:
     return [*batches[:-1], batches[-1] + [members[-1]] * missing]
 
 
-def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
-    """How many members at once need no more memory than there is.
+def largest_batch(members: list[Member], room: float) -> tuple[int, float]:
+    """Returns how many members at once need no more memory than there is.
 
-    Compiles their program: once, if all of them fit.
+    Compiles their program: once, if all of them fit. A compiler may refuse a program
+    that is too large for its device, which then is one of twice the room.
 
     Args:
         members: Of one structure.
@@ -121,12 +122,24 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, int]:
 
     Returns:
         The size of equal batches, at least 1, and the bytes that one needs.
+
+    Raises:
+        JaxRuntimeError: If the compiler refuses the program of a single member.
     """
     size = len(members)
-    while (needed := memory(members[:size])) > room and size > 1:
+    while (needed := _needed(members[:size], room)) > room and size > 1:
         most = max(1, int(size * room / needed))
         size = math.ceil(len(members) / math.ceil(len(members) / most))
     return size, needed
+
+
+def _needed(members: Sequence[Member], room: float) -> float:
+    try:
+        return memory(members)
+    except jax.errors.JaxRuntimeError as error:
+        if len(members) == 1 or "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return 2 * room
 
 
 def memory(members: Sequence[Member]) -> int:

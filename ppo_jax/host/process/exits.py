@@ -12,7 +12,7 @@ class Exit(IntEnum):
     WRONG = 2
     """The experiment, an option or the run directory is wrong."""
     FAILED = 3
-    """Nothing finite was learned for long, or the disk took nothing more."""
+    """Nothing finite was learned for long, or disk or device took nothing more."""
     STALLED = 4
     """Nothing came back for too long."""
     LOST = 5

@@ -41,6 +41,12 @@ def test_as_many_at_once_as_one_allows(memory, expected):
 
 
 @pytest.mark.usefixtures("ten_each")
+def test_with_a_limit_nobody_asks_the_device(monkeypatch):
+    monkeypatch.setattr(capacity, "of_device", None)
+    assert sizes(GROUPS, [], 50.0) == [5, 2]
+
+
+@pytest.mark.usefixtures("ten_each")
 def test_a_fifth_of_the_device_is_left_free(capsys):
     """80 of 100 MiB; what is decided is said."""
     assert sizes([group(0, 8), group(1, 9)], [], None) == [8, 5]

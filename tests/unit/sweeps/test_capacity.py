@@ -1,7 +1,11 @@
 """How much memory there is, of made-up files of Linux."""
 
+from types import SimpleNamespace
+
+import jax
 import pytest
 
+from ppo_jax.errors import UserError
 from ppo_jax.sweeps import capacity
 
 WHOLE = capacity.of_process()
@@ -68,3 +72,18 @@ def test_a_system_without_groups_has_its_whole_memory(tmp_path):
 
 def test_a_device_has_memory():
     assert 2**28 < capacity.of_device() < 2**50
+
+
+@pytest.mark.parametrize("stats", [None, {}])
+def test_a_gpu_that_does_not_say_what_it_has_is_not_as_large_as_the_host(
+    stats, monkeypatch
+):
+    """PJRT keeps no statistics for every allocator; the user knows."""
+    gpu = SimpleNamespace(
+        platform="gpu", device_kind="NVIDIA L4", memory_stats=lambda: stats
+    )
+    monkeypatch.setattr(jax, "devices", lambda: [gpu])
+    with pytest.raises(UserError, match=r"NVIDIA L4 .* --memory"):
+        capacity.of_device()
+    gpu.memory_stats = lambda: {"bytes_limit": 77}
+    assert capacity.of_device() == 77

@@ -69,6 +69,28 @@ def test_as_many_go_together_as_there_is_room_for(
     assert found == (size, 10 * size) and sizes == asked
 
 
+def test_what_a_compiler_refuses_is_split(monkeypatch):
+    """As a program of twice the room; a single member's is refused for good."""
+    sizes = []
+
+    def memory(members):
+        sizes.append(len(members))
+        if len(members) > limit:
+            raise jax.errors.JaxRuntimeError(said)
+        return 10 * len(members)
+
+    monkeypatch.setattr(cohorts, "memory", memory)
+    said, limit = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm", 3
+    assert cohorts.largest_batch([MEMBERS[0]] * 8, 1000) == (2, 20)
+    assert sizes == [8, 4, 2]
+    limit = 0
+    with pytest.raises(jax.errors.JaxRuntimeError, match="hbm"):
+        cohorts.largest_batch([MEMBERS[0]] * 8, 1000)
+    said, limit = "INTERNAL: something else", 3
+    with pytest.raises(jax.errors.JaxRuntimeError, match="else"):
+        cohorts.largest_batch([MEMBERS[0]] * 8, 1000)
+
+
 def test_each_begins_as_if_it_were_trained_alone():
     begun = cohorts.begin(MEMBERS)()
     chex.assert_shape(begun.fitness, (3,))
