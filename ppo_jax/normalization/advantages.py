@@ -68,11 +68,13 @@ class PerGroup(Standardization):
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         chex.assert_equal_shape([advantage, weight, group])
         group = returns.group_index(group, self.num_groups)
+        alone = group >= self.num_groups
 
         def one(index):
             inside = jnp.where(group == index, weight, 0.0)
             return returns.standardize(advantage, inside)
 
-        indices = jnp.arange(self.num_groups + group.shape[1])
-        parts, flat = jax.lax.map(one, indices)
-        return parts.sum(axis=0), flat[group]
+        parts, flat = jax.lax.map(one, jnp.arange(self.num_groups))
+        own, still = PerEnv()(advantage, jnp.where(alone, weight, 0.0), group)
+        flat = jnp.where(alone, still, flat[jnp.where(alone, 0, group)])
+        return parts.sum(axis=0) + own, flat

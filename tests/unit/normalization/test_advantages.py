@@ -83,6 +83,14 @@ def test_groups_that_nobody_reports_are_no_matter():
     chex.assert_trees_all_close(few, many, rtol=1e-6)
 
 
+def test_environments_are_not_gone_through_one_by_one():
+    """No array is larger than all advantages for each group."""
+    wide = [jnp.tile(x, 100) for x in arrays()]
+    made = jax.make_jaxpr(PerGroup(num_groups=2))(*wide)
+    sizes = [x.aval.size for eqn in made.eqns for x in eqn.outvars]
+    assert max(sizes) == 2 * wide[0].size
+
+
 def test_no_gradient_is_asked_of_what_is_compared_apart():
     """An advantage of one environment moves no other one's."""
     advantage, *others = arrays()
