@@ -11,6 +11,7 @@ does more than to import and to name values, nothing is recalled.
 
 import ast
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -24,7 +25,8 @@ from typing import Any
 
 import flax
 import jax
-from jax._src import compilation_cache
+import numpy as np
+from jax._src import cache_key, compilation_cache
 from jax.experimental import serialize_executable
 from jaxlib._jax import Executable, LoadedExecutable
 
@@ -191,7 +193,10 @@ def _surroundings() -> list[str]:
     places = sys.prefix, os.environ.get("PYTHONPATH", "")
     kinds = [device.device_kind for device in jax.devices()]
     platform = jax.devices()[0].client.platform_version
+    known = hashlib.sha256()  # Of devices, what JAX's own key has of them.
+    cache_key._hash_accelerator_config(known, np.array(jax.devices()))
     given = [f"{name}={value}" for name, value in sorted(settings.values.items())]
+    kinds.append(known.hexdigest())
     return [sys.version, *places, platform, *kinds, *given, repr(flax.config)]
 
 

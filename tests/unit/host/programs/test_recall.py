@@ -6,6 +6,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import brief
 import chex
@@ -14,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 from jax import monitoring
-from jax._src import compilation_cache
+from jax._src import cache_key, compilation_cache
 from jax.tree_util import Partial
 
 from ppo_jax import component, networks, optimizers, terms
@@ -422,6 +423,17 @@ def test_other_arguments_of_a_tpu_are_traced(monkeypatch):
     assert traced()
     with monkeypatch.context() as other:
         other.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_unused=true")
+        assert traced()
+    assert not traced()
+
+
+def test_devices_that_a_compiler_sees_apart_are_traced(monkeypatch):
+    """By what JAX's own key has of them."""
+    assert traced()
+    with monkeypatch.context() as other:
+        found = SimpleNamespace(fingerprint=lambda: 1)
+        name = "get_topology_for_devices"
+        other.setattr(cache_key.xla_client, name, lambda devices: found)
         assert traced()
     assert not traced()
 
