@@ -1,8 +1,8 @@
-"""Tables of what a GPU or a TPU did, of what was kept alone."""
+"""Tables of what GPUs and TPUs did, of what was kept alone."""
 
 from collections.abc import Iterable, Iterator
 
-from benchmarks.document import Line, circumstances, listed, middle, of, spread
+from benchmarks.document import Line, circumstances, middle, of, spread
 from benchmarks.document import column as values
 from benchmarks.suites import POPULATION, Job
 
@@ -10,17 +10,18 @@ TOO_LARGE = "out of memory"
 
 
 def tables(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
-    """Speed, memory and kernels by job and library, and the largest populations."""
+    """Of each device: speed, memory and kernels, and the largest populations."""
     if not lines:
         yield "Not measured yet: `python -m benchmarks.run --suite gpu` does."
         return
     jobs = tuple(jobs)
     yield from circumstances(lines)
-    yield f"* devices: {listed(x['device'] for x in lines if 'device' in x)}"
-    yield ""
-    yield from figures(jobs, lines)
-    yield ""
-    yield from largest(jobs, lines)
+    for device in sorted({line["device"] for line in lines}):
+        own = [line for line in lines if line["device"] == device]
+        yield from ("", f"On {device}:", "")
+        yield from figures(jobs, own)
+        yield ""
+        yield from largest(jobs, own)
 
 
 def figures(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
@@ -51,7 +52,7 @@ def largest(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
             for library, rounds in of(job, lines).items():
                 if values(rounds, "out_of_memory"):
                     fails.setdefault(library, []).append(int(job.name))
-                elif rounds:
+                elif values(rounds, "steps_per_second"):
                     fits.setdefault(library, []).append(int(job.name))
     yield "| library | members that fit | members that do not |"
     yield "|---|--:|--:|"

@@ -123,8 +123,19 @@ def say(line: dict[str, Any]) -> None:
     peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     versions = {"python": platform.python_version(), "jax": jax.__version__}
     line = line | {"peak_rss_mib": round(peak_rss_kib / 1024), "versions": versions}
-    line |= {"device": jax.devices()[0].device_kind} | peak_of_the_device()
+    line |= {"device": device()} | peak_of_the_device()
     print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def device() -> str:
+    """Returns the kind of the devices, with their number if they are several.
+
+    Devices of a CPU are its cores, of which each library makes what it likes.
+    """
+    first, *others = jax.devices()
+    if others and first.platform != "cpu":
+        return f"{1 + len(others)} × {first.device_kind}"
+    return first.device_kind
 
 
 def peak_of_the_device() -> dict[str, int]:

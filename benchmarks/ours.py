@@ -84,10 +84,11 @@ def recurrent(width):
 
 
 def trained(config, members=1):
-    """Members of one experiment with a key each, trained as `ppo_jax.train` trains.
+    """Trains members of one experiment, with a key each, as `ppo_jax.train` does.
 
     Returns:
-        What it took, and mean returns `[N, P]`.
+        What it took, to make the members included, as in programs of others; and mean
+        returns `[N, P]`.
     """
     keys = streams.members(config.seed, members)
 
@@ -97,12 +98,16 @@ def trained(config, members=1):
     start = time.perf_counter()
     layout, begun = ready(config, begin)
     jax.block_until_ready(begun)
-    compiled_at = time.perf_counter()
+    compile_seconds = time.perf_counter() - start
+    making = layout.making(begin, config)
+    make = making.lower().compile()
+    del begun  # There may be no room for it twice.
+    start = time.perf_counter()
+    begun = jax.block_until_ready(make(*making.args))
     _, history = phases.advance(config, layout, begun, 0, config.num_updates)
-    ended_at = time.perf_counter()
+    seconds = time.perf_counter() - start
     sums = (history[f"episodes/{name}"] for name in ("return_sum", "count"))
-    timing = Timing(history, compiled_at - start, ended_at - compiled_at)
-    return timing, mean_returns(*sums)
+    return Timing(history, compile_seconds, seconds), mean_returns(*sums)
 
 
 def main():

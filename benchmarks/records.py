@@ -11,6 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
+from jax._src import xla_bridge
+
 from ppo_jax.arrays import devices
 from ppo_jax.host.run_dir import files
 
@@ -35,9 +38,21 @@ def machine() -> dict[str, Any]:
     return {
         "cores": devices.cores(),
         "processor": platform.machine(),
+        **accelerator(),
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
     }
+
+
+def accelerator() -> dict[str, str]:
+    """Returns the kind of the GPU or TPU that this process has computed on, if any.
+
+    A script whose work is done by others does not take one now.
+    """
+    if not xla_bridge.backends_are_initialized():
+        return {}
+    device = jax.devices()[0]
+    return {} if device.platform == "cpu" else {"device": device.device_kind}
 
 
 def caption(record: dict[str, Any]) -> str:

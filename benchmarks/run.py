@@ -14,7 +14,6 @@ little memory, is kept as such. Libraries whose interpreter is not given are lef
 import argparse
 import json
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import accelerators, document
+from benchmarks import accelerators, document, machine
 from benchmarks.document import Line
 from benchmarks.suites import SUITES, Contestant, Job
 from ppo_jax.arrays import devices
@@ -46,16 +45,28 @@ class Turn(NamedTuple):
     round: int
     job: Job
     contestant: Contestant
+    device: str | None = None
+    """What it is to run on; None: whatever there is."""
 
     @property
     def identity(self) -> dict[str, Any]:
         """What a line says of it, and by what a kept one is known."""
-        return {
+        known = {
             "job": self.job.title,
             "library": self.contestant.name,
             "round": self.round,
             "command": self.command,
         }
+        return known if self.device is None else known | {"device": self.device}
+
+    def is_kept(self, lines: list[Line]) -> bool:
+        """Whether there is a line of it."""
+        return any(self.identity.items() <= line.items() for line in lines)
+
+    def repeats(self, line: Line) -> bool:
+        """Whether a line is of the same, in whatever round."""
+        fixed = {k: v for k, v in self.identity.items() if k != "round"}
+        return fixed.items() <= line.items()
 
     @property
     def command(self) -> str:
@@ -112,27 +123,33 @@ def pattern(text: str) -> re.Pattern:
 
 
 def turns(arguments: argparse.Namespace) -> Iterator[Turn]:
-    """All runs of a suite, in their order."""
+    """All runs of a suite, in their order.
+
+    Raises:
+        Elsewhere: If some want a GPU or TPU, and ours has none.
+    """
     suite = SUITES[arguments.suite]
     chosen = [job for job in suite.all if re.search(arguments.only, job.title)]
+    device = None
+    if any(job.accelerated for job in chosen):
+        device = machine.accelerator(arguments.python["ours"], HERE)
     for number in range(arguments.rounds or suite.rounds):
         for job in chosen:
             if job.rounds is not None and number >= job.rounds:
                 continue
             there = [x for x in job.contestants if x.owner in arguments.python]
             for contestant in there[:: -1 if number % 2 else 1]:
-                yield Turn(number, job, contestant)
+                place = device if job.accelerated else None
+                yield Turn(number, job, contestant, place)
 
 
 def run(arguments: argparse.Namespace) -> bool:
     """Does what is not kept yet, and keeps it; whether every run came to its end."""
     lines, wanted = files.rows(arguments.results), list(turns(arguments))
     if arguments.fresh:
-        again = [(turn.job.title, turn.command) for turn in wanted]
-        lines = [x for x in lines if (x["job"], x["command"]) not in again]
+        lines = [x for x in lines if not any(turn.repeats(x) for turn in wanted)]
     keep_only(arguments.results, lines)
-    kept = [identity(line) for line in lines]
-    due = [turn for turn in wanted if turn.identity not in kept]
+    due = [turn for turn in wanted if not turn.is_kept(lines)]
     failed = 0
     for done, turn in enumerate(due, start=1):
         load = os.getloadavg()[0]
@@ -152,16 +169,11 @@ def run(arguments: argparse.Namespace) -> bool:
     return not failed
 
 
-def identity(line: dict[str, Any]) -> dict[str, Any]:
-    """The part of a kept line by which its turn is known."""
-    return {name: line[name] for name in ("job", "library", "round", "command")}
-
-
 def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
     """What one script said of itself, in its last line, and how long its process took.
 
     Raises:
-        SubprocessError: If it failed or hung.
+        SubprocessError: If it failed or hung, or ran on another device.
     """
     owner = turn.contestant.owner
     script, *options = turn.command.split()
@@ -183,6 +195,8 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
             )
             seconds = time.perf_counter() - began
     said = json.loads(done.stdout.splitlines()[-1])
+    if turn.device is not None:
+        machine.require_device(said["device"], turn.device)
     said["process_seconds"] = round(seconds, 1)
     return of_all(said, seconds) if turn.job.whole else said
 
@@ -205,7 +219,8 @@ def lost(error: subprocess.SubprocessError) -> str | None:
     """
     if isinstance(error, subprocess.TimeoutExpired):
         return "hung"
-    assert isinstance(error, subprocess.CalledProcessError)
+    if not isinstance(error, subprocess.CalledProcessError):
+        return None
     killed = error.returncode == -signal.SIGKILL
     return "out_of_memory" if killed or TOO_LARGE.search(error.stderr) else None
 
@@ -231,7 +246,7 @@ def environment(turn: Turn, cache: str) -> dict[str, str]:
     kept["XLA_FLAGS"] = " ".join(filter(None, (kept.get("XLA_FLAGS"), WIDE)))
     if turn.contestant.owner != "ours" and "--members" in turn.job.options:
         kept["NPROC"] = str(1 + (1 if turn.job.pinned else devices.cores()))
-    return kept
+    return machine.on_one_device(kept) if turn.job.accelerated else kept
 
 
 def circumstances(load: float) -> dict[str, Any]:
@@ -239,7 +254,7 @@ def circumstances(load: float) -> dict[str, Any]:
     changed = "+" if git("status", "--porcelain", "--", "../ppo_jax") else ""
     return {
         "commit": git("rev-parse", "--short", "HEAD") + changed,
-        "machine": f"{devices.cores()} cores of {processor()}",
+        "machine": f"{devices.cores()} cores of {machine.processor()}",
         "load": round(load, 2),
     }
 
@@ -249,14 +264,6 @@ def git(*words: str) -> str:
     command = ["git", "-C", str(HERE), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip()
-
-
-def processor() -> str:
-    """What the system calls it."""
-    told = Path("/proc/cpuinfo")
-    text = told.read_text() if told.exists() else ""
-    names = re.findall(r"model name\s*: (.*)", text)
-    return names[0] if names else platform.machine()
 
 
 def keep(path: Path, line: dict[str, Any]) -> None:
@@ -275,7 +282,10 @@ def main(argv: list[str] | None = None) -> int:
     """Runs a suite, or makes the document."""
     arguments = parse_arguments(argv)
     if not arguments.table:
-        return 0 if run(arguments) else 1
+        try:
+            return 0 if run(arguments) else 1
+        except machine.Elsewhere as error:
+            sys.exit(f"error: ours {error}")
     lines = files.rows(arguments.results)
     files.write(arguments.document, documented(arguments.suite, lines))
     return 0

@@ -64,6 +64,8 @@ class Job(NamedTuple):
     """Whether the time counts from the start of the process to its end."""
     warm: bool = False
     """Whether all contestants find the programs that they compiled in a run before."""
+    accelerated: bool = False
+    """Whether all contestants have one GPU or TPU; on a CPU they are not run."""
 
     @property
     def title(self) -> str:
@@ -230,6 +232,7 @@ def accelerated(
     wide: tuple[tuple[str, str], ...],
     recurrent: tuple[tuple[int, int], ...],
     counted: tuple[tuple[str, str], ...],
+    there: bool = False,
 ) -> tuple[Job, ...]:
     """Jobs of a GPU or TPU.
 
@@ -238,8 +241,9 @@ def accelerated(
         wide: Names and options of large networks.
         recurrent: Environments of a recurrent policy, and how many updates it does.
         counted: Names and options of programs whose kernels are counted.
+        there: Whether there is to be a GPU or TPU; else it is a dry run.
     """
-    return (
+    jobs = (
         *(
             Job(POPULATION, f"{n}", f"--members {n} --num-envs 16 --updates {u}", ALL)
             for n, u in members
@@ -258,9 +262,11 @@ def accelerated(
             for each in counted
         ),
     )
+    return tuple(job._replace(accelerated=there) for job in jobs)
 
 
 GPU = accelerated(
+    there=True,
     members=(
         *((1, 400), (4, 400), (16, 200), (64, 100), (256, 50), (1024, 20)),
         *((4096, 10), (16384, 4), (65536, 2)),

@@ -19,6 +19,7 @@ if kept: open(os.path.join(kept, "program"), "w").close()
 print(json.dumps({
     "steps_per_second": 100, "versions": {"python": "3"}, "argv": sys.argv[1:],
     "cores": len(os.sched_getaffinity(0)), "seconds": 1000.0, "found": found,
+    "device": "GPU " + os.environ.get("CUDA_VISIBLE_DEVICES", "of all"),
     "caches": {k: v for k, v in os.environ.items() if "CACHE" in k and "JAX" in k},
 }))
 """
@@ -112,6 +113,64 @@ def test_a_whole_process_may_find_what_one_before_compiled(suite, modules, monke
     for line in lines:
         assert 0 < line["seconds"] < 60
         assert line["steps_per_second"] == pytest.approx(1e5 / line["seconds"], rel=0.1)
+
+
+@pytest.fixture
+def gpus(suite, modules, monkeypatch):
+    """The suite with a job for a GPU, and what sets what ours finds."""
+    run, suites = modules["run"], modules["suites"]
+    rejax = suites.Contestant("rejax", "peer_rejax.py")
+    ours = suites.Contestant("ours", "one.py")
+    job = suites.Job("population", "4", "", (ours, rejax), accelerated=True)
+    monkeypatch.setitem(run.SUITES, "quick", suites.Suite(1, accelerated=(job,)))
+
+    def found(name):
+        text = f"import os\ndef device(): return {name}"
+        (suite.folder / "measure.py").write_text(text)
+
+    found("'GPU ' + os.environ['CUDA_VISIBLE_DEVICES']")
+    return found
+
+
+def test_libraries_share_no_gpu_and_use_one(suite, gpus, monkeypatch):
+    """The first that there is. On another one the suite is run anew, beside it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    status, lines = suite()
+    assert status == 0
+    assert [x["device"] for x in lines] == ["GPU 2"] * 2
+    assert suite() == (0, lines)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    _, both = suite()
+    assert [x["device"] for x in both] == ["GPU 2"] * 2 + ["GPU 3"] * 2
+    _, fresh = suite("--fresh")
+    assert fresh[:2] == both[:2] and len(fresh) == 4
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_library_that_has_no_gpu_is_told_and_not_kept(suite, capsys):
+    script = suite.folder / "peer_rejax.py"
+    script.write_text(SCRIPT.replace('"GPU " + os', '"cpu" or os'))
+    status, lines = suite()
+    assert status == 1 and [x["library"] for x in lines] == ["ours"]
+    assert "failed: runs on cpu, not on GPU 0: its interp" in capsys.readouterr().out
+
+
+def test_a_suite_for_a_gpu_wants_one(suite, gpus):
+    gpus("'cpu'")
+    with pytest.raises(SystemExit, match="error: ours runs on cpu, not on a GPU or"):
+        suite()
+
+
+def test_a_processor_is_told_by_its_generation(modules, tmp_path):
+    from benchmarks import machine
+
+    told = tmp_path / "cpuinfo"
+    told.write_text(
+        "processor\t: 0\ncpu family\t: 23\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n"
+        "cpu MHz\t\t: 2000.0\n"
+    )
+    assert machine.processor(told) == "AMD EPYC, family 23, model 1"
+    assert machine.processor(tmp_path / "none")
 
 
 def test_a_suite_that_was_stopped_goes_on(suite, capsys):
@@ -326,7 +385,7 @@ def test_curves_by_hand(modules):
 
 
 def test_tables_of_a_gpu_by_hand(modules):
-    """Ours fits with four members, another with one."""
+    """Ours fits with four members, another with one, and one hangs; by device."""
     from benchmarks import accelerators
 
     suites = modules["suites"]
@@ -335,15 +394,20 @@ def test_tables_of_a_gpu_by_hand(modules):
     lines = [
         line("population, 1", "ours", 0, steps_per_second=1000, peak_device_mib=7),
         line("population, 1", "ours", 1, steps_per_second=3000, peak_device_mib=9),
-        line("population, 4", "ours", 0, steps_per_second=4000, device="H100"),
+        line("population, 4", "ours", 0, steps_per_second=4000),
         line("population, 16", "ours", 0, out_of_memory=True),
         line("population, 1", "rejax", 0, steps_per_second=500),
         line("population, 4", "rejax", 0, out_of_memory=True),
         line("population, 16", "rejax", 0, out_of_memory=True),
+        line("population, 16", "purejaxrl", 0, hung=True),
         line("kernels, 64 members", "ours", 0, kernels=1234),
     ]
+    lines = [x | {"device": "TPU"} for x in lines]
+    lines.append(line("population, 1", "ours", 0, steps_per_second=7, device="H100"))
     found = list(accelerators.tables(jobs, lines))
-    assert "* devices: H100" in found
+    here = found.index("On TPU:")
+    assert "| population, 1 | ours | 7 | – | – | – |" in found[:here]
+    assert found.index("On H100:") < here
     assert "| population, 1 | ours | 2,000 (1,000 to 3,000) | – | 8 | – |" in found
     assert "| population, 16 | rejax | out of memory | – | – | – |" in found
     assert "| kernels, 64 members | ours | – | – | – | 1,234 |" in found
