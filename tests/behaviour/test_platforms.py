@@ -47,7 +47,8 @@ def exported(monkeypatch):
 
     def export(function, platforms, *arguments):
         with monkeypatch.context() as patch:
-            patch.setattr(jax, "default_backend", ask)
+            for name in ("default_backend", "devices", "local_devices"):
+                patch.setattr(jax, name, lambda *_: ask())
             made = jax.export.export(function, platforms=platforms)(*arguments)
         assert made.platforms == tuple(platforms)
         return made.mlir_module()
@@ -63,9 +64,16 @@ def foreign(text):
     return found | set(re.findall(r"\b(?:\d+x)*(f64)>", text))
 
 
+def gpu():
+    """One device, for which programs are made as for a GPU."""
+    layout = mesh.Layout(jax.local_devices()[:1])
+    layout.platform = "gpu"
+    return layout
+
+
 def programs(config):
     """What a run compiles, and what it is given, by what it does."""
-    layout = mesh.on_one_device()
+    layout = gpu()
     members = jax.eval_shape(lambda: training.start(config))
     progress = Progress.of(np.arange(1), config.num_updates)
 
@@ -95,6 +103,15 @@ def test_some_experiments_are_programs_of_any_platform(name, exported):
     """One has a memory and is attacked; all of them are below."""
     options = [f"--network.compute-dtype={QUICK[name]}"]
     check(experiment.load(FOLDER / f"{name}.py", options), exported)
+
+
+def test_what_makes_members_factorises_and_no_more(exported):
+    """By a library, which every platform has: weights are orthogonal."""
+    config = experiment.load(FOLDER / "cartpole.py", [])
+    making = gpu().making(training.start, config)
+    text = exported(making.program, PLATFORMS, *making.args)
+    factorised = exported(jax.jit(jnp.linalg.qr), PLATFORMS, X)
+    assert foreign(text) == foreign(factorised)
 
 
 @pytest.mark.slow
@@ -139,9 +156,12 @@ def test_a_call_to_the_host_is_found(platform, exported):
     assert foreign("%0 = stablehlo.send %x, %token") == {"send"}
 
 
-def test_a_program_that_asks_for_its_platform_is_found(exported):
+@pytest.mark.parametrize(
+    "asked", [lambda: jax.default_backend(), lambda: jax.devices()[0].platform]
+)
+def test_a_program_that_asks_for_its_platform_is_found(asked, exported):
     def choosy(x):
-        return x if jax.default_backend() == "cpu" else 2 * x
+        return x if asked() == "cpu" else 2 * x
 
     with pytest.raises(AssertionError, match="asks which platform"):
         exported(jax.jit(choosy), ["cuda"], X)

@@ -72,6 +72,7 @@ class Layout:
         steps: Of a minibatch of a device, in training.
 
     Attributes:
+        platform: What programs are made for, as JAX calls it.
         evolve: As `population.evolve`; the population is donated.
         anew: What begins anew when a run is resumed, in words; if anything does.
     """
@@ -82,13 +83,13 @@ class Layout:
         self, devices: Sequence[Any], per_member: int = 1, steps: float = math.inf
     ):
         self.devices, self._steps = tuple(devices), steps
+        self.platform = self.devices[0].platform
         self._compiled: Mapping[str, Any] = {}
         grid = np.array(self.devices).reshape(-1, per_member)
         self._mesh = Mesh(grid, ("population", ENVS))
-        whole, lies = self._on(TOGETHER), self._on(PLACES)
-        self._lies = lies
+        whole, self._lies = self._on(TOGETHER), self._on(PLACES)
         self.evolve = jax.jit(
-            populations.evolve, donate_argnums=1, out_shardings=(lies, whole)
+            populations.evolve, donate_argnums=1, out_shardings=(self._lies, whole)
         )
         self._everywhere = jax.jit(_same, out_shardings=whole)
 
@@ -106,11 +107,10 @@ class Layout:
 
     def making(self, begin: Begin, config: Config) -> Compilation:
         """What makes the members of an experiment where they lie."""
-        options = compiling.QUICK.get(self.devices[0].platform)
-        how = {"out_shardings": self._lies, "compiler_options": options}
+        how = compiling.QUICK.get(self.platform)
         begin = begin if isinstance(begin, Partial) else Partial(begin)
         given = begin, component.program(config, "pbt"), np.uint32(config.seed)
-        make = jax.jit(compiling.start, **how)
+        make = jax.jit(compiling.start, out_shardings=self._lies, compiler_options=how)
         return Compilation(compiling.name_of(begin.func), make, given)
 
     def described(self, shapes: Population) -> Population:
@@ -129,12 +129,12 @@ class Layout:
 
     @functools.cached_property
     def _advance(self) -> Any:
-        fewest = FEWEST_STEPS.get(self.devices[0].platform, 0)
+        fewest = FEWEST_STEPS.get(self.platform, 0)
         phase = functools.partial(populations.phase, fewest_steps=fewest)
         places = (PLACES, TOGETHER, TOGETHER), (PLACES, HISTORY)
         return compiling.TrainingProgram(
             self._each(phase, *places),
-            compiling.training_options(self.devices[0].platform, self._steps),
+            compiling.training_options(self.platform, self._steps),
             donate_argnums=0,
             out_shardings=(self._lies, self._on(HISTORY)),
         )

@@ -101,7 +101,7 @@ class Simulation(Layout):
 
     @property
     def _rollouts(self) -> "_Rollouts":
-        return _rollouts(self._lies.runs, self.devices[0].platform)
+        return _rollouts(self._lies.runs, self.platform)
 
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
