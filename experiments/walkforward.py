@@ -5,7 +5,8 @@ Needs `pip install 'ppo_jax[market]'`.
     python -m ppo_jax.walkforward experiments/walkforward.py --grid env.cost=5,20
 
 Expect less than holding all of them alike earns, at any cost: docs/trading.md has the
-numbers. The agents trade their whole equity about 50 times a year.
+numbers of agents whose risk was one of rewards instead of returns. They traded their
+whole equity about 50 times a year.
 """
 
 from ppo_jax import Config, critics, networks, optimizers, terms
@@ -29,7 +30,7 @@ config = Config(
     terms=(
         terms.Surrogate(),
         terms.Value(),
-        terms.CVaR(coef=0.5, quantity=terms.Rewards()),
+        terms.CVaR(coef=0.5),
     ),
     optimizer=optimizers.Adam(learning_rate=1e-3),
 )

@@ -99,8 +99,9 @@ class Config:
 
     Warns:
         UserWarning: At construction, for terms of which none says what the policy
-            should do, or two are of a kind, a population with one learning rate for
-            all, and an opponent or adversary of observations that are not normalised.
+            should do, two are of a kind, or one has doubts of its own, a population
+            with one learning rate for all, and an opponent or adversary of observations
+            that are not normalised.
     """
 
     env: Env = converted(make)
@@ -172,6 +173,8 @@ class Config:
         for kind, count in kinds.items():
             if count > 1:
                 yield f"Config.terms: {count} of {kind} add up; metrics are the last's"
+        for term in self.terms:
+            yield from term.doubts(self)
         for name in ("opponent", "adversary"):
             if getattr(self, name) is not None and self.obs_clip is None:
                 yield (

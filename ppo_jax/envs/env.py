@@ -149,6 +149,11 @@ class Env:
         return None
 
     @property
+    def acts_late(self) -> bool:
+        """Whether an action meets no reward before that of the next step, but a fee."""
+        return False
+
+    @property
     def has_transition(self) -> bool:
         """Whether a step is a `transition`, then a `restart` at an end; no more."""
         own = type(self).transition is not Env.transition

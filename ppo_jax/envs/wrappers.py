@@ -55,6 +55,10 @@ class Wrapper(Env):
     def max_episode_steps(self) -> int | None:
         return self.env.max_episode_steps
 
+    @property
+    def acts_late(self) -> bool:
+        return self.env.acts_late
+
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         return self.env.reset(key)
 

@@ -1,5 +1,6 @@
 """Terms that care for the worst outcomes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import jax.numpy as jnp
@@ -28,6 +29,8 @@ class Quantity:
 
     predicted: ClassVar[bool] = False
     """Whether it is what critics predict."""
+    at_once: ClassVar[bool] = False
+    """Whether a sample is that of one step, and its action alone answers for it."""
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         """Samples `[T, B]`; what is worse is lower."""
@@ -46,7 +49,12 @@ class Returns(Quantity):
 
 @component
 class Rewards(Quantity):
-    """The reward of each step."""
+    """The reward of each step, which the action of that step alone answers for.
+
+    An action is not blamed for what comes later: `Returns()` are for that.
+    """
+
+    at_once = True
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         return rollout.reward
@@ -76,6 +84,16 @@ class _Tail(Term):
     quantity: Quantity = Returns()
     clip_eps: Positive[float] = 0.2
     winsor: Annotated[float, Bound("a number in [0, ½)", lambda x: 0 <= x < 0.5)] = 0.0
+
+    def doubts(self, config: Any) -> Iterator[str]:
+        """Says where no action is answered for by what it leads to."""
+        if self.quantity.at_once and config.env.acts_late:
+            name, env = type(self).__name__, type(config.env).__name__
+            yield (
+                f"{name}.quantity: {self.quantity!r} are those of a step, in which "
+                f"{env} shows of an action only its costs; what it leads to is in "
+                "Returns()"
+            )
 
     def coefficient(self, memory: PyTree) -> Array:
         """How much the tail weighs against the mean, `[]`."""

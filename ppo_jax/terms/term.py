@@ -1,6 +1,6 @@
 """What a term of the objective is, what it sees, and what it may remember."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -119,6 +119,10 @@ class Term:
         Raises:
             ValueError: If it does not; the message names a field of the experiment.
         """
+
+    def doubts(self, config: Any) -> Iterable[str]:
+        """What is possible but odd about it in an experiment, line by line."""
+        return ()
 
     @property
     def reads_old_policy(self) -> bool:

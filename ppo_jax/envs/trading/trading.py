@@ -35,10 +35,11 @@ class Trading(Env):
 
     An action has a number a in [−1, 1] per asset. At the close of bar t it asks for
     positions of `leverage` · a / max(1, Σ|a|) of equity, which are taken at the next
-    open, or at the next close if only closes are known. The reward is ln of what equity
-    at the close of t + 1 is over that of t, after costs and interest: rewards add up to
-    the log growth of an episode. `Timestep.cost` is the costs and interest of a step as
-    a share of equity, `weight` 0 where no order could be filled.
+    open, or at the next close if only closes are known: then what they earn or lose is
+    in the reward of the step after. The reward is ln of what equity at the close of
+    t + 1 is over that of t, after costs and interest: rewards add up to the log growth
+    of an episode. `Timestep.cost` is the costs and interest of a step as a share of
+    equity, `weight` 0 where no order could be filled.
 
     It is observed, at the close of t, what `features` say of each asset, and the
     positions. An episode begins with cash; it ends when equity is 1 % of what it was or
@@ -116,6 +117,10 @@ class Trading(Env):
     @property
     def max_episode_steps(self) -> int | None:
         return self.window or len(self._tape.close) - 1 - self.features.lookback
+
+    @property
+    def acts_late(self) -> bool:
+        return self.prices.bars.open is None
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         bars, assets = self._tape.close.shape

@@ -10,6 +10,8 @@ from tabular import as_float64
 
 from ppo_jax import Config, critics, terms
 from ppo_jax.critics import Quantile
+from ppo_jax.envs import TimeLimit
+from ppo_jax.envs.trading import RandomWalk, Trading
 from ppo_jax.normalization.return_scale import identity
 from ppo_jax.terms import CVaR, CVaRConstraint, Predicted, PredictedCVaR, Rewards
 from ppo_jax.terms.risk import Quantity
@@ -128,6 +130,20 @@ def test_members_have_alphas_and_limits_of_their_own():
     for i, term in enumerate(members):
         one = jax.tree.map(lambda x, i=i: x[i], jax.device_get(together))
         chex.assert_trees_all_close(one, alone(term), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [CVaR, CVaRConstraint])
+def test_rewards_are_doubted_where_a_step_does_not_show_its_action(kind):
+    """As at closes alone, around which there may be a wrapper."""
+    late, early = (
+        TimeLimit(Trading(RandomWalk(99, overnight=night), window=9), 4)
+        for night in (None, 0.25)
+    )
+    said = rf"{kind.__name__}\.quantity: Rewards\(\) are those of a step, in which"
+    with pytest.warns(UserWarning, match=said):
+        Config(late, terms=(terms.Surrogate(), kind(quantity=Rewards())))
+    Config(early, terms=(terms.Surrogate(), kind(quantity=Rewards())))
+    Config(late, terms=(terms.Surrogate(), kind()))
 
 
 @pytest.mark.parametrize(

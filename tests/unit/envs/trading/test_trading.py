@@ -239,6 +239,21 @@ def test_an_episode_is_cut_off_at_the_last_bar_of_its_fold():
     assert account.bar[8] == 59 and not step.terminated.any()
 
 
+def test_at_closes_alone_what_is_decided_is_met_one_step_later():
+    """Long before a fall from 100 to 95: who sells then pays for it, and falls too."""
+    closes = np.full((20, 1), 100.0)
+    closes[8:] = 95.0
+    closes[9:] = 90.0
+    bars = RandomWalk(20, overnight=None).bars
+    env = Trading(
+        Given(bars._replace(close=closes)), 5.0, window=None, features=SHORT, last=12
+    )
+    assert env.acts_late and not Trading(RandomWalk(99), window=9).acts_late
+    for second, paid in ((1.0, (0.95, 90 / 95)), (0.0, (0.949525, 1.0))):
+        _, (step, _) = traded(env, [[1.0], [1.0], [second], [second]])
+        np.testing.assert_allclose(np.exp(step.reward[2:]), paid, rtol=1e-6)
+
+
 def test_bars_without_a_trade_weigh_nothing():
     bars = RandomWalk(60, 2).bars
     bars.tradable[[20, 30]] = False
