@@ -74,6 +74,31 @@ def gae(
     return adv_tm1, delta_clipped | sum_clipped
 
 
+def to_go(x_t: Array, discount_t: Array) -> Array:
+    """Sums of what is still to come, y_t = x_t + discount_t y_{t+1}.
+
+    Args:
+        x_t: Numbers of steps `[T, ...]`.
+        discount_t: Weight of all that follows a step `[T, ...]`; 0 stops exactly.
+
+    Returns:
+        Sums `[T, ...]`, float32; nothing is known of what follows the last step.
+
+    >>> to_go(jnp.array([1.0, 2.0, 4.0]), jnp.array([0.5, 0.0, 0.5])).tolist()
+    [2.0, 2.0, 4.0]
+    """
+    chex.assert_equal_shape([x_t, discount_t])
+    x_t, discount_t = (jnp.asarray(x, jnp.float32) for x in (x_t, discount_t))
+
+    def step(after, inputs):
+        x, discount = inputs
+        total = x + _weighted(discount, after)
+        return total, total
+
+    inputs = x_t, discount_t
+    return jax.lax.scan(step, jnp.zeros_like(x_t[0]), inputs, reverse=True)[1]
+
+
 def standardize(
     adv: Array, weight: Array, axis: int | None = None
 ) -> tuple[Array, Array]:

@@ -37,7 +37,8 @@ def assemble(
         metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
         std = metrics["train/advantages_std_raw"]
         unit = jnp.where((flat | (weight == 0)).all(), jnp.inf, std)
-    targets = RolloutTargets(steps.reward, target, weight, unit, steps.cost)
+    discount = config.gamma * (steps.valid & ~steps.last)
+    targets = RolloutTargets(steps.reward, target, weight, unit, steps.cost, discount)
     prepared, own_metrics = [], []
     for term, memory in zip(config.terms, learner.memories, strict=True):
         examples, own = prepared_by(term, memory, targets)

@@ -169,6 +169,7 @@ RISK = (
     *stepped("train/cvar_loss: Surrogate of the tail, before its weight.", needs=TAIL),
     *constrained("""
         train/cvar_lambda: Multiplier of the constraint.
+        train/cvar_lambda_share [share]: Of the largest that it may be, `max_dual`.
         train/cvar_gap: (limit − CVaR) / deviation of advantages.
         train/cvar_limit [reward]: Least CVaR that is accepted.
         train/cvar_estimate [reward]: CVaR that is held against it: of the tail, or

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import jax.numpy as jnp
 
-from ppo_jax import losses
+from ppo_jax import losses, returns
 from ppo_jax.component import component, require, require_field
 from ppo_jax.component.bounds import (
     Bound,
@@ -17,6 +17,7 @@ from ppo_jax.component.bounds import (
 )
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
+from ppo_jax.normalization.observations import TINY
 from ppo_jax.state import Batch
 from ppo_jax.terms.estimates import Empirical, Estimate
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
@@ -35,6 +36,15 @@ class Quantity:
     def __call__(self, rollout: RolloutTargets) -> Array:
         """Samples `[T, B]`; what is worse is lower."""
         raise missing(self, "__call__")
+
+    def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
+        """What of all that is beyond the value at risk each action is blamed for.
+
+        Args:
+            beyond: How far the samples of steps are beyond it, `[T, B]`.
+            rollout: The rollout that they are of.
+        """
+        return beyond
 
 
 @component
@@ -64,11 +74,15 @@ class Rewards(Quantity):
 class Costs(Quantity):
     """Minus the cost that environments report of each step, if it is finite.
 
-    A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step.
+    A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step. An action is blamed for the
+    costs that follow it, Σ γᵏ of them, to the end of its episode or of the rollout.
     """
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         return -rollout.cost
+
+    def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
+        return returns.to_go(beyond, rollout.discount)
 
 
 @component
@@ -105,7 +119,8 @@ class _Tail(Term):
         tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
         outcome = jnp.clip(outcome, tail.low, tail.high)
         beyond = losses.tail_advantage(outcome, tail.var, self.alpha) / rollout.unit
-        return jnp.where(valid, beyond, 0.0), {
+        beyond = jnp.where(valid, beyond, 0.0)
+        return self.quantity.answered(beyond, rollout), {
             "train/cvar_empirical": tail.cvar,
             "train/cvar_var": tail.var,
             "train/cvar_tail_size": tail.size,
@@ -150,7 +165,8 @@ class CVaRConstraint(_Tail):
 
     λ rises while the CVaR of an update is below the limit, and falls while it is above:
     λ ← clip(λ + η (limit − CVaR) / unit, 0, λ_max), with the unit of advantages. It is
-    the weight of the tail against the mean.
+    the weight of the tail against the mean: rewards for one of the quantity. For costs
+    that are small beside rewards, η and λ_max have to be as many times larger.
 
     Attributes:
         alpha: Share α of worst outcomes, in (0, 1].
@@ -159,7 +175,7 @@ class CVaRConstraint(_Tail):
         winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
         limit: Least CVaR that is accepted, in units of the quantity.
         learning_rate: Step size η ≥ 0 of the multiplier.
-        max_dual: Largest multiplier λ_max ≥ 0.
+        max_dual: Largest multiplier λ_max ≥ 0, in rewards for one of the quantity.
         estimate: Which CVaR is held against the limit, `Empirical()` or `Predicted()`.
 
     Raises:
@@ -201,7 +217,11 @@ class CVaRConstraint(_Tail):
         beyond, tail = super().prepare(memory, rollout)
         examples, said = self.estimate.prepare(tail, self.limit, rollout)
         limit = jnp.asarray(self.limit, jnp.float32)
-        said |= {"train/cvar_lambda": memory, "train/cvar_limit": limit}
+        said |= {
+            "train/cvar_lambda": memory,
+            "train/cvar_lambda_share": memory / jnp.maximum(self.max_dual, TINY),
+            "train/cvar_limit": limit,
+        }
         return (beyond, examples), tail | said
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:

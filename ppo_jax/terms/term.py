@@ -70,6 +70,8 @@ class RolloutTargets(NamedTuple):
     infinite if they do not vary."""
     cost: Array
     """What environments report, in units of its own; it may not be finite."""
+    discount: Array
+    """γ; 0 at the last step of an episode, and at one that is quarantined."""
 
 
 class Context(NamedTuple):

@@ -36,10 +36,14 @@ def context(memory=(), prepared=(), progress=0.0, scale=None, **fields):
     return terms.Context(memory, prepared, jnp.float32(progress), scale, **fields)
 
 
-def targets(reward, target=None, weight=None, unit=1.0, cost=0.0):
-    """A rollout, of which a term prepares what it needs."""
+def targets(reward, target=None, weight=None, unit=1.0, cost=0.0, discount=0.0):
+    """A rollout, of which a term prepares what it needs; each step by itself."""
     reward = jnp.asarray(reward, jnp.float32)
     target = reward if target is None else jnp.asarray(target, jnp.float32)
     weight = jnp.ones_like(reward) if weight is None else jnp.asarray(weight)
-    cost = jnp.broadcast_to(jnp.float32(cost), reward.shape)
-    return terms.RolloutTargets(reward, target, weight, jnp.float32(unit), cost)
+    cost, discount = (
+        jnp.broadcast_to(jnp.float32(x), reward.shape) for x in (cost, discount)
+    )
+    return terms.RolloutTargets(
+        reward, target, weight, jnp.float32(unit), cost, discount
+    )

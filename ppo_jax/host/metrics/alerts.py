@@ -142,6 +142,12 @@ warn/optimizer_lr_floor_hit: train/learning_rate_held > 0;
 warn/cvar_tail_samples_low: train/cvar_tail_size < {MIN_TAIL}; healthy: at least 30
   Too few samples of the worst share α: their mean is mostly noise.
   Raise `num_envs · num_steps`, or α.
+warn/cvar_limit_missed: train/cvar_violation > 0,
+    where `train/cvar_lambda_share` > 0.999; healthy: 0
+  The multiplier of a constraint is as large as it may be, and the limit is missed all
+    the same: it weighs too little beside rewards, or nobody can keep it.
+  Raise `CVaRConstraint.max_dual`, which is in rewards for a unit of the quantity, or
+    lower the limit.
 """
 ALERTS = tuple(map(_alert, re.split(r"\n(?! )", TABLE.strip())))
 

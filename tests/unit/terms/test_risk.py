@@ -53,6 +53,18 @@ def test_outcomes_are_what_environments_say_it_costs():
     chex.assert_trees_all_equal(beyond[1], np.zeros(2, np.float32))
 
 
+def test_an_action_is_blamed_for_costs_until_its_episode_ends():
+    """Σ γᵏ of what is beyond, γ = ½; steps without a cost of their own pass it on."""
+    cost = np.array([[0.0, 1.0], [2.0, np.nan], [0.0, 3.0], [4.0, 5.0], [0.0, 8.0]])
+    goes_on = np.array([[1, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
+    weight = np.ones_like(cost)
+    weight[4, 1] = 0  # Nothing is learned from it, and nobody is blamed for it.
+    rollout = targets(0 * cost, 0 * cost, weight, 2.0, cost, 0.5 * goes_on)
+    beyond, _ = CVaR(alpha=1.0, quantity=terms.Costs()).prepare((), rollout)
+    want = np.array([[-1.0, -2.375], [-2, -2.75], [0, -5.5], [-4, -5], [0, 0]])
+    chex.assert_trees_all_close(beyond, want / 2.0, rtol=1e-6)
+
+
 def test_both_ends_are_pulled_in_before_the_tail_is_taken():
     """Whatever is below their quantile is as bad as that, and none is worse."""
     beyond, said = CVaR(alpha=2 / 7, winsor=0.2).prepare((), ROLLOUT)

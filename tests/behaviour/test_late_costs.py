@@ -1,0 +1,65 @@
+"""Agents whose actions cost something later, which they are to spend little of."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ppo_jax import networks, optimizers, terms
+from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.envs.env import NEVER, Discrete, Env, outcome
+from ppo_jax.ppo import population
+from ppo_jax.schedules import Progress
+
+UPDATES, LIMIT, MOST = 120, 0.3, 20.0
+
+
+@component
+class Credit(Env):
+    """Buys for 1, which is paid five steps later; no step shows what is owed.
+
+    Known answer: who has to spend at most a share of 1 buys in that share of all steps.
+    The cost of a step says nothing of the action of that step.
+    """
+
+    action_space = Discrete(2)
+    min_steps_to_truncation = NEVER
+
+    def reset(self, key):
+        return jnp.ones(1), jnp.zeros(5)
+
+    def transition(self, key, state, action):
+        owed = jnp.concatenate([action[None].astype(jnp.float32), state[:-1]])
+        return outcome(jnp.ones(1), reward=action, cost=state[-1]), owed
+
+
+@pytest.fixture(scope="module")
+def spent():
+    """What four agents spent and how it was weighed, `[updates, agents]`."""
+    limit = terms.CVaRConstraint(
+        1.0, terms.Costs(), limit=-LIMIT, learning_rate=1.0, max_dual=MOST
+    )
+    config = Config(
+        env=Credit(),
+        num_envs=16,
+        num_steps=32,
+        num_epochs=2,
+        num_minibatches=2,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+        terms=(terms.Surrogate(), terms.Value(), terms.Entropy(0.05), limit),
+        optimizer=optimizers.Adam(learning_rate=1e-2),
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 4))
+    _, metrics = population.advance(
+        members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
+    )
+    return {name: np.asarray(x) for name, x in metrics.items()}
+
+
+def test_an_action_is_blamed_for_what_it_costs_later(spent):
+    """The multiplier swings around what holds the limit, far below its maximum."""
+    cost, dual = -spent["train/cvar_empirical"], spent["train/cvar_lambda"]
+    late = slice(UPDATES // 3, None)
+    assert (abs(cost[late].mean(axis=0) - LIMIT) < 0.15).all()
+    assert dual[late].mean() > 0 and dual.max() < MOST
