@@ -122,7 +122,8 @@ def play(markets: list[Trading], first: int, schedules: list[Schedule]) -> Track
     leverage = np.array([env.leverage for env in markets])[:, None, None]
     share = np.minimum(1.0, leverage / np.maximum(total, 1e-12))
     trades = np.stack([each.trades for each in schedules])
-    broker = Broker(*np.array([(env.cost, env.borrow) for env in markets]).T)
+    asked = [(env.cost, env.borrow, env.leverage) for env in markets]
+    broker = Broker(*np.array(asked).T)
     tape = tape_of(markets[0].prices, markets[0].features)
     play = jax.jit(jax.vmap(lambda *given: _played(tape, first, *given)))
     track = play(*jax.tree.map(jnp.float32, (positions * share, trades, broker)))

@@ -144,7 +144,7 @@ def owned(prices, targets, cost, borrow):
     bars, assets = traced.close.shape
 
     def step(account, target):
-        broker = Broker(cost, borrow)
+        broker = Broker(cost, borrow, leverage=2.0)
         after = settled(account, target, traced.after(account.bar), broker)
         return after, after.equity
 

@@ -3,7 +3,7 @@
 import math
 
 
-def backtest(bars, targets, begin, cost=0.0, borrow=0.0):
+def backtest(bars, targets, begin, cost=0.0, borrow=0.0, leverage=1.0):
     """What is owned at the closes from bar `begin` on, decided at each of them.
 
     `targets` `[T, A]` are positions as shares of equity. A row of a close: equity,
@@ -23,6 +23,7 @@ def backtest(bars, targets, begin, cost=0.0, borrow=0.0):
         prices = [float(price) for price in fills[bar]]
         worth = cash + sum(units[i] * prices[i] for i in assets)
         fees = traded = 0.0
+        target = within(leverage, target, worth, units, prices, bars.tradable[bar])
         for i in assets:
             if bars.tradable[bar][i]:
                 wanted = float(target[i]) * max(worth, 0.0) / prices[i]
@@ -38,3 +39,16 @@ def backtest(bars, targets, begin, cost=0.0, borrow=0.0):
             paid = (fees + interest) / before
             rows.append((equity, cash, shares, traded / before, paid, growth))
     return rows
+
+
+def within(leverage, target, worth, units, prices, tradable):
+    """Positions that, beside what nobody buys, add up to no more than the leverage."""
+    stuck = asked = 0.0
+    for share, unit, price, free in zip(target, units, prices, tradable, strict=True):
+        if free:
+            asked += abs(float(share))
+        elif unit and worth > 0:
+            stuck += abs(unit) * price / worth
+    if stuck == 0.0 or stuck + asked <= leverage:
+        return target
+    return [float(share) * max(leverage - stuck, 0.0) / asked for share in target]

@@ -49,6 +49,8 @@ class Broker(NamedTuple):
     """Basis points of what is traded."""
     borrow: Array | float
     """Of what is borrowed, a year."""
+    leverage: Array | float
+    """The most that positions may add up to at a fill, as a share of equity."""
 
 
 def opened(bar: Array, end: Array, num_assets: int) -> Account:
@@ -62,14 +64,20 @@ def settled(account: Account, target: Array, market: Market, broker: Broker) -> 
 
     From the close before until the fill, the old shares are held, and interest is due
     for what they and the cash owe at that close. Then shares worth `target` · (equity
-    at the fill) are held, of assets with any trade, and costs are paid from cash.
+    at the fill) are held, of assets with any trade, and costs are paid from cash. What
+    is held of the others, and cannot be sold, is taken off what these may add up to.
     """
     owed = jnp.sum(jnp.maximum(-account.shares * market.before, 0.0))
     owed += jnp.maximum(-account.cash, 0.0)
     interest = broker.borrow * market.years * owed
     cash = account.cash - interest
     equity = jnp.maximum(cash + jnp.sum(account.shares * market.fill), 0.0)
-    shares = jnp.where(market.tradable, target * equity / market.fill, account.shares)
+    stuck = jnp.where(market.tradable, 0.0, jnp.abs(account.shares * market.fill))
+    asked = jnp.where(market.tradable, jnp.abs(target), 0.0).sum() * equity
+    room = jnp.maximum(broker.leverage * equity - stuck.sum(), 0.0)
+    kept = jnp.where(stuck.any() & (asked > room), room / asked, 1.0)
+    wanted = kept * target * equity / market.fill
+    shares = jnp.where(market.tradable, wanted, account.shares)
     flows = (shares - account.shares) * market.fill
     traded = jnp.sum(jnp.abs(flows))
     costs = 1e-4 * broker.cost * traded

@@ -49,7 +49,8 @@ class Trading(Env):
         prices: What is traded: `read`, or another `Prices`.
         cost: Costs of trading, in basis points of what is traded.
         borrow: Interest per year on shares that are sold short, and on loans of cash.
-        leverage: The most that positions may add up to, long and short alike.
+        leverage: The most that positions may add up to when orders are filled, long and
+            short alike.
         first: The first bar whose close may be decided at; None: the first with
             features. Features may look back beyond it.
         last: The bar before which episodes are over; None: they may use all. So
@@ -136,7 +137,7 @@ class Trading(Env):
 
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         market = self._tape.after(state.bar)
-        broker = Broker(self.cost, self.borrow)
+        broker = Broker(self.cost, self.borrow, self.leverage)
         account = settled(state, self.target(action), market, broker)
         timestep = outcome(
             obs=self._seen(account),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from ppo_jax.envs.trading.account import Broker, Market, opened, settled
 
-BROKER = Broker(cost=100.0, borrow=0.365)
+BROKER = Broker(cost=100.0, borrow=0.365, leverage=1.0)
 DAY = jnp.float32(1 / 365)
 
 
@@ -35,6 +35,26 @@ def test_where_nobody_trades_nothing_is_filled():
     account = opened(jnp.int32(0), jnp.int32(9), 1)
     halted = market(90.0, 100.0, 80.0, tradable=False)
     assert settled(account, jnp.array([1.0]), halted, BROKER).shares == 0.0
+
+
+def test_what_nobody_buys_counts_against_what_is_bought():
+    """All in the first asset, which has no trade when all is to be in the second."""
+    account = opened(jnp.int32(0), jnp.int32(9), 3)
+    one, free = jnp.ones(3), Broker(cost=0.0, borrow=0.0, leverage=2.0)
+    open_market = Market(one, one, one, one > 0, DAY)
+    account = settled(account, jnp.array([1.0, 0.5, 0.0]), open_market, free)
+    dearer = open_market._replace(fill=jnp.array([1.5, 1.0, 1.0]))
+    stuck = dearer._replace(tradable=jnp.array([False, True, True]), close=dearer.fill)
+    after = settled(account, jnp.array([0.0, -1.5, 0.5]), stuck, free)
+    # Of an equity of 1.5 as much is stuck, so that as much may be held of the others.
+    want = jnp.array([1.0, -0.75, 0.25])
+    chex.assert_trees_all_close(after.positions, want, rtol=1e-6)
+    less = settled(account, jnp.array([0.0, -0.5, 0.25]), stuck, free)
+    want = jnp.array([1.0, -0.5, 0.25])
+    chex.assert_trees_all_close(less.positions, want, rtol=1e-6)
+    strict = free._replace(leverage=1.0)
+    none = settled(account, jnp.array([0.0, -1.5, 0.5]), stuck, strict)
+    chex.assert_trees_all_close(none.shares[1:], jnp.zeros(2))
 
 
 def test_whoever_owns_nothing_at_the_open_holds_nothing():

@@ -74,7 +74,8 @@ def test_an_account_is_that_of_a_backtest_step_by_step(name, leverage):
     prices = PRICES[name]
     actions = random_actions(150, len(prices.bars.symbols))
     size = np.maximum(np.abs(actions).sum(axis=1, keepdims=True), 1.0)
-    expected = backtest(prices.bars, leverage * actions / size, 5, 20.0, 0.1)
+    targets = leverage * actions / size
+    expected = backtest(prices.bars, targets, 5, 20.0, 0.1, leverage)
     env = Trading(
         prices, 20.0, 0.1, leverage, window=None, positions=None, features=SHORT
     )
@@ -146,7 +147,7 @@ def test_an_account_is_right_to_a_hundred_thousandth_after_5000_steps():
     drift = np.cumsum(np.random.default_rng(1).normal(0, 0.1, (5_000, 2)), axis=0)
     actions = np.sin(drift).astype(np.float32)
     size = np.maximum(np.abs(actions).sum(axis=1, keepdims=True), 1.0)
-    expected = backtest(prices.bars, 1.5 * actions / size, 5, 1.0, 0.03)
+    expected = backtest(prices.bars, 1.5 * actions / size, 5, 1.0, 0.03, 1.5)
     env = Trading(prices, 1.0, 0.03, leverage=1.5, window=None, features=SHORT)
     _, (step, account) = traded(env, actions)
     close = prices.bars.close[account.bar]
