@@ -139,7 +139,8 @@ def _decided(
     decisions: list[Decision],
 ) -> Book:
     account, remembered = before
-    action, remembered = _act(agent, remembered, jax.tree.map(lambda x: x[None], obs))
+    seen, mask = jax.tree.map(lambda x: x[None], (obs, env.action_mask(account)))
+    action, remembered = _act(agent, remembered, seen, mask=mask)
     bars = env.prices.bars
     said = {
         "time": str(bars.times[bar])[:19],

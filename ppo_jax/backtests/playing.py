@@ -84,7 +84,8 @@ def _played(learner: Learner, bars: int) -> Played:
     def step(loop, _):
         account, obs, carry, reset, goes_on = loop
         seen, _ = acting.view(learner, obs, reset)
-        out = acting.evaluate(network, learner.params, carry, seen, reset)
+        mask = jax.tree.map(lambda x: x[None], env.action_mask(account))
+        out = acting.evaluate(network, learner.params, carry, seen, reset, mask)
         action = out.policy.to_action(out.policy.mode())
         timestep, after = env.transition(key, account, action[0])
         track = Track(timestep.reward, after.turnover, jnp.abs(after.positions).sum())
@@ -105,14 +106,11 @@ def quantiles(value: ValueDist) -> Array:
 
     >>> from ppo_jax.critics import Quantile
     >>> value = ValueDist(jnp.array([[[9.0, 7.0], [2.0, 1.0]]]), Quantile(2))
-    >>> quantiles(value).tolist()
-    [1.0, 1.0, 1.0, 2.0, 2.0]
+    >>> [round(float(x), 3) for x in quantiles(value)]
+    [0.6, 1.0, 1.5, 2.0, 2.4]
     """
     if not value.critic.distributional:
         return jnp.full(len(LEVELS), jnp.nan)
     least = jnp.argmin(value.mean()[0])
-    law = value.critic.law(jax.tree.map(lambda x: x[0, least], value.outputs))
-    order = jnp.argsort(law.outcomes)
-    reached = jnp.cumsum(law.probs[order]) / law.probs.sum()
-    first = jnp.searchsorted(reached, jnp.array(LEVELS) - 1e-6)
-    return law.outcomes[order][jnp.minimum(first, reached.size - 1)]
+    outputs = jax.tree.map(lambda x: x[0, least], value.outputs)
+    return value.critic.at(outputs, jnp.array(LEVELS))

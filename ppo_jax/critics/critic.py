@@ -147,6 +147,13 @@ class Critic:
         outcomes, probs = jax.lax.sort(tuple(self.law(outputs)), num_keys=1)
         return losses.law_cvar(Law(outcomes, probs), alpha)
 
+    def at(self, outputs: PyTree, levels: Array) -> Array:
+        """What returns are below with probabilities `[K]`, `[N]` to `[K]`."""
+        outcomes, probs = jax.lax.sort(tuple(self.law(outputs)), num_keys=1)
+        reached = jnp.cumsum(probs) / probs.sum()
+        first = jnp.searchsorted(reached, levels - 1e-6)
+        return outcomes[jnp.minimum(first, reached.size - 1)]
+
     def loss(self, outputs: PyTree, target: Array) -> Array:
         """Loss per example, `[..., N]` and `[...]` to `[...]`."""
         raise missing(self, "loss")

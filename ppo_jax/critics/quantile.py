@@ -72,5 +72,11 @@ class Quantile(Critic):
     def cvar(self, outputs: Array, alpha: ArrayLike) -> Array:
         return self.tail(outputs, alpha)
 
+    def at(self, outputs: Array, levels: Array) -> Array:
+        """On the lines through the quantiles, the first and the last one prolonged."""
+        middles = (jnp.arange(self.num_quantiles) + 0.5) / self.num_quantiles
+        beyond = "extrapolate"
+        return jnp.interp(levels, middles, jnp.sort(outputs), beyond, beyond)
+
     def loss(self, outputs: Array, target: Array) -> Array:
         return losses.quantile_huber_loss(outputs, target, self.kappa)

@@ -30,6 +30,14 @@ class Shifted(Features):
 
 
 @component
+class Cautious(Trading):
+    """Short of each of two assets, or out of it; never long."""
+
+    def action_mask(self, state):
+        return jnp.array([True, True, False] * 2)
+
+
+@component
 class Broken(terms.Term):
     """Is never finite."""
 
@@ -81,6 +89,12 @@ def tiny(prices=None, **fields):
         terms=(terms.Surrogate(), terms.Value(), terms.CVaR(coef=0.5)),
     )
     return Config(**given | fields)
+
+
+def cautious():
+    """A market of two assets where nobody may be long, and would like to."""
+    prices = RandomWalk(num_bars=70, num_assets=2)
+    return Cautious(prices, window=9, positions=(-1, 0, 1), features=FEATURES)
 
 
 def planned(config, **asked):

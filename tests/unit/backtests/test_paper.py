@@ -7,7 +7,7 @@ import json
 import jax
 import numpy as np
 import pytest
-from traders import csv_of, loud, tiny
+from traders import cautious, csv_of, loud, tiny
 
 from ppo_jax import Policy, networks
 from ppo_jax.backtests import paper, playing
@@ -82,6 +82,21 @@ def test_positions_and_equity_are_those_of_the_backtest(config, learners, grown)
     turnover = [said["turnover"] for said in decisions[1:]]
     np.testing.assert_allclose(turnover, played.track.turnover[0], atol=1e-5)
     assert np.abs(positions).max() > 0.1
+
+
+def test_what_is_forbidden_is_not_decided(tmp_path):
+    """By an agent that would buy all there is."""
+    env = cautious()
+    learners = population.init(tiny(env=env), jax.random.split(jax.random.key(0), 1))
+    learner = jax.tree.map(lambda x: x[0], loud(jax.device_get(learners.runs.learner)))
+    (tmp_path / "prices.csv").write_text(csv_of(env.prices.bars, 60))
+    prices = paper.prices_like(env, tmp_path / "prices.csv")
+    paper.follow(Policy.of(learner), env, prices, tmp_path)
+    (tmp_path / "prices.csv").write_text(csv_of(env.prices.bars, 70))
+    prices = paper.prices_like(env, tmp_path / "prices.csv")
+    book = paper.follow(Policy.of(learner), env, prices, tmp_path)
+    wanted = np.array([said["wanted"] for said in book.decisions])
+    assert len(wanted) == 11 and wanted.max() <= 0 and wanted.min() < -0.2
 
 
 def test_a_bar_is_decided_at_once(grown, follow):

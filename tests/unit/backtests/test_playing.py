@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from traders import loud, tiny
+from traders import cautious, loud, tiny
 
 from ppo_jax import Policy, critics, networks
 from ppo_jax.backtests import playing
@@ -55,6 +55,15 @@ def by_hand(config, learner, span):
     return rows
 
 
+def test_what_is_forbidden_is_not_done():
+    """By agents that would buy all there is."""
+    config = paths.replace(tiny(env=cautious()), playing.numbers_of(SPANS[0]))
+    learners = population.init(config, jax.random.split(jax.random.key(0), 1))
+    learners = loud(jax.device_get(learners.runs.learner))
+    played = playing.play(playing.through(config, learners, [Span(20, 40)]), 20)
+    assert played.positions.max() <= 0 and played.positions.min() < -0.2
+
+
 @pytest.mark.parametrize("member", [0, 1])
 def test_as_a_policy_that_acts_bar_by_bar(config, learners, played, member):
     learner = jax.tree.map(lambda x: x[member], learners)
@@ -77,9 +86,15 @@ def test_nothing_is_left_after_the_end_of_a_span(played):
 
 
 def test_quantiles_are_of_the_law_whatever_its_order():
-    """Of the first critic, whose mean is less; 5 % to 95 % of four."""
-    outputs = jnp.array([[[4.0, 1.0, 3.0, 2.0], [9.0, 9.0, 9.0, 9.0]]])
-    found = playing.quantiles(ValueDist(outputs, critics.Quantile(4)))
-    assert found.tolist() == [1, 1, 2, 3, 4]
+    """Of the first critic, whose mean is less; 5 % to 95 %."""
+    middles = (np.arange(8) + 0.5) / 8
+    exact = np.random.default_rng(0).permutation(3 * middles - 1)
+    outputs = jnp.array(np.float32([[exact, exact + 9]]))
+    found = playing.quantiles(ValueDist(outputs, critics.Quantile(8)))
+    uniform = 3 * np.array(playing.LEVELS) - 1
+    np.testing.assert_allclose(found, uniform, rtol=1e-5, atol=1e-6)
+    logits = jnp.log(jnp.array([[[0.1, 0.2, 0.3, 0.4]]]))
+    found = playing.quantiles(ValueDist(logits, critics.Categorical(4, 1.0, 4.0)))
+    assert found.tolist() == [1, 2, 3, 4, 4]
     scalar = ValueDist(jnp.zeros((1, 2, 1)), critics.Scalar())
     assert np.isnan(playing.quantiles(scalar)).all()
