@@ -104,7 +104,7 @@ def _record(
     schedule = lineage.schedule(run.lineage, member)
     config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
     given += ["--phase-updates", str(config.phase_updates)]
-    texts["schedule.json"] = (json.dumps(schedule, indent=2) + "\n").encode()
+    texts[lineage.SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
     experiment.store(run_dir, texts, given, config)
 
 
@@ -119,7 +119,7 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
     overrides = experiment.stored_overrides(run_dir)
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
-    schedule = experiment.stored(run_dir, "schedule.json", list)
+    schedule = experiment.stored(run_dir, lineage.SCHEDULE, list)
 
     def steer(population: Any, done: int) -> Any:
         return populations.with_numbers(population, lineage.in_force(schedule, done))

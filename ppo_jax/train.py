@@ -30,7 +30,7 @@ from ppo_jax.host.process import command, distributed
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import claims, experiment, presence, script
+from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
@@ -162,6 +162,7 @@ def _old_run(
     path: Path, options: Any, overrides: list[str], console: Console
 ) -> Prepared:
     run_dir = options.run_dir
+    lineage.require_unscheduled(run_dir)
     overrides = experiment.stored_overrides(run_dir) + overrides
     with former.understood():
         config = experiment.load(path, overrides)

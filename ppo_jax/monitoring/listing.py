@@ -9,8 +9,7 @@ from ppo_jax.host.process import tables
 from ppo_jax.host.process.console import duration, figure
 from ppo_jax.host.run_dir.batched import OF_BATCHES
 from ppo_jax.monitoring import finding
-from ppo_jax.monitoring.status import Status, ended_badly, status
-from ppo_jax.monitoring.tail import Tail
+from ppo_jax.monitoring.status import Status, ended_badly, now
 
 HEADER = ("run", "state", "evaluation", "best", "steps", "heard of", "size")
 UNKNOWN = "–"
@@ -30,12 +29,8 @@ def listed(root: Path) -> list[Listed]:
     Raises:
         UserError: If there is no such folder.
     """
-    found = []
-    for run_dir in finding.find(root):
-        tail = Tail(run_dir / finding.LOGGED)
-        tail.read()
-        found.append(Listed(status(run_dir, tail), finding.size(run_dir)))
-    return found
+    found = finding.find(root)
+    return [Listed(now(run_dir), finding.size(run_dir)) for run_dir in found]
 
 
 def text(runs: Sequence[Listed]) -> str:
@@ -83,14 +78,14 @@ def ago(seconds: float) -> str:
 
 
 def _cells(run: Listed) -> tuple[str, ...]:
-    now = run.status
+    known = run.status
     return (
-        printable(now.path),
-        now.state,
-        number(now.last),
-        number(now.best),
-        steps(now),
-        ago(now.changed),
+        printable(known.path),
+        known.state,
+        number(known.last),
+        number(known.best),
+        steps(known),
+        ago(known.changed),
         f"{run.size / 2**20:,.1f} MiB",
     )
 

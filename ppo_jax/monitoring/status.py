@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from ppo_jax.host.loop.conclusion import cause
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import claims, ending, experiment, presence, script
+from ppo_jax.host.run_dir import claims, ending, experiment, lineage, presence, script
 from ppo_jax.host.run_dir.batched import BATCHES, OF_BATCHES, kind_of
+from ppo_jax.monitoring.finding import LOGGED
 from ppo_jax.monitoring.tail import Tail
 
 RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
@@ -26,8 +27,8 @@ WITHOUT_A_WORD = (
     "killed, stalled or stopped at once; it goes on from its last checkpoint"
 )
 BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
-SCHEDULE, LINEAGE = "schedule.json", "lineage.jsonl"
-"""What a replay has beside its experiment, and a population."""
+LINEAGE = "lineage.jsonl"
+"""What a population has beside its experiment."""
 
 
 class Status(NamedTuple):
@@ -52,6 +53,13 @@ class Status(NamedTuple):
     """When it was last heard of, in seconds since the epoch."""
     next: str
     """The command to give now; empty: there is none."""
+
+
+def now(run_dir: Path) -> Status:
+    """How a run is now, by all that it has logged."""
+    tail = Tail(run_dir / LOGGED)
+    tail.read()
+    return status(run_dir, tail)
 
 
 def status(run_dir: Path, tail: Tail) -> Status:
@@ -81,6 +89,19 @@ def status(run_dir: Path, tail: Tail) -> Status:
     )
 
 
+def again(run_dir: Path) -> str:
+    """The command that goes on with a run, however it ended; empty: there is none."""
+    kind = _kind(run_dir)
+    home = run_dir.parents[1] if kind == "batch" else run_dir
+    kept = home / script.KEPT
+    if not kept.exists() or claims.never_began(home):
+        return ""
+    if kind == "replay":
+        return command.typed("replay", home, "--to", home, "--resume")
+    name = kind_of(home) or ("sweep" if kind == "batch" else "train")
+    return command.typed(name, kept, "--run-dir", home, "--resume")
+
+
 def ended_badly(status: Status) -> bool:
     """Whether a run waits for somebody to look at it, or to go on with it."""
     return status.state not in (RUNNING, *DONE)
@@ -91,7 +112,7 @@ def _kind(run_dir: Path) -> str:
         return kind
     if run_dir.parent.name == BATCHES:
         return "batch"
-    if (run_dir / SCHEDULE).exists():
+    if (run_dir / lineage.SCHEDULE).exists():
         return "replay"
     return "population" if (run_dir / LINEAGE).exists() else "run"
 
@@ -132,11 +153,11 @@ def _state(
     if kind_of(run_dir) is not None:
         return INTERRUPTED, WITHOUT_A_WORD
     saved = claims.newest(run_dir)
-    if saved is None:
-        return UNSAVED, BEFORE
-    whole = saved >= tail.last.get("time/iterations", 0)
+    whole = saved is None or saved >= tail.last.get("time/iterations", 0)
     if whole and total is not None and tail.step >= total:
         return FINISHED, ""
+    if saved is None:
+        return UNSAVED, BEFORE
     return INTERRUPTED, WITHOUT_A_WORD
 
 
@@ -149,18 +170,11 @@ def _cause(run_dir: Path, tail: Tail, settings: dict[str, int]) -> str:
 
 def _next(run_dir: Path, kind: str, state: str) -> str:
     """The command to give now."""
-    home = run_dir.parents[1] if kind == "batch" else run_dir
-    kept = home / script.KEPT
-    if state == RUNNING or not kept.exists() or claims.never_began(home):
-        return ""
-    if state in DONE:
-        single = kind not in ("batch", *OF_BATCHES.values())
-        return command.typed("evaluate", home) if single else ""
-    if kind == "replay":
-        return command.typed("replay", home, "--to", home, "--resume")
-    usual = "train" if home == run_dir else "sweep"
-    name = kind_of(home) or usual
-    return command.typed(name, kept, "--run-dir", home, "--resume")
+    following = "" if state == RUNNING else again(run_dir)
+    if not following or state not in DONE:
+        return following
+    single = kind not in ("batch", *OF_BATCHES.values())
+    return command.typed("evaluate", run_dir) if single else ""
 
 
 def _heard(run_dir: Path) -> float:

@@ -5,11 +5,11 @@ from xml.etree.ElementTree import Element
 
 from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.host.process.command import typed
-from ppo_jax.host.run_dir import ending as endings
 from ppo_jax.host.run_dir.description import defaults
+from ppo_jax.monitoring import status
 from ppo_jax.reports import troubles
 from ppo_jax.reports.elements import code, element, table, tiles
-from ppo_jax.reports.records import SECONDS, UPDATES, Record, last, series
+from ppo_jax.reports.records import SECONDS, Record, last, series
 from ppo_jax.reports.scales import UNKNOWN, elapsed, exactly
 from ppo_jax.reports.sections import Fold, Part, Section
 from ppo_jax.reports.speed import COMPILING, SPEED
@@ -19,18 +19,8 @@ ROOM = 300
 
 
 def ending(run: Record) -> str:
-    """How a run ended: as it says, or else as far as its rows tell."""
-    if written := endings.last(run.path).state:
-        return written
-    wanted, done = _wanted(run), run.rows[-1][UPDATES]
-    if wanted is None:
-        return f"{done:,.0f} updates"
-    if done >= wanted:
-        return "finished"
-    streak, most = last(run.rows, "error/failure_streak"), run.count("max_failures")
-    if run.members == 1 and most is not None and streak >= most:
-        return "failed"
-    return f"{done / wanted:.0%} done"
+    """How a run is: under way, or how it ended."""
+    return status.now(run.path).state
 
 
 def lead(run: Record) -> str:
@@ -78,19 +68,13 @@ def notes(runs: Sequence[Record]) -> Element | None:
 
 def commands(run: Record) -> list[str]:
     """What one may want to do next."""
-    path, stored = run.name, run.path / "experiment.py"
+    path = run.path
     found = [typed("evaluate", path)]
-    if ending(run) != "finished":
-        found.insert(0, typed("train", stored, "--run-dir", path, "--resume"))
+    if ending(run) not in (status.RUNNING, status.FINISHED):
+        found = [*filter(None, [status.again(path)]), *found]
     if run.generations:
         found.append(typed("replay", path))
     return [*found, typed("robustness", path), typed("report", path, "OTHER_RUN_DIR")]
-
-
-def _wanted(run: Record) -> int | None:
-    """Updates of the whole run."""
-    total, envs, steps = map(run.count, ("total_timesteps", "num_envs", "num_steps"))
-    return total // (envs * steps) if total and envs and steps else None
 
 
 def _evaluated(run: Record) -> tuple[str, str, str]:

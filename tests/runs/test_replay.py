@@ -115,6 +115,24 @@ def test_a_replay_goes_on(source, replayed, tmp_path):
     assert_same(replayed[0], broken)
 
 
+def test_a_replay_goes_on_with_its_schedule_or_not_at_all(replayed, tmp_path):
+    """Not as `train` would go on, without; but another run may take its place."""
+    broken = shutil.copytree(replayed[0], tmp_path / "broken")
+    (broken / "ending.json").unlink()
+    rows = (broken / "metrics.jsonl").read_text().splitlines(True)
+    (broken / "metrics.jsonl").write_text("".join(rows[:-1]))
+    again = f"python -m ppo_jax.replay {broken} --to {broken} --resume"
+    assert called("report", broken).returncode == 0
+    assert again in (broken / "report.html").read_text()
+    assert again in called("runs", broken).stdout
+    known = ("train", broken / "experiment.py", "--run-dir", broken)
+    done = called(*known, "--resume")
+    assert done.returncode == 2 and f"with its schedule: {again}" in done.stderr
+    shutil.rmtree(broken / "checkpoints")
+    trained = called(*known, "--total-timesteps", 64, "--phase-updates", 2)
+    assert trained.returncode == 0 and not (broken / "schedule.json").exists()
+
+
 def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
     """Which are shorter than wished: numbers change between two of them."""
     to, options = tmp_path / "other", ("--seed", 7, "--phase-updates", 50)

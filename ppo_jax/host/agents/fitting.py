@@ -22,7 +22,14 @@ from ppo_jax.host.loop.continuation import Continuation
 from ppo_jax.host.loop.stopping import Callback, deaf
 from ppo_jax.host.process import distributed
 from ppo_jax.host.process.console import NORMAL, QUIET, Console, Guest
-from ppo_jax.host.run_dir import claims, experiment, files, presence, source
+from ppo_jax.host.run_dir import (
+    claims,
+    experiment,
+    files,
+    lineage,
+    presence,
+    source,
+)
 from ppo_jax.host.run_dir.recording import Folder, Memory
 from ppo_jax.state import Population
 
@@ -205,6 +212,7 @@ def _kept(
         return
     place = Path(run_dir)
     if resume:
+        lineage.require_unscheduled(place)
         experiment.require_same_structure(place, config)
 
     texts = source.texts(config)

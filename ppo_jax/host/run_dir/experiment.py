@@ -18,7 +18,7 @@ from ppo_jax.component import former
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
-from ppo_jax.host.run_dir import batched, description, files, script
+from ppo_jax.host.run_dir import batched, description, files, lineage, script
 from ppo_jax.host.run_dir.description import Description, describe, differences
 from ppo_jax.host.run_dir.overrides import with_overrides
 from ppo_jax.host.run_dir.script import ExperimentError, Texts
@@ -77,14 +77,14 @@ def place(path: Path, config: Config) -> Path:
 
 
 def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> None:
-    """Writes what a run directory needs to stand alone; it is that of no sweep then.
+    """Writes what a run directory needs to stand alone; it is no sweep or replay then.
 
     What it had of another experiment is removed, as commands might prefer that.
 
     Args:
         run_dir: The directory.
         texts: The experiment's file and its modules, by path; before them `UNSAVED`,
-            if what the run begins with is saved next.
+            if what the run begins with is saved next; the schedule of a replay.
         overrides: Options that it was loaded with.
         config: What came of them.
 
@@ -95,8 +95,9 @@ def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> 
     described = json.dumps(describe(config), indent=2) + "\n"
     by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: described.encode()}
     keep(run_dir, by_name)  # The first of them says that all are of a run.
+    names = (UNSAVED, lineage.SCHEDULE, script.KEPT, script.MADE)
     modules = (run_dir / script.IMPORTED).rglob("*.py")
-    for path in (*map(run_dir.joinpath, (UNSAVED, script.KEPT, script.MADE)), *modules):
+    for path in (*map(run_dir.joinpath, names), *modules):
         if str(path.relative_to(run_dir)) not in texts:
             path.unlink(missing_ok=True)
     batched.forget(run_dir)

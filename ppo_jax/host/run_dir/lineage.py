@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ppo_jax.host.process import command
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.script import ExperimentError
 from ppo_jax.ppo.population import Generation
 from ppo_jax.types import Array
 
+SCHEDULE = "schedule.json"
+"""What a replay has beside its experiment."""
 Schedule = list[tuple[int, dict[str, float]]]
 """Updates, and the numbers by path that are in force from then on."""
 
@@ -123,6 +127,19 @@ def in_force(schedule: Schedule, update: int) -> dict[str, float]:
     [0.5, 0.5, 0.75, 0.75]
     """
     return [numbers for begun, numbers in schedule if begun <= update][-1]
+
+
+def require_unscheduled(run_dir: Path) -> None:
+    """Checks that no schedule is followed in a directory.
+
+    Raises:
+        ExperimentError: If one is; the message says how the run goes on with it.
+    """
+    if (run_dir / SCHEDULE).exists():
+        again = command.typed("replay", run_dir, "--to", run_dir, "--resume")
+        raise ExperimentError(
+            f"{run_dir}: holds a replay, which goes on with its schedule: {again}"
+        )
 
 
 def ancestry(lines: list[dict[str, Any]], member: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ def test_runs_with_other_metrics_and_lengths(tmp_path):
     paths = [written(tmp_path / name, rows) for name, rows in (("<a>", a), ("b", b))]
     tree = parsed(of(paths))
     text = said(tree)
-    assert f"{paths[0]} 3 updates 300 6 s 3 " in text
+    assert f"{paths[0]} unsaved 300 6 s 3 " in text
     assert {"train/approx_kl", "train/value_loss", "eval/mean_reward"} <= set(
         pictures(tree)
     )
