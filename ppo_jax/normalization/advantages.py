@@ -32,6 +32,10 @@ class Standardization:
         """
         raise missing(self, "__call__")
 
+    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
+        """What advantages are divided by, `[T, B]`; arguments as of a call."""
+        return jnp.broadcast_to(returns.deviation(advantage, weight), advantage.shape)
+
 
 @component
 class OverAll(Standardization):
@@ -49,6 +53,10 @@ class PerEnv(Standardization):
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         scaled, flat = returns.standardize(advantage, weight, axis=0)
         return scaled, jnp.broadcast_to(flat[None], advantage.shape)
+
+    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
+        each = returns.deviation(advantage, weight, axis=0)
+        return jnp.broadcast_to(each[None], advantage.shape)
 
 
 @component
@@ -78,3 +86,15 @@ class PerGroup(Standardization):
         own, still = PerEnv()(advantage, jnp.where(alone, weight, 0.0), group)
         flat = jnp.where(alone, still, flat[jnp.where(alone, 0, group)])
         return parts.sum(axis=0) + own, flat
+
+    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
+        group = returns.group_index(group, self.num_groups)
+        alone = group >= self.num_groups
+
+        def one(index):
+            inside = jnp.where(group == index, weight, 0.0)
+            return returns.deviation(advantage, inside)
+
+        each = jax.lax.map(one, jnp.arange(self.num_groups))
+        own = PerEnv().unit(advantage, jnp.where(alone, weight, 0.0), group)
+        return jnp.where(alone, own, each[jnp.where(alone, 0, group)])

@@ -1,4 +1,4 @@
-"""Metrics of a rollout and of gradients; they never steer training.
+"""Metrics of a rollout and of gradients.
 
 What they are is told by the rows in `ppo.metrics`.
 """
@@ -16,11 +16,6 @@ from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.state import Trajectory
 from ppo_jax.types import Array, Carry, Metrics, PyTree
 
-PEAKS = frozenset({"train/log_ratio_max_abs"})
-"""Of examples and optimiser steps the largest counts, not the mean."""
-COUNTS = frozenset({"sa_ppo/num_adversarial", "sa_ppo/num_clean"})
-"""Examples of an optimiser step; their number is no mean."""
-
 GROUPS = {
     "actor_mlp": ("actor", "torso"),
     "actor_lstm": ("actor", "memory"),
@@ -34,8 +29,8 @@ GROUPS = {
 """Groups of parameters: the names that a path to them holds; the first that fits."""
 
 
-def gradient_norms(grads: PyTree) -> Metrics:
-    """Global norm of the gradients, and those of disjoint groups and of critics."""
+def gradient_norms(grads: PyTree) -> tuple[Array, Metrics]:
+    """Global norm of gradients `[]`; it, those of disjoint groups and of critics."""
     groups: dict[tuple[str, bool], list[Array]] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
         own = _is_each_critic_s_own(path)
@@ -55,8 +50,10 @@ def gradient_norms(grads: PyTree) -> Metrics:
     norms = {f"train/grad_norm/{group}": square for group, square in squares.items()}
     for i, square in enumerate(critics, start=1):
         norms[f"train/critic{i}_grad_norm"] = square
-    norms["train/grad_norm_pre_clip"] = sum(squares.values())
-    return jax.tree.map(jnp.sqrt, pack(norms)).unpack()
+    whole = "train/grad_norm_pre_clip"
+    norms[whole] = sum(squares.values())
+    said = jax.tree.map(jnp.sqrt, pack(norms)).unpack()
+    return said[whole], said
 
 
 def group_of(path: tuple) -> str:

@@ -20,6 +20,7 @@ from ppo_jax.networks.distributions import Distribution
 from ppo_jax.ppo import diagnostics
 from ppo_jax.state import Batch
 from ppo_jax.terms import Context, Forward
+from ppo_jax.terms.metrics import POLICY
 from ppo_jax.terms.term import evaluated
 from ppo_jax.types import Array, Metrics, Params, PyTree
 
@@ -87,8 +88,8 @@ def objective(
 
 def peaks(config: Config, metrics: Metrics) -> list[str]:
     """Of which metrics the largest of examples and optimiser steps counts."""
-    own = {row.name for row in rows_of(config) if row.reduction is LARGEST}
-    patterns = diagnostics.PEAKS | own
+    rows = (*POLICY, *rows_of(config))
+    patterns = [row.name for row in rows if row.reduction is LARGEST]
     return [
         name
         for name in metrics

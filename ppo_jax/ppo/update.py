@@ -122,14 +122,14 @@ def _minibatch_step(
     grads, loss, metrics, weight = _gradients(
         learner, apart(unpack)(trainee.params), batch, order, key, progress
     )
-    norms = diagnostics.gradient_norms(unpack(grads))
+    size, norms = diagnostics.gradient_norms(unpack(grads))
     nan = metrics.pop("error/log_ratio_nan_count")
     inf = metrics.pop("error/log_ratio_inf_count")
     updates, opt_state, norm = config.optimizer.update(
         grads, trainee.opt_state, trainee.params, key, progress
     )
     finite_loss = jnp.isfinite(loss)
-    finite_grad = jnp.isfinite(norms["train/grad_norm_pre_clip"]) & jnp.isfinite(norm)
+    finite_grad = jnp.isfinite(size) & jnp.isfinite(norm)
     finite = finite_loss & finite_grad & (nan + inf == 0)
     taken = allowed & finite & (weight > 0)
     norms["train/grad_norm_post_clip"] = norm

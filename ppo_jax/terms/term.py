@@ -66,8 +66,8 @@ class RolloutTargets(NamedTuple):
     """λ-returns."""
     weight: Array
     unit: Array
-    """The deviation of the advantages, `[]`: 1 if they were not divided by one,
-    infinite if they do not vary."""
+    """The deviation that advantages were divided by: 1 if they were not divided by
+    one, infinite if they do not vary."""
     cost: Array
     """What environments report, in units of its own; it may not be finite."""
     discount: Array
