@@ -176,6 +176,7 @@ CAUSES = [
     ("warn/normalization_mean_nonzero", {"standardization.shift": 0.2}, same),
     ("warn/normalization_mean_nonzero", {"standardization.shift": -0.2}, same),
     ("warn/advantages_norm_extreme", {"standardization.factor": 100.0}, same),
+    ("warn/gae_clipped", {"env.env.level": 1e7}, same),
     ("warn/explained_variance_low", {"env.env.noise": 100.0}, same),
     (OUTLIERS, {"critic.v_min": -0.5}, same),
     (OUTLIERS, {"critic.v_max": 0.5}, same),
