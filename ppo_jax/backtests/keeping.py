@@ -55,6 +55,6 @@ def _everybody(said: dict) -> list[dict]:
 def _row(each: dict) -> list[str]:
     medians = [written(each["figures"][name]["median"]) for name in COLUMNS]
     luck = each.get("deflated")
-    known = "" if luck is None else written(float(np.median(luck)))
+    known = "" if luck is None else written(measures.median(luck))
     paid = conditions(each["cost"], each["market"])
     return [each["name"], paid, *medians, known]

@@ -8,6 +8,8 @@ References:
     Bacon, `Practical Portfolio Performance Measurement and Attribution`, 2nd ed., 2008.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ppo_jax.envs.trading.bars import DAYS
@@ -133,6 +135,17 @@ def break_even(
     """
     excess = (returns - benchmark).mean(axis=-1) / BASIS_POINT
     return cost + _ratio(excess, turnover.mean(axis=-1))
+
+
+def median(values: Any) -> float:
+    """Median of the tracks of which a measure is known; NaN if there are none.
+
+    >>> median([1.0, np.nan, 3.0]), median([np.nan])
+    (2.0, nan)
+    """
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    return float(np.median(known)) if known.size else float("nan")
 
 
 def _growth(returns: np.ndarray) -> np.ndarray:

@@ -61,12 +61,12 @@ def luck(said: Said) -> Section:
         (
             each["name"],
             _paid(each),
-            written(_median(each["deflated"])),
+            written(measures.median(each["deflated"])),
             written(_most(each["deflated"])),
             pair(each["over_market"]),
             pair(each["over_control"]),
-            f"{written(_median(each['even_cash']))} bp",
-            f"{written(_median(each['even_market']))} bp",
+            f"{written(measures.median(each['even_cash']))} bp",
+            f"{written(measures.median(each['even_market']))} bp",
         )
         for each in said["agents"]
     ]
@@ -160,11 +160,11 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
             (
                 " – ".join(days["test"]),
                 *map(written, grown),
-                written(_median(measures.cagr(tested, results.year))),
+                written(measures.median(measures.cagr(tested, results.year))),
                 written(float(measures.cagr(market.returns[0, here], results.year))),
-                written(_median(measures.sharpe(tested, results.year))),
-                written(_median(measures.max_drawdown(tested))),
-                written(_median(agents.updates[:, fold])),
+                written(measures.median(measures.sharpe(tested, results.year))),
+                written(measures.median(measures.max_drawdown(tested))),
+                written(measures.median(agents.updates[:, fold])),
             )
         )
     header = ("test", "train", "validation", "test", MARKET, SHARPE, "max drawdown")
@@ -174,7 +174,7 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
 
 def _yearly(growth: np.ndarray, year: float) -> float:
     """Growth of a year, from log growth of a bar; the median."""
-    return _median(np.expm1(year * growth))
+    return measures.median(np.expm1(year * growth))
 
 
 def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:
@@ -205,12 +205,6 @@ def _called(each: Said) -> str:
 
 def _paid(each: Said) -> str:
     return conditions(each["cost"], each["market"])
-
-
-def _median(values: Any) -> float:
-    known = np.asarray(values, float)
-    known = known[np.isfinite(known)]
-    return float(np.median(known)) if known.size else float("nan")
 
 
 def _most(values: Any) -> float:

@@ -46,8 +46,7 @@ class Figure(NamedTuple):
     @property
     def median(self) -> float:
         """Of those tracks of which it is known."""
-        known = [value for value in self.each if np.isfinite(value)]
-        return float(np.median(known)) if known else float("nan")
+        return measures.median(self.each)
 
 
 class Summary(NamedTuple):

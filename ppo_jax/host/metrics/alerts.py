@@ -111,8 +111,8 @@ warn/advantages_norm_extreme: train/advantages_norm_max_abs > 100; healthy: 3 to
   A few rewards are far larger than all others and set the scale.
   Clip or transform rewards; look for a broken environment.
 warn/gae_clipped: train/gae_clip_count > 0; healthy: 0
-  Rewards or values are so large that errors or advantages were clipped to ±10⁶, in units
-    of rewards: what is learned is biased.
+  Rewards or values are so large that errors or advantages were clipped to ±10⁶ rewards:
+    what is learned is biased.
   Scale rewards down; look whether the critics diverge (`train/value_pred_mean`).
 warn/explained_variance_low: train/explained_variance < 0.3, 3 phases in a row,
     where `train/target_return_variation` > 0.01;
