@@ -37,9 +37,10 @@ def quarantined(step: Trajectory, valid: Array) -> Trajectory:
         obs=zero_unless(valid, step.obs),
         action=zero_unless(valid, step.action),
         log_prob=jnp.where(valid, step.log_prob, 0.0),
-        value=jnp.where(jnp.isfinite(step.value), step.value, 0.0),
+        value=_zero_unless_finite(step.value),
         old_value=zero_unless(valid, step.old_value),
         old_policy=_one_unless(valid, step.old_policy),
+        next_value=_zero_unless_finite(step.next_value),
         reward=jnp.where(valid, step.reward, 0.0),
         valid=valid,
         weight=jnp.where(valid, step.weight, 0.0),
@@ -63,6 +64,10 @@ def unless(ok: Array, actor: Actor, obs: PyTree, env_state: PyTree) -> Actor:
         episode_return=jnp.where(ok, actor.episode_return, 0.0),
         episode_length=jnp.where(ok, actor.episode_length, 0),
     )
+
+
+def _zero_unless_finite(x: Array) -> Array:
+    return jnp.where(jnp.isfinite(x), x, 0.0)
 
 
 def _one_unless(ok: Array, policy: Distribution) -> Distribution:

@@ -130,7 +130,6 @@ def lived(
     valid = ok & quarantine.finite(outcome, ok) & (step.weight >= 0)
     valid &= ~quarantine.has_nan(deed.env_state, ok)
     slots, slot = _record_truncation(slots, deed.timestep, decision.carry, valid)
-    valid &= slot < _size(slots)
     actor = Actor(
         env_state=deed.env_state,
         obs=deed.timestep.obs,
@@ -222,17 +221,19 @@ def completed(
     if valuation.independent(config):
         said = valuation.said(agent.learner, (), steps.obs, steps.reset)
         steps = _judged(config, steps, said)
+    last, owed = _owed(agent, actor, slots, key)
+    following = jnp.concatenate([steps.value[1:], last[None]])
+    truncated = steps.last & ~steps.terminated
+    # NaN where there was no slot, so that the step is quarantined.
+    owed = jnp.take_along_axis(owed, slot, axis=0, mode="fill")
+    steps = steps._replace(next_value=jnp.where(truncated, owed, following))
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
+    valid &= jnp.isfinite(steps.next_value) | steps.terminated
     quarantined = quarantine.quarantined
     # Devices that share the agent pack it, so all that reads it reads that.
     if sharding.crew(config.num_envs).size == 1:
         quarantined = apart(quarantined)
-    steps = quarantined(steps, valid)
-    last, owed = _owed(agent, actor, slots, key)
-    following = jnp.concatenate([steps.value[1:], last[None]])
-    truncated = steps.last & ~steps.terminated
-    owed = jnp.take_along_axis(owed, slot, axis=0)
-    return steps._replace(next_value=jnp.where(truncated, owed, following))
+    return quarantined(steps, valid)
 
 
 def _judged(config: Any, steps: Trajectory, value: ValueDist) -> Trajectory:

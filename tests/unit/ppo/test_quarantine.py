@@ -65,7 +65,8 @@ def test_a_step_that_is_not_valid_has_nothing_to_say(name, variant):
     """But for flags, and for what is reported of an episode."""
     step = step_of(name)
     kept = variant(quarantine.quarantined)(step, FIRST)
-    for field in ("obs", "log_prob", "value", "old_value", "reward", "weight"):
+    zeroed = ("obs", "log_prob", "value", "old_value", "next_value", "reward", "weight")
+    for field in zeroed:
         chex.assert_trees_all_equal(getattr(kept, field), SOUND)
     assert (kept.action[0] == step.action[0]).all() and not kept.action[1:].any()
     chex.assert_trees_all_equal(kept.valid, FIRST)

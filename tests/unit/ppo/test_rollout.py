@@ -54,6 +54,17 @@ class Adding(Config):
         return networks.Network(lambda key: {}, jnp.zeros, apply)
 
 
+@component
+class Hasty(Accumulator):
+    """Truncates sooner than it says."""
+
+    announced: int = 4
+
+    @property
+    def min_steps_to_truncation(self):
+        return self.announced
+
+
 def settings(env, **changes):
     fields = {
         "env": env,
@@ -210,22 +221,58 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["by themselves", "shared"])
-def test_a_value_that_overflows_is_quarantined(shared):
-    """R-A20: 1.4·10³⁸ o of observations 1, 2, 3; float32 ends at 3.4·10³⁸."""
-    torso = networks.Mlp(hidden=(1,), activation="relu")
-    network = networks.ActorCritic(torso=torso, shared=shared)
-    run = first(Config(**settings(Accumulator(limit=3), num_steps=3, network=network)))
+def steep(env, kernel, bias=0.0, **changes):
+    """A run whose critic says `kernel` times the sum of an observation, and `bias`."""
+    run = first(Config(**settings(env, **changes)))
     params = jax.tree_util.tree_map_with_path(
         lambda path, x: jnp.full_like(x, path[-1].key == "kernel"), run.learner.params
     )
-    params = networks.map_value_heads(params, lambda k, b: (1.4e38 + 0 * k, b))
-    _, steps, _ = live(run.learner.replace(params=params), run.actor, run.key)
+    params = networks.map_value_heads(
+        params, lambda k, b: (jnp.float32(kernel) + 0 * k, jnp.float32(bias) + 0 * b)
+    )
+    return run.replace(learner=run.learner.replace(params=params))
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["by themselves", "shared"])
+def test_a_value_that_overflows_is_quarantined(shared):
+    """R-A20: 1.4·10³⁸ o of observations 1, 2, 3; float32 ends at 3.4·10³⁸.
+
+    So is the step before it, whose bootstrap it is.
+    """
+    torso = networks.Mlp(hidden=(1,), activation="relu")
+    network = networks.ActorCritic(torso=torso, shared=shared)
+    run = steep(Accumulator(limit=3), 1.4e38, num_steps=3, network=network)
+    _, steps, _ = live(run.learner, run.actor, run.key)
     value = np.float32([1.4e38, 2.8e38, 0])
     chex.assert_trees_all_close(steps.value[:, 0], value, rtol=1e-6)
     chex.assert_trees_all_close(steps.next_value[:2, 0], value[1:], rtol=1e-6)
-    assert steps.valid[:, 0].tolist() == [True, True, False]
-    assert steps.weight[:, 0].tolist() == [1, 1, 0]
+    assert steps.valid[:, 0].tolist() == [True, False, False]
+    assert steps.weight[:, 0].tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("limit", [2, 9], ids=["truncated", "after the last step"])
+def test_a_bootstrap_that_overflows_is_quarantined(limit):
+    """R-A20: 1.4·10³⁸ o of the observation 3, on which nobody acts in the rollout."""
+    run = steep(Accumulator(limit=limit), 1.4e38, num_steps=2)
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.valid[:, 0].tolist() == [True, False]
+    chex.assert_tree_all_finite((steps, estimate(run.learner.config, steps)))
+
+
+def test_an_end_needs_no_bootstrap():
+    """R-A20: what the next episode is worth is nothing to the step that ended one."""
+    run = steep(RecallCue(delay=0), [[[3e38], [3e38], [0.0]]], 3e38)
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.valid[:, 0].tolist() == steps.terminated[:, 0].tolist()
+    assert steps.valid[:, 0].tolist() == [False, True] * 3
+
+
+def test_a_truncation_that_nobody_announced_is_quarantined():
+    """One in four steps at least was promised: two slots for six steps."""
+    run = first(Config(**settings(Hasty(limit=2, announced=4), gamma=0.9)))
+    _, steps, _ = live(run.learner, run.actor, run.key)
+    assert steps.valid[:, 0].tolist() == [True] * 5 + [False]
+    assert steps.weight[:, 0].tolist() == [1] * 5 + [0]
 
 
 def test_a_replay_knows_the_mask():
