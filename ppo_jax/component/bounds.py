@@ -19,6 +19,10 @@ class Bound(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+FINITE_NON_NEGATIVE = Bound("a finite number ≥ 0", lambda x: 0 <= x < math.inf)
+DECAY = Bound("a number in [0, 1)", lambda x: bool(0 <= np.float32(x) < 1))
+POSITIVE_DECAY = Bound("a number in (0, 1)", lambda x: bool(0 < np.float32(x) < 1))
+
 Natural = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
 Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
 Several = Annotated[int, Bound("at least 2", lambda x: x >= 2)]
@@ -26,14 +30,11 @@ Several = Annotated[int, Bound("at least 2", lambda x: x >= 2)]
 Finite = Annotated[T, Bound("a finite number", math.isfinite)]
 Positive = Annotated[T, Bound("a number > 0", lambda x: x > 0)]
 NonNegative = Annotated[T, Bound("a number ≥ 0", lambda x: x >= 0)]
-FiniteNonNegative = Annotated[
-    T, Bound("a finite number ≥ 0", lambda x: 0 <= x < math.inf)
-]
+FiniteNonNegative = Annotated[T, FINITE_NON_NEGATIVE]
+FinitePositive = Annotated[T, Bound("a finite number > 0", lambda x: 0 < x < math.inf)]
 AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
-Decay = Annotated[
-    T, Bound("a number in [0, 1)", lambda x: bool(0 <= np.float32(x) < 1))
-]
+Decay = Annotated[T, DECAY]
 PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 
@@ -48,14 +49,21 @@ def bounds(cls: type) -> dict[str, Bound]:
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     return {
-        name: _allowing(hint.__origin__, bound)
+        name: optional(bound) if _may_be_none(hint.__origin__) else bound
         for name, hint in hints.items()
         for bound in getattr(hint, "__metadata__", ())
         if isinstance(bound, Bound)
     }
 
 
-def _allowing(hint: Any, bound: Bound) -> Bound:
-    """The bound of an optional number says so."""
-    optional = NoneType in typing.get_args(hint)
-    return bound._replace(expected=f"{bound.expected}, or None") if optional else bound
+def optional(bound: Bound) -> Bound:
+    """The bound of a number that may be absent says so.
+
+    >>> optional(DECAY).expected
+    'a number in [0, 1), or None'
+    """
+    return bound._replace(expected=f"{bound.expected}, or None")
+
+
+def _may_be_none(hint: Any) -> bool:
+    return NoneType in typing.get_args(hint)

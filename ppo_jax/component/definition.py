@@ -126,9 +126,10 @@ def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
 
 
 def require_number(name: str, value: Any, expected: str, test: Any) -> None:
-    """Checks a number by name, unless it is traced or absent."""
-    if concrete(value):
-        require(bool(test(value)), name, value, expected)
+    """Checks a number, or an array that is one, unless it is traced or absent."""
+    number = coerced(float, value)
+    if concrete(number):
+        require(bool(test(number)), name, value, expected)
 
 
 def numbers(tree: PyTree) -> dict[str, Any]:

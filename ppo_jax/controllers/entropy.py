@@ -6,7 +6,12 @@ import jax.numpy as jnp
 
 from ppo_jax.arrays import counting, tree
 from ppo_jax.component import component
-from ppo_jax.component.bounds import AtLeastOne, NonNegative, Several
+from ppo_jax.component.bounds import (
+    AtLeastOne,
+    FiniteNonNegative,
+    NonNegative,
+    Several,
+)
 from ppo_jax.schedules import rise
 from ppo_jax.types import Array, Metrics, PyTree
 
@@ -73,10 +78,10 @@ class EntropySchedule:
     [0.01, 0.005, 0.0005]
     """
 
-    initial: NonNegative[float] = 0.01
-    final: NonNegative[float] = 0.01
+    initial: FiniteNonNegative[float] = 0.01
+    final: FiniteNonNegative[float] = 0.01
     decay_updates: NonNegative[float] = 0.0
-    floor: NonNegative[float] = 0.0
+    floor: FiniteNonNegative[float] = 0.0
     plateau: Plateau | None = None
     boost: AtLeastOne[float] = 1.0
     boost_patience: NonNegative[float] = 2.0

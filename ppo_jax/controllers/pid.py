@@ -7,7 +7,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.arrays import tree
 from ppo_jax.component import component, concrete, require_range
-from ppo_jax.component.bounds import NonNegative, Positive, Share
+from ppo_jax.component.bounds import FiniteNonNegative, FinitePositive, Share
 from ppo_jax.types import Array, Metrics
 
 
@@ -47,13 +47,13 @@ class KlPid:
     0.062
     """
 
-    target: Positive[float]
-    initial: NonNegative[float] = 0.01
-    minimum: NonNegative[float] = 1e-4
+    target: FinitePositive[float]
+    initial: FiniteNonNegative[float] = 0.01
+    minimum: FiniteNonNegative[float] = 1e-4
     maximum: float = 1.0
-    kp: NonNegative[float] = 0.5
-    ki: NonNegative[float] = 0.05
-    kd: NonNegative[float] = 0.1
+    kp: FiniteNonNegative[float] = 0.5
+    ki: FiniteNonNegative[float] = 0.05
+    kd: FiniteNonNegative[float] = 0.1
     leak: Share[float] = 0.9
 
     def validate(self) -> None:

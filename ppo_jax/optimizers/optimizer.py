@@ -89,8 +89,8 @@ class Optimizer:
             states.append(new)
         rate = self.step_size(progress)
         updates = jax.tree.map(lambda u: -rate * u, updates)
-        # Of finite gradients, optimisers that are elementwise make finite steps.
-        ok = self.elementwise or tree.all_finite(updates)
+        # Of finite gradients, optimisers that are elementwise make finite directions.
+        ok = jnp.isfinite(rate) & (self.elementwise or tree.all_finite(updates))
         return updates, tuple(states), jnp.where(ok, optax.tree.norm(given), jnp.nan)
 
     def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require_number
+from ppo_jax.component.bounds import DECAY, FINITE_NON_NEGATIVE, optional
 from ppo_jax.transforms.leaves import norm
 from ppo_jax.types import Array, Key, PyTree
 
@@ -111,18 +112,19 @@ def normal_noise(
     give a key per step, or the same one always.
 
     Args:
-        sigma: Size σ ≥ 0; 0: silence; None: silence, and nothing is computed for it.
+        sigma: Size σ ≥ 0, finite; 0: silence; None: silence, and nothing is computed
+            for it.
         beta: Decay in [0, 1) of the moving mean of the unit; 0: that of the present.
-        min_std: Least standard deviation ≥ 0 of noise that is not off.
+        min_std: Least standard deviation ≥ 0, finite, of noise that is not off.
         scale: The unit.
         sampler: What draws numbers of mean 0 and variance 1.
 
     Raises:
         ValueError: For a known number out of its range; when it draws, without a key.
     """
-    require_number("sigma", sigma, "a number ≥ 0, or None", lambda x: x >= 0)
-    require_number("noise_beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
-    require_number("min_noise_std", min_std, "a number ≥ 0", lambda x: x >= 0)
+    require_number("sigma", sigma, *optional(FINITE_NON_NEGATIVE))
+    require_number("noise_beta", beta, *DECAY)
+    require_number("min_noise_std", min_std, *FINITE_NON_NEGATIVE)
 
     def init(params):
         zeros = jax.tree.map(lambda _: jnp.zeros(()), params)

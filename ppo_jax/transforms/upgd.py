@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.arrays import counting
 from ppo_jax.component import require_number
+from ppo_jax.component.bounds import DECAY
 from ppo_jax.normalization import order
 from ppo_jax.transforms.leaves import extrema, flat, norm
 from ppo_jax.transforms.noise import (
@@ -134,7 +135,8 @@ def gate_by_utility(
     The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
     may give a key per step, or the same one always. Leaves that shall not move belong
     to `optax.transforms.selective_transform(…, freeze_mask=…)`: they get no noise and
-    take no part in the extrema. Statistics and `inner` work in float32, and the update
+    take no part in the extrema. A weight keeps its utility where its gradient is not
+    finite. Statistics and `inner` work in float32, and the update
     has the dtype of the gradients.
 
     **With gradient scaling in front** (such as `scale_by_variance`, factor k): `fixed`
@@ -146,12 +148,12 @@ def gate_by_utility(
     Args:
         inner: From gradients to the direction d.
         beta: Decay β in [0, 1) of the utilities.
-        sigma: Size σ ≥ 0 of the noise; 0: no noise; None: not even drawn, and the
-            update needs no key.
+        sigma: Size σ ≥ 0 of the noise, finite; 0: no noise; None: not even drawn, and
+            the update needs no key.
         temperature: > 0; how far apart gates are: towards ½ when large.
         noise_beta: Decay in [0, 1) of the moving mean of the unit of noise; 0: the unit
             of the present step.
-        min_noise_std: Least standard deviation ≥ 0 of noise that is not off.
+        min_noise_std: Least standard deviation ≥ 0, finite, of noise that is not off.
         noise_scale: The unit of noise: `fixed`, `gradient_norm`, `relative`, or a
             function of one's own.
         normalize: From utilities to what the gate takes: `min_max`, `global_max` as in
@@ -195,7 +197,7 @@ def gate_by_utility(
     >>> bool(jnp.all(jnp.abs(params - 2.0) < 0.5))
     True
     """
-    require_number("beta", beta, "a number in [0, 1)", lambda x: 0 <= x < 1)
+    require_number("beta", beta, *DECAY)
     require_number("temperature", temperature, "a number > 0", lambda x: x > 0)
     inner = optax.with_extra_args_support(inner)
     noise = normal_noise(sigma, noise_beta, min_noise_std, noise_scale, sampler)
@@ -263,8 +265,13 @@ def upgd_metrics(
 
 
 def _moved(utility: PyTree, g: PyTree, w: PyTree, beta: ArrayLike) -> PyTree:
-    """Utilities once the gradients of weights were seen."""
-    return jax.tree.map(lambda u, g, w: beta * u + (1 - beta) * (-g * w), utility, g, w)
+    """Utilities once the gradients of weights were seen; finite ones stay finite."""
+
+    def move(u, g, w):
+        moved = beta * u + (1 - beta) * (-g * w)
+        return jnp.where(jnp.isfinite(moved), moved, u)
+
+    return jax.tree.map(move, utility, g, w)
 
 
 def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:

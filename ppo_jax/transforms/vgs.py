@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.arrays import counting
 from ppo_jax.component import require_number
+from ppo_jax.component.bounds import FINITE_NON_NEGATIVE, POSITIVE_DECAY
 from ppo_jax.transforms import variance
 from ppo_jax.transforms.variance import Moments, Statistic
 from ppo_jax.types import Array, Metrics, PyTree
@@ -124,7 +125,7 @@ def scale_by_variance(
     with its next finite gradient.
 
     Args:
-        alpha: Strength α ≥ 0; 0 leaves gradients as they are.
+        alpha: Strength α ≥ 0, finite; 0 leaves gradients as they are.
         beta: Decay β in (0, 1) of the moving moments.
         eps: Guard > 0 of the ratio, relative to the second moment: R is at most 1 / eps
             and does not depend on the scale of the gradients.
@@ -154,8 +155,8 @@ def scale_by_variance(
     >>> print(f"{state.factor:.4f}")  # M = 2.005, V = 1: 1 / (1 + 0.1 · 0.2487)
     0.9757
     """
-    require_number("alpha", alpha, "a number ≥ 0", lambda x: x >= 0)
-    require_number("beta", beta, "a number in (0, 1)", lambda x: 0 < x < 1)
+    require_number("alpha", alpha, *FINITE_NON_NEGATIVE)
+    require_number("beta", beta, *POSITIVE_DECAY)
     require_number("eps", eps, "a number > 0", lambda x: x > 0)
     require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
     require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)

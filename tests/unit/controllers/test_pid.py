@@ -103,7 +103,9 @@ def test_members_have_their_own_gains():
     "make",
     [
         lambda: KlPid(target=-0.1),
+        lambda: KlPid(target=np.inf),
         lambda: KlPid(0.1, kp=-1.0),
+        *(lambda k=k: KlPid(0.1, **{k: np.inf}) for k in ("kp", "ki", "kd")),
         lambda: KlPid(0.1, minimum=0.5, maximum=0.4),
         lambda: KlPid(0.1, leak=1.1),
     ],

@@ -22,7 +22,7 @@ from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Opta
 from ppo_jax.ppo import learner, population
 from ppo_jax.ppo.batch import assemble
 from ppo_jax.ppo.update import update
-from ppo_jax.schedules import Constant, Progress
+from ppo_jax.schedules import Constant, Progress, Schedule
 
 learn = jax.jit(update)
 KINDS = [Adam, AdamW, Sgd, UPGD, UPGDW, AdaptiveUPGD]
@@ -129,6 +129,31 @@ def test_an_update_of_one_array_is_the_same(lived):
     assert not Derived().elementwise
     whole, apart = ((end.params, end.opt_state) for end in ends)
     chex.assert_trees_all_close(whole, apart, rtol=1e-4, atol=1e-6)
+
+
+@component
+class InvSqrt(Schedule):
+    """Infinite before the first update."""
+
+    def __call__(self, progress):
+        return jnp.asarray(progress, jnp.float32) ** -0.5
+
+
+@pytest.mark.parametrize("kind", [Sgd, Adam, AdaptiveUPGD])
+def test_a_learning_rate_that_is_not_finite_is_no_step(kind, lived):
+    """R-A20: parameters and moments stay, and the steps are counted as failed."""
+    begun, batch = lived
+    optimizer = as_arrays(kind(schedule=InvSqrt()))
+    config = dataclasses.replace(begun.config, optimizer=optimizer)
+    before = begun.replace(config=config, opt_state=optimizer.init(begun.params))
+    after, result = learn(before, batch, KEY, Progress.at(0.0))
+    chex.assert_trees_all_equal(
+        (after.params, after.opt_state), (before.params, before.opt_state)
+    )
+    assert result.taken == 0 and result.failed > 0
+    after, result = learn(before, batch, KEY, Progress.at(0.25))
+    assert result.failed == 0 and result.taken > 0
+    chex.assert_tree_all_finite(after.params)
 
 
 UPDATES = 12

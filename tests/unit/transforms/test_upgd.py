@@ -442,6 +442,29 @@ def test_non_protecting_gates_noise_only():
     chex.assert_trees_all_close(gated - 1, protected - gate, rtol=1e-4)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_not_finite_moves_no_utility(bad, variant):
+    """A weight keeps its own, and the gates of all are as if it had had none."""
+    params = {"w": jnp.array([1.0, -2.0, 0.5]), "b": jnp.array([3.0])}
+    tx = gate_by_utility(optax.identity(), beta=0.9, sigma=None)
+
+    def gated(second):
+        state = tx.init(params)
+        for gradient in (jnp.array([1.0, 2.0, 3.0]), second, jnp.ones(3)):
+            given = {"w": gradient, "b": jnp.ones(1)}
+            updates, state = tx.update(given, state, params)
+        return updates, state.utility
+
+    updates, utility = variant(gated)(jnp.array([1.0, bad, -1.0]))
+    chex.assert_tree_all_finite(updates)
+    first, last = np.array([-1.0, 4.0, -1.5]), np.array([-1.0, 2.0, -0.5])
+    second = np.array([-1.0, 0.0, 0.5])
+    by_hand = 0.1 * first
+    by_hand = np.where([1, 0, 1], 0.9 * by_hand + 0.1 * second, by_hand)
+    by_hand = 0.9 * by_hand + 0.1 * last
+    chex.assert_trees_all_close(utility["w"], by_hand, rtol=1e-5)
+
+
 def test_frozen_leaves():
     """Modules 2.3: no update, no noise, and no part in the extrema."""
     mask = {"a": False, "frozen": True}
@@ -493,12 +516,19 @@ def test_what_an_update_needs():
     ("number", "value"),
     [
         ("beta", 1.0),
+        ("beta", 1 - 1e-9),
+        ("beta", jnp.float32(-0.1)),
         ("sigma", -1e-3),
+        ("sigma", np.inf),
         ("temperature", 0.0),
+        ("temperature", np.float32(-1.0)),
         ("noise_beta", 1.0),
+        ("noise_beta", 1 - 1e-9),
         ("min_noise_std", -1.0),
+        ("min_noise_std", np.inf),
     ],
 )
 def test_numbers_out_of_range_are_errors(number, value):
-    with pytest.raises(ValueError, match=f"{number}: expected a number"):
+    """A decay of 1 is one that float32 cannot tell from it, too."""
+    with pytest.raises(ValueError, match=f"{number}: expected a (finite )?number"):
         gate_by_utility(optax.identity(), **{number: value})

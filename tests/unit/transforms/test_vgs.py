@@ -316,7 +316,11 @@ def test_statistics_hold_no_parameters():
     ("number", "value"),
     [
         ("alpha", -0.1),
+        ("alpha", np.inf),
         ("beta", 1.0),
+        ("beta", 1 - 1e-9),
+        ("beta", np.float32(2.0)),
+        ("beta", jnp.array(2.0)),
         ("beta", 0.0),
         ("eps", 0.0),
         ("cap", 0.0),
@@ -326,5 +330,6 @@ def test_statistics_hold_no_parameters():
     ],
 )
 def test_numbers_out_of_range_are_errors(number, value):
-    with pytest.raises(ValueError, match=f"{number}: expected a number"):
+    """A decay of 1 is one that float32 cannot tell from it, too."""
+    with pytest.raises(ValueError, match=f"{number}: expected a (finite )?number"):
         scale_by_variance(**{number: value})
