@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax.envs.env import Discrete, MultiDiscrete
+from ppo_jax.losses.clipping import at_least
 from ppo_jax.networks.distributions.distribution import float32
 from ppo_jax.types import Array, Key
 
@@ -69,11 +70,16 @@ class Categorical:
     """One of n actions, an int32 `[...]`.
 
     Attributes:
-        logits: Unnormalised log-probabilities `[..., n]`; see `mask_logits`.
+        logits: Unnormalised log-probabilities `[..., n]`, −∞ where there is none; see
+            `mask_logits`.
 
-    >>> policy = Categorical(jnp.log(jnp.array([0.2, 0.8])))
+    A number that names no action has log-probability −∞.
+
+    >>> policy = Categorical(jnp.log(jnp.array([0.2, 0.8, 0.0])))
     >>> policy.mode().item(), f"{policy.log_prob(jnp.array(0)):.4f}"
     (1, '-1.6094')
+    >>> f"{policy.entropy():.4f}", policy.log_prob(jnp.array(3)).item()
+    ('0.5004', -inf)
     """
 
     logits: Array
@@ -88,8 +94,10 @@ class Categorical:
         chex.assert_shape(raw, self.logits.shape[:-1])
         chex.assert_type(raw, int)
         # A gather would be differentiated into a scatter, which CPUs do row by row.
-        taken = jax.nn.one_hot(raw, self.logits.shape[-1], dtype=bool)
-        return jnp.sum(jnp.where(taken, self._log_probs(), 0.0), axis=-1)
+        actions = self.logits.shape[-1]
+        taken = jax.nn.one_hot(raw, actions, dtype=bool)
+        other = jnp.where((raw >= 0) & (raw < actions), 0.0, -jnp.inf)[..., None]
+        return jnp.sum(jnp.where(taken, self._log_probs(), other), axis=-1)
 
     def entropy(self) -> Array:
         log_p = self._log_probs()
@@ -113,7 +121,7 @@ class Categorical:
         return action
 
     def _log_probs(self) -> Array:
-        return jax.nn.log_softmax(float32(self.logits))
+        return jax.nn.log_softmax(at_least(float32(self.logits), _MASKED_LOGIT))
 
 
 @struct.dataclass

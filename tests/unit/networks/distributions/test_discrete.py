@@ -59,6 +59,34 @@ def test_masked_actions_do_not_exist(key):
     )
 
 
+@pytest.mark.parametrize("raw", [-1, 3, 7])
+def test_what_is_no_action_has_probability_0(raw, variant):
+    log_prob = variant(lambda x, raw: Categorical(x).log_prob(raw))
+    assert log_prob(np.zeros((1, 3)), np.array([raw])) == -np.inf
+    several = MultiCategorical((jnp.zeros(3), jnp.zeros(9)))
+    assert several.log_prob(jnp.array([raw, 0])) == -np.inf
+    assert several.log_prob(jnp.array([0, 8])) == pytest.approx(-np.log(27))
+
+
+def test_probabilities_of_0_have_no_part_in_entropy_and_kl():
+    """By their logarithms, −∞; neither have they a gradient that is no number."""
+    p, q = np.array([0.2, 0.8, 0.0]), np.array([0.5, 0.3, 0.2])
+
+    def both(logits):
+        policy, other = Categorical(logits), Categorical(jnp.log(q))
+        return jnp.stack([policy.entropy(), policy.kl(other)])
+
+    logits = jnp.log(jnp.asarray(p, jnp.float32))
+    kl = special.rel_entr(p, q).sum()
+    by_scipy = np.array([stats.entropy(p), kl])
+    chex.assert_trees_all_close(both(logits), by_scipy, rtol=1e-6)
+    slopes = jax.jacobian(both)(logits)
+    by_hand = jax.jacobian(both)(logits.at[2].set(-200.0))  # e⁻²⁰⁰ is 0 in float32.
+    chex.assert_trees_all_close(slopes, by_hand, rtol=1e-5, atol=1e-7)
+    same = Categorical(logits)
+    assert same.kl(same) == 0
+
+
 @pytest.mark.parametrize("illegal", [0.0, 1e30, -jnp.inf, jnp.inf, jnp.nan])
 def test_gradients_with_a_mask_are_finite_and_avoid_illegal_actions(illegal):
     """PROP-21.6: whatever the network says about an illegal action."""
