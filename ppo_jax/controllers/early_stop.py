@@ -34,7 +34,7 @@ class EpochBudget:
 
     def init(self) -> Array:
         """The state before the first update: every epoch is run."""
-        return jnp.ones(())
+        return jnp.ones((), jnp.float32)
 
     def update(
         self,

@@ -90,7 +90,7 @@ class EntropySchedule:
     def init(self) -> EntropyState:
         """The state before the first update."""
         return EntropyState(
-            window=jnp.zeros(self.plateau.window) if self.plateau else (),
+            window=jnp.zeros(self.plateau.window, jnp.float32) if self.plateau else (),
             updates=jnp.zeros((), jnp.int32),
             started_at=jnp.array(-1 if self.plateau else 0, jnp.int32),
             bad_streak=jnp.zeros((), jnp.int32),

@@ -65,7 +65,7 @@ class KlPid:
     def init(self) -> KlPidState:
         """The state before the first update."""
         first = jnp.clip(jnp.asarray(self.initial), self.minimum, self.maximum)
-        return KlPidState(first.astype(jnp.float32), *jnp.zeros(5))
+        return KlPidState(first.astype(jnp.float32), *jnp.zeros(5, jnp.float32))
 
     def update(self, state: KlPidState, kl: ArrayLike) -> KlPidState:
         """The state after an update whose mean divergence was `kl` `[]`."""

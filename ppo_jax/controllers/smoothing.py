@@ -50,7 +50,7 @@ class MovingAverage(Smoothing):
     window: Count = 10
 
     def init(self) -> _Window:
-        return _Window(jnp.zeros(self.window), jnp.zeros((), jnp.int32))
+        return _Window(jnp.zeros(self.window, jnp.float32), jnp.zeros((), jnp.int32))
 
     def update(self, state: _Window, x: Array) -> _Window:
         return _Window(jnp.append(state.last[1:], x), counting.add(state.count))
@@ -77,7 +77,7 @@ class Ema(Smoothing):
     rate: PositiveShare[float] = 0.2
 
     def init(self) -> _Average:
-        return _Average(jnp.zeros(()), jnp.zeros((), jnp.int32))
+        return _Average(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32))
 
     def update(self, state: _Average, x: Array) -> _Average:
         moved = (1 - self.rate) * state.value + self.rate * x

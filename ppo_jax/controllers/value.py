@@ -26,7 +26,7 @@ class Known(NamedTuple):
     @classmethod
     def init(cls) -> "Known":
         """Nothing was measured yet."""
-        return cls(jnp.zeros(()), jnp.zeros((), jnp.bool_))
+        return cls(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.bool_))
 
     def update(self, measured: Array) -> "Known":
         """With a new measurement `[]`; one that is not finite is ignored."""

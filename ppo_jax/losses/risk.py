@@ -77,14 +77,14 @@ def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
     """
     mass = _mass(num_quantiles, alpha)
     if num_quantiles == 1:
-        return jnp.ones(1)
+        return jnp.ones(1, jnp.float32)
     segment = np.arange(num_quantiles - 1)  # From quantile i, at 0, to i + 1, at 1.
     start = np.where(segment == 0, -0.5, 0.0).astype(np.float32)
     end = np.where(segment == num_quantiles - 2, 1.5, 1.0).astype(np.float32)
     stop = jnp.clip(mass - 0.5 - segment, start, end)
     upper = (stop**2 - start**2) / 2
     lower = stop - start - upper
-    none = jnp.zeros(1)
+    none = jnp.zeros(1, jnp.float32)
     area = jnp.concatenate([lower, none]) + jnp.concatenate([none, upper])
     return jnp.where(mass < 1, cvar_weights(num_quantiles, alpha), area / mass)
 

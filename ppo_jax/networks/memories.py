@@ -68,7 +68,7 @@ class Recurrent(Memory):
         require_sizes(f"{name}.layers", (self.layers,))
 
     def initial_carry(self, num_envs: int) -> Carry:
-        one = (jnp.zeros((num_envs, self.size)),) * self.cell.states
+        one = (jnp.zeros((num_envs, self.size), jnp.float32),) * self.cell.states
         return (one,) * self.layers
 
     def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:

@@ -55,10 +55,10 @@ def init(obs_spec: PyTree) -> Moments:
     [1.0, 1.0, 1.0]
     """
     return Moments(
-        mean=jax.tree.map(lambda x: jnp.zeros(x.shape), obs_spec),
-        var=jax.tree.map(lambda x: jnp.ones(x.shape), obs_spec),
+        mean=jax.tree.map(lambda x: jnp.zeros(x.shape, jnp.float32), obs_spec),
+        var=jax.tree.map(lambda x: jnp.ones(x.shape, jnp.float32), obs_spec),
         blocks=jnp.zeros((), jnp.int32),
-        rest=jnp.zeros(()),
+        rest=jnp.zeros((), jnp.float32),
     )
 
 

@@ -48,7 +48,7 @@ def identity() -> ReturnScale:
     >>> identity().encode(jnp.array([2.0, -3.0])).tolist()
     [2.0, -3.0]
     """
-    zero, one = jnp.zeros(()), jnp.ones(())
+    zero, one = jnp.zeros((), jnp.float32), jnp.ones((), jnp.float32)
     return ReturnScale(zero, one, moving_mean=zero, moving_var=zero, seen=zero)
 
 
@@ -124,7 +124,7 @@ class ReturnNormalization:
         Raises:
             ValueError: If called eagerly with a non-finite return that has weight.
         """
-        weight = jnp.ones(returns.shape) if weight is None else weight
+        weight = jnp.ones(returns.shape, jnp.float32) if weight is None else weight
         weight = weight.astype(jnp.float32).reshape(-1)
         returns = returns.astype(jnp.float32).reshape(-1)
         tree.require_finite(returns=jnp.where(weight > 0, returns, 0.0))

@@ -110,7 +110,7 @@ def begin(network: Network, obs: PyTree, env_state: PyTree, num_envs: int) -> Ac
         obs=obs,
         reset=jnp.ones(num_envs, bool),
         carry=network.initial_carry(num_envs),
-        episode_return=jnp.zeros(num_envs),
+        episode_return=jnp.zeros(num_envs, jnp.float32),
         episode_length=jnp.zeros(num_envs, jnp.int32),
     )
 

@@ -208,7 +208,7 @@ class CVaRConstraint(_Tail):
         require(len(predicted) <= 1, "Config.terms", config.terms, expected)
 
     def init(self) -> Array:
-        return jnp.zeros(())
+        return jnp.zeros((), jnp.float32)
 
     def coefficient(self, memory: Array) -> Array:
         return memory

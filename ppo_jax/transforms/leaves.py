@@ -12,7 +12,7 @@ def flat(tree: PyTree) -> Array:
     >>> flat({"kernel": jnp.array([[0.0, 3.0]]), "bias": jnp.array(4.0)}).tolist()
     [4.0, 0.0, 3.0]
     """
-    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
+    leaves = jax.tree.leaves(tree) or [jnp.zeros(1, jnp.float32)]
     return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
 
 
@@ -22,7 +22,7 @@ def extrema(tree: PyTree) -> tuple[Array, Array]:
     >>> [float(x) for x in extrema([jnp.array([1.0, -2.0]), jnp.array(5.0)])]
     [-2.0, 5.0]
     """
-    leaves = jax.tree.leaves(tree) or [jnp.zeros(1)]
+    leaves = jax.tree.leaves(tree) or [jnp.zeros(1, jnp.float32)]
     low, high = (
         jnp.stack([reduce(leaf) for leaf in leaves]) for reduce in (jnp.min, jnp.max)
     )
@@ -35,4 +35,5 @@ def norm(tree: PyTree) -> Array:
     >>> float(norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
     5.0
     """
-    return jnp.sqrt(sum((jnp.sum(x**2) for x in jax.tree.leaves(tree)), jnp.zeros(())))
+    squares = (jnp.sum(x**2) for x in jax.tree.leaves(tree))
+    return jnp.sqrt(sum(squares, jnp.zeros((), jnp.float32)))

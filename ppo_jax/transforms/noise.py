@@ -46,7 +46,7 @@ class Noise(NamedTuple):
 
 def fixed(gradient: Array, direction: Array) -> Array:
     """Noise in units of the update: σ itself."""
-    return jnp.ones(())
+    return jnp.ones((), jnp.float32)
 
 
 def gradient_norm(gradient: Array, direction: Array) -> Array:
@@ -127,8 +127,8 @@ def normal_noise(
     require_number("min_noise_std", min_std, *FINITE_NON_NEGATIVE)
 
     def init(params):
-        zeros = jax.tree.map(lambda _: jnp.zeros(()), params)
-        return NoiseState(unit=zeros, std=zeros, to_signal=jnp.zeros(()))
+        zeros = jax.tree.map(lambda _: jnp.zeros((), jnp.float32), params)
+        return NoiseState(unit=zeros, std=zeros, to_signal=jnp.zeros((), jnp.float32))
 
     def draw(directions, gradients, state, count, key):
         if sigma is None:
@@ -147,7 +147,7 @@ def normal_noise(
             unbiased(unit, beta, count),
         )
         noise = jax.tree.map(
-            lambda d, k, s: s * sampler(k, d.shape),
+            lambda d, k, s: s * sampler(k, d.shape).astype(jnp.float32),
             directions,
             _keys(key, count, directions),
             std,

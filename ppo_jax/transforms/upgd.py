@@ -208,7 +208,7 @@ def gate_by_utility(
             count=jnp.zeros((), jnp.int32),
             utility=optax.tree.zeros_like(params),
             noise=noise.init(params),
-            update_norm=jnp.zeros(()),
+            update_norm=jnp.zeros((), jnp.float32),
             inner=inner.init(params),
         )
 

@@ -28,10 +28,10 @@ def begin(params: PyTree, statistic: Statistic) -> Moments:
 
     def followed(leaf):
         value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
-        return jnp.zeros(value.shape)
+        return jnp.zeros(value.shape, jnp.float32)
 
     return Moments(
-        weight=jax.tree.map(lambda _: jnp.zeros(()), params),
+        weight=jax.tree.map(lambda _: jnp.zeros((), jnp.float32), params),
         mean=jax.tree.map(followed, params),
         variance=jax.tree.map(followed, params),
     )
@@ -87,4 +87,4 @@ def normalized(moments: Moments, eps: ArrayLike) -> tuple[Array, Array]:
 
 def _per_leaf(scalars: PyTree) -> Array:
     leaves = jax.tree.leaves(scalars)
-    return jnp.stack(leaves) if leaves else jnp.zeros(0)
+    return jnp.stack(leaves) if leaves else jnp.zeros(0, jnp.float32)

@@ -49,7 +49,7 @@ def layer_mean(gradient: Array) -> tuple[Array, Array]:
     >>> [float(x) for x in layer_mean(jnp.array([1.0, -1.0, 3.0]))]
     [1.0, 0.0]
     """
-    return jnp.mean(gradient), jnp.zeros(())
+    return jnp.mean(gradient), jnp.zeros((), jnp.float32)
 
 
 def second_moment(gradient: Array) -> tuple[Array, Array]:
@@ -166,7 +166,7 @@ def scale_by_variance(
         return ScaleByVarianceState(
             jnp.zeros((), jnp.int32),
             jnp.zeros((), jnp.int32),
-            jnp.ones(()),
+            jnp.ones((), jnp.float32),
             *variance.begin(params, statistic),
         )
 
@@ -211,7 +211,7 @@ def vgs_metrics(
         Metrics `[]`, none of which needs the gradients.
     """
     summary = _summary(state, alpha, eps, cap, floor, warmup_steps, aggregate)
-    leaves = summary.leaves if summary.leaves.size else jnp.zeros(1)
+    leaves = summary.leaves if summary.leaves.size else jnp.zeros(1, jnp.float32)
     return {
         "train/vgs_scaling_factor_applied": state.factor,
         "vgs/scaling_factor": summary.factor,
@@ -247,7 +247,7 @@ def _summary(
     aggregate: Aggregate,
 ) -> _Summary:
     leaves, signal = variance.normalized(state.moments, eps)
-    total = aggregate(leaves, signal) if leaves.size else jnp.zeros(())
+    total = aggregate(leaves, signal) if leaves.size else jnp.zeros((), jnp.float32)
     total = jnp.clip(total, 0.0, MAX_VARIANCE)
     limit = MAX_VARIANCE if cap is None else cap
     warming_up = state.count < warmup_steps

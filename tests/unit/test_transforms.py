@@ -203,3 +203,15 @@ def test_a_restored_state_goes_on_bit_exactly(tx, tmp_path):
     chex.assert_trees_all_equal(
         rest, drive(tx, state=state, start=3, steps=3, wrap=jax.jit)
     )
+
+
+def test_states_are_short_where_floats_are_long_by_default(tx):
+    """With `jax_enable_x64`: a scan wants a state of the same types after a step."""
+    with jax.enable_x64(True):
+        params = optax.tree.cast(PARAMS, jnp.float32)
+        state = tx.init(params)
+        step = functools.partial(tx.update, key=KEY)
+        _, after = jax.eval_shape(step, params, state, params)
+        chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
+        types = {x.dtype for x in jax.tree.leaves(after)}
+    assert types <= {jnp.dtype("float32"), jnp.dtype("int32")}

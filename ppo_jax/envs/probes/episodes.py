@@ -34,7 +34,7 @@ class TimeLimited(Env):
 
     def draw(self, key: Key) -> Array:
         """What stays the same during an episode, a scalar."""
-        return jnp.ones(())
+        return jnp.ones((), jnp.float32)
 
     def observe(self, drawn: Array, time: Array) -> Array:
         """The observation; by default what was drawn."""
