@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.arrays.tree import require_finite
+from ppo_jax.arrays.weights import weighted
 from ppo_jax.normalization.observations import TINY, centre
 from ppo_jax.types import Array
 
@@ -27,7 +28,9 @@ def gae(
     Two masks, since a time limit ends the trace but not the value:
     `discount_t = γ (1 − terminated)` and `lambda_t = γ λ (1 − done)`, where done is
     terminated or truncated. A zero stops exactly: what lies behind it does not matter,
-    not even if it is NaN. Any other non-finite number reaches the result.
+    not even if it is NaN. Any other non-finite number reaches the result. Advantages
+    are data to learn from: derivatives by a weight that stops what is not finite are
+    NaN.
 
     Args:
         r_t: Rewards `[T, ...]`.
@@ -61,11 +64,11 @@ def gae(
     r_t, discount_t, lambda_t, v_tm1, v_t = (
         jnp.asarray(x, jnp.float32) for x in (r_t, discount_t, lambda_t, v_tm1, v_t)
     )
-    delta_t, delta_clipped = _clip(r_t + _weighted(discount_t, v_t) - v_tm1)
+    delta_t, delta_clipped = _clip(r_t + weighted(discount_t, v_t) - v_tm1)
 
     def step(adv_t, inputs):
         delta_t, lambda_t = inputs
-        adv_tm1, clipped = _clip(delta_t + _weighted(lambda_t, adv_t))
+        adv_tm1, clipped = _clip(delta_t + weighted(lambda_t, adv_t))
         return adv_tm1, (adv_tm1, clipped)
 
     _, (adv_tm1, sum_clipped) = jax.lax.scan(
@@ -107,7 +110,8 @@ def standardize(
     The deviation is the unbiased one, Σ w (A − mean)² / (Σ w − Σ w² / Σ w), whose
     divisor is n − 1 for n samples of weight 1. Advantages that do not vary beyond
     rounding, std ≤ max(1e-8, 8 ε max |A|) with float32's ε, carry no signal: they
-    become exactly 0 instead of amplified rounding errors.
+    become exactly 0 instead of amplified rounding errors. They are data to learn from:
+    derivatives by advantages that are all equal are NaN.
 
     Args:
         adv: Advantages, any shape.
@@ -264,11 +268,6 @@ def _explained(variance: Array, error: Array, samples: Array) -> Array:
 def _flat(x: Array) -> Array:
     """A constant for autodiff, float32 `[N]`."""
     return jax.lax.stop_gradient(x).astype(jnp.float32).reshape(-1)
-
-
-def _weighted(weight: Array, x: Array) -> Array:
-    """`weight · x`, where a weight of 0 stops even NaN."""
-    return jnp.where(weight == 0, 0.0, weight * x)
 
 
 def _clip(x: Array) -> tuple[Array, Array]:

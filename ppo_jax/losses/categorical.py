@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.weights import weighted
 from ppo_jax.component import require
 from ppo_jax.losses.discrete import Law
 from ppo_jax.types import Array
@@ -84,7 +85,7 @@ def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
     prediction costs ln N.
 
     Args:
-        logits: Predictions `[..., N]`.
+        logits: Predictions `[..., N]`, −∞ where there is no probability.
         target: Sampled returns `[...]`; no gradient flows into them.
         atoms: Atoms `[N]`.
 
@@ -101,7 +102,8 @@ def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
     """
     chex.assert_shape(target, logits.shape[:-1])
     log_probs = jax.nn.log_softmax(jnp.asarray(logits, jnp.float32))
-    return -jnp.sum(two_hot(jax.lax.stop_gradient(target), atoms) * log_probs, axis=-1)
+    probs = two_hot(jax.lax.stop_gradient(target), atoms)
+    return -jnp.sum(weighted(probs, log_probs), axis=-1)
 
 
 def shifted_cross_entropy(law: Law, target: Array, atoms: Array) -> Array:

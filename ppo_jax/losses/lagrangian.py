@@ -1,5 +1,6 @@
 """A constraint on an estimate, and the multiplier that enforces it."""
 
+import chex
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -14,13 +15,16 @@ def dual_ascent(
 
     Args:
         dual: λ before the step `[...]`.
-        gap: Limit less estimate `[...]`, positive while the constraint is violated; λ
-            keeps its value where the gap is not finite.
+        gap: Limit less estimate, of the same shape, positive while the constraint is
+            violated; λ keeps its value where the gap is not finite.
         learning_rate: Step size η ≥ 0.
         maximum: Largest multiplier λ_max.
 
     Returns:
         λ after the step, float32 `[...]`; a constant for autodiff.
+
+    Raises:
+        AssertionError: If the shapes differ.
 
     References:
         Chow et al., `Risk-Constrained Reinforcement Learning with Percentile Risk
@@ -30,5 +34,6 @@ def dual_ascent(
     1.0
     """
     dual, gap = jnp.asarray(dual, jnp.float32), jnp.asarray(gap, jnp.float32)
+    chex.assert_equal_shape([dual, gap])
     moved = jnp.clip(dual + learning_rate * gap, 0.0, maximum)
     return jax.lax.stop_gradient(jnp.where(jnp.isfinite(gap), moved, dual))

@@ -34,15 +34,15 @@ def clipped_surrogate_loss(
     Args:
         log_ratio: log π_new(a|s) − log π_old(a|s) `[...]`.
         advantage: Advantages A `[...]`.
-        clip_eps: Clip range ε > 0; may be traced.
-        dual_clip: Bound c > 1 for negative advantages, whose loss is not bounded else;
-            may be traced.
+        clip_eps: Clip range ε > 0, a scalar; may be traced.
+        dual_clip: Bound c > 1 for negative advantages, whose loss is not bounded else,
+            a scalar; may be traced.
 
     Returns:
         Loss per example, float32 `[...]`.
 
     Raises:
-        AssertionError: If the shapes differ.
+        AssertionError: If the shapes differ, or if a bound is not a scalar.
 
     References:
         Schulman et al., `Proximal Policy Optimization Algorithms
@@ -53,6 +53,7 @@ def clipped_surrogate_loss(
     [-1.2  1.5]
     """
     chex.assert_equal_shape([log_ratio, advantage])
+    chex.assert_rank([clip_eps, *([] if dual_clip is None else [dual_clip])], 0)
     ratio = jnp.exp(_clamp(log_ratio))
     clipped = within(ratio, 1 - clip_eps, 1 + clip_eps)
     advantage = jnp.asarray(advantage, jnp.float32)

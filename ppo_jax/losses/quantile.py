@@ -1,13 +1,13 @@
 """Losses of a critic that predicts quantiles of the return."""
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from ppo_jax.component import require
+from ppo_jax.component import require, require_number
 from ppo_jax.losses.clipping import at_most
 from ppo_jax.types import Array
 
@@ -43,13 +43,13 @@ def quantile_huber_loss(
     Args:
         quantiles: Predicted quantiles `[..., N]`, in any order of values.
         target: Sampled returns `[...]` or `[..., 1]`; no gradient flows into them.
-        kappa: Huber threshold κ > 0; may be traced.
+        kappa: Huber threshold κ > 0, a scalar; may be traced.
 
     Returns:
         Loss per example, averaged over quantiles, float32 `[...]`.
 
     Raises:
-        AssertionError: If the target has another shape.
+        AssertionError: If the target has another shape, or if κ is not a scalar.
         ValueError: If κ is known and not a positive number.
 
     References:
@@ -59,9 +59,8 @@ def quantile_huber_loss(
     >>> f"{quantile_huber_loss(jnp.arange(4.0), jnp.array(1.5)):.7f}"
     '0.0859375'
     """
-    if not isinstance(kappa, Tracer):
-        valid = bool(np.all(np.isfinite(kappa) & np.greater(kappa, 0)))
-        require(valid, "kappa", kappa, "a positive number")
+    chex.assert_rank(kappa, 0)
+    require_number("kappa", kappa, "a positive number", lambda x: 0 < x < math.inf)
     *batch, num_quantiles = quantiles.shape
     if target.shape == (*batch, 1):
         target = target[..., 0]

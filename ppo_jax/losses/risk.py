@@ -7,11 +7,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.arrays.tree import require_finite
-from ppo_jax.component import require
+from ppo_jax.arrays.weights import weighted
+from ppo_jax.component import require, require_number
 from ppo_jax.losses.discrete import Law
 from ppo_jax.normalization import order
 from ppo_jax.types import Array
@@ -116,7 +116,7 @@ def cvar(
     """
     ordered = jnp.sort(jnp.asarray(quantiles, jnp.float32), axis=-1)
     share = weights(ordered.shape[-1], alpha)
-    return jnp.sum(jnp.broadcast_to(share, ordered.shape) * ordered, axis=-1)
+    return jnp.sum(weighted(jnp.broadcast_to(share, ordered.shape), ordered), axis=-1)
 
 
 def law_cvar(law: Law, alpha: ArrayLike) -> Array:
@@ -146,7 +146,7 @@ def law_cvar(law: Law, alpha: ArrayLike) -> Array:
     before = jnp.cumsum(probs, axis=-1) - probs
     weights = jnp.clip(alpha - before, 0.0, probs)
     total = jnp.maximum(weights.sum(axis=-1), np.finfo(np.float32).tiny)
-    return jnp.sum(weights * law.outcomes, axis=-1) / total
+    return jnp.sum(weighted(weights, law.outcomes), axis=-1) / total
 
 
 class EmpiricalTail(NamedTuple):
@@ -178,17 +178,17 @@ def empirical_cvar(
             not checked.
         valid: Which samples count, bool `[...]`, all by default. The others may be
             anything, even NaN.
-        winsor: Share of samples, in [0, ½), to pull in at either end before, to the
-            quantile there, linearly interpolated. It moves the estimate up; may be
-            traced.
+        winsor: Share of samples, a scalar in [0, ½), to pull in at either end before,
+            to the quantile there, linearly interpolated. It moves the estimate up; may
+            be traced, and is then not checked.
 
     Returns:
         The mean of the tail, its largest sample, and its size ≥ 1; 0 if n = 0.
 
     Raises:
-        ValueError: If α is known and not in (0, 1], a valid sample is known and not
-            finite, or there are no samples.
-        AssertionError: If shapes differ or α is not a scalar.
+        ValueError: If α is known and not in (0, 1], `winsor` is known and not in
+            [0, ½), a valid sample is known and not finite, or there are no samples.
+        AssertionError: If shapes differ, or if α or `winsor` is not a scalar.
 
     >>> tail = empirical_cvar(jnp.array([0.01, -0.02, 0.01, -0.03]), 0.5)
     >>> f"{tail.cvar:.3f} {tail.var:.2f} {tail.size:.0f}"
@@ -196,6 +196,8 @@ def empirical_cvar(
     """
     require(samples.size >= 1, "samples", samples, "at least 1")
     _require_share(alpha)
+    chex.assert_rank(winsor, 0)
+    require_number("winsor", winsor, "a number in [0, ½)", lambda x: 0 <= x < 0.5)
     valid = jnp.ones(samples.shape, bool) if valid is None else valid
     chex.assert_equal_shape([samples, valid])
     samples = jnp.where(valid, samples, 0.0).astype(jnp.float32)
@@ -238,6 +240,7 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
 
     Raises:
         ValueError: If α is known and not in (0, 1].
+        AssertionError: If α or VaR is not a scalar.
 
     References:
         Tamar et al., `Optimizing the CVaR via Sampling
@@ -247,6 +250,7 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
     [-4.0, 0.0, 0.0]
     """
     _require_share(alpha)
+    chex.assert_rank(value_at_risk, 0)
     short = jnp.minimum(jnp.asarray(outcome, jnp.float32) - value_at_risk, 0.0)
     return jax.lax.stop_gradient(short / alpha)
 
@@ -261,5 +265,4 @@ def _mass(num_quantiles: int, alpha: ArrayLike) -> Array:
 def _require_share(alpha: ArrayLike) -> None:
     """Checks α if it is known."""
     chex.assert_rank(alpha, 0)
-    if not isinstance(alpha, Tracer):
-        require(bool(0 < np.asarray(alpha) <= 1), "alpha", alpha, "a number in (0, 1]")
+    require_number("alpha", alpha, "a number in (0, 1]", lambda x: 0 < x <= 1)

@@ -41,13 +41,13 @@ def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
     Args:
         value: Predictions `[...]`.
         old: Predictions before the update `[...]`.
-        eps: Half-width ε > 0 in the units of the predictions; may be traced.
+        eps: Half-width ε > 0 in the units of the predictions, a scalar; may be traced.
 
     Returns:
         Clipped predictions, float32 `[...]`; the gradient is 0 where they were moved.
 
     Raises:
-        AssertionError: If the shapes differ.
+        AssertionError: If the shapes differ, or if ε is not a scalar.
 
     References:
         Huang et al., `The 37 Implementation Details of Proximal Policy Optimization
@@ -58,5 +58,6 @@ def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
     [1.5, -1.0]
     """
     chex.assert_equal_shape([value, old])
+    chex.assert_rank(eps, 0)
     old = jnp.asarray(old, jnp.float32)
     return within(jnp.asarray(value, jnp.float32), old - eps, old + eps)

@@ -134,6 +134,9 @@ def normalize(moments: PyTree, x: PyTree, clip: ArrayLike | None = 10.0) -> PyTr
     Returns:
         Float32 observations of the same shapes.
 
+    Raises:
+        AssertionError: If trailing axes are not those of the moments.
+
     >>> moments = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
     >>> normalize(moments, jnp.array([3, 99])).round(4).tolist()
     [1.0, 10.0]
@@ -142,6 +145,7 @@ def normalize(moments: PyTree, x: PyTree, clip: ArrayLike | None = 10.0) -> PyTr
         return x
 
     def one(mean, var, x):
+        chex.assert_shape(x, (..., *mean.shape))
         mean, var = (
             jnp.expand_dims(moment, range(x.ndim - moment.ndim))
             for moment in (mean, var)

@@ -8,6 +8,7 @@ that no prediction changes (PopArt). It forgets: returns drift while a policy im
 
 import dataclasses
 
+import chex
 import jax.numpy as jnp
 from flax import struct
 
@@ -122,9 +123,11 @@ class ReturnNormalization:
             The new scale; the old one if returns with weight are not finite.
 
         Raises:
+            AssertionError: If the shapes differ.
             ValueError: If called eagerly with a non-finite return that has weight.
         """
         weight = jnp.ones(returns.shape, jnp.float32) if weight is None else weight
+        chex.assert_equal_shape([returns, weight])
         weight = weight.astype(jnp.float32).reshape(-1)
         returns = returns.astype(jnp.float32).reshape(-1)
         tree.require_finite(returns=jnp.where(weight > 0, returns, 0.0))

@@ -243,3 +243,17 @@ def test_low_precision_logits_give_a_float32_loss():
     got = cross_entropy_loss(logits, jnp.zeros(2), atoms)
     chex.assert_type(got, jnp.float32)
     chex.assert_trees_all_close(got, np.log(51), rtol=1e-6)
+
+
+def test_atoms_without_probability_cost_nothing_beside_the_target():
+    """−ln ½ at an end of two atoms that are left; −∞ is no number times 0."""
+    atoms = evenly_spaced_atoms(3, -1.0, 1.0)
+    logits = jnp.array([-jnp.inf, 0.0, 0.0])
+
+    def loss(logits, target=1.0):
+        return cross_entropy_loss(logits, jnp.array(target), atoms)
+
+    cost, slope = jax.value_and_grad(loss)(logits)
+    chex.assert_trees_all_close(cost, np.log(2), rtol=1e-6)
+    chex.assert_trees_all_close(slope, np.array([0.0, 0.5, -0.5]), rtol=1e-6)
+    assert loss(logits, -1.0) == jnp.inf

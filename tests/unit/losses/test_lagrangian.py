@@ -62,3 +62,8 @@ def test_units_do_not_matter():
 
     assert max(duals(1.0)) > 0.1
     chex.assert_trees_all_close(duals(100.0), duals(1.0), rtol=1e-4)
+
+
+def test_every_multiplier_has_a_gap_of_its_own():
+    with pytest.raises(AssertionError):
+        dual_ascent(jnp.zeros(3), 1.0, learning_rate=0.5)

@@ -210,3 +210,9 @@ def test_temperature_may_differ_per_member():
     weights = jax.jit(jax.vmap(advantage_weights, (None, 0, 0)))
     got = weights(jnp.array([5.0]), jnp.array([5.0, 1.0]), jnp.array([100.0, 3.0]))
     chex.assert_trees_all_close(got, np.array([[2.7183], [3.0]]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("bounds", [(jnp.ones(3),), (0.2, jnp.full(3, 2.0))])
+def test_bounds_are_one_number_each(bounds):
+    with pytest.raises(AssertionError):
+        clipped_surrogate_loss(jnp.zeros(3), jnp.zeros(3), *bounds)

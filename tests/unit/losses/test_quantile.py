@@ -213,3 +213,8 @@ def test_clip_each_bounds_every_quantile_and_the_mean():
     assert np.abs(moved.mean(axis=-1)).max() <= 0.25 + 1e-6
     with pytest.raises(AssertionError):
         clip_around(new, old[:1], 0.25)
+
+
+def test_a_threshold_is_one_number():
+    with pytest.raises(AssertionError):
+        quantile_huber_loss(jnp.zeros((3, 3)), jnp.zeros(3), jnp.ones(3))

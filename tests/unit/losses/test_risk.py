@@ -435,3 +435,26 @@ def test_tail_advantage_checks_alpha(alpha):
     """PROP-13.6."""
     with pytest.raises(ValueError, match="alpha"):
         tail_advantage(jnp.arange(4.0), 1.0, alpha)
+
+
+@pytest.mark.parametrize("weights", [cvar_weights, linear_cvar_weights])
+def test_outcomes_beyond_the_tail_may_be_infinite(weights):
+    """Two of eight are the tail; the line through the third is not reached either."""
+    outcomes = jnp.array([jnp.inf, 1.0, jnp.inf, 2.0, 5.0, jnp.inf, 7.0, jnp.inf])
+    finite = jnp.where(jnp.isfinite(outcomes), outcomes, 99.0)
+    want = cvar(finite, 0.25, weights)
+    chex.assert_trees_all_equal(cvar(outcomes, 0.25, weights), want)
+    law = Law(jnp.sort(outcomes), jnp.full(8, 0.125))
+    assert law_cvar(law, 0.25) == 1.5
+    assert cvar(-outcomes, 0.25, weights) == -jnp.inf
+
+
+@pytest.mark.parametrize("winsor", [-0.1, 0.5, 5, np.float32(0.5)])
+def test_no_more_than_half_is_pulled_in(winsor):
+    with pytest.raises(ValueError, match=r"winsor: expected a number in \[0, ½\)"):
+        empirical_cvar(jnp.arange(4.0), 0.5, winsor=winsor)
+
+
+def test_a_value_at_risk_is_one_number():
+    with pytest.raises(AssertionError):
+        tail_advantage(jnp.zeros(3), jnp.zeros(3), 0.5)

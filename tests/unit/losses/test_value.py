@@ -65,3 +65,8 @@ def test_clipped_loss_is_the_worse_of_the_two():
     clipped = squared_error(clip_around(value, old, 0.5), target)
     worse = jnp.maximum(squared_error(value, target), clipped)
     chex.assert_trees_all_close(worse, 0.5 * 2.5**2, rtol=1e-7)
+
+
+def test_a_range_is_one_number():
+    with pytest.raises(AssertionError):
+        clip_around(jnp.zeros(3), jnp.zeros(3), jnp.ones(3))

@@ -239,3 +239,9 @@ def test_drift_is_in_units_of_the_old_deviation(variant):
     chex.assert_trees_all_close(mean, (0.5 + 0.0 + 1.0) / 3, rtol=1e-6)
     chex.assert_trees_all_close(std, (0.5 + 0.0 + 0.0) / 3, rtol=1e-6)
     assert not any(np.asarray(value).any() for value in drift(old, old).values())
+
+
+@pytest.mark.parametrize("shape", [(5, 1), (5, 4), (), (3, 2)])
+def test_observations_have_the_axes_of_their_moments(shape):
+    with pytest.raises(AssertionError):
+        normalize(init(jnp.zeros(3)), jnp.zeros(shape))

@@ -246,3 +246,8 @@ def test_a_softmax_cannot_be_rescaled():
 def test_a_scale_is_a_pytree_of_scalars():
     assert isinstance(jax.tree.map(jnp.zeros_like, identity()), ReturnScale)
     chex.assert_shape(jax.tree.leaves(identity()), [()] * 5)
+
+
+def test_every_return_has_a_weight():
+    with pytest.raises(AssertionError):
+        ReturnNormalization().update(identity(), jnp.ones((2, 3)), jnp.ones((3, 2)))
