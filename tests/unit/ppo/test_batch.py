@@ -114,7 +114,7 @@ def begun():
     return run.learner.replace(return_scale=SCALE)
 
 
-def assembled(begun, **changes):
+def assembled(begun, steps=STEPS, **changes):
     fields = {"standardization": OverAll(), "terms": CONFIG.terms, "holdout_envs": 0}
     config = Config(
         env=CONFIG.env,
@@ -129,7 +129,7 @@ def assembled(begun, **changes):
     memories = tuple(term.init() for term in config.terms)
     begun = begun.replace(config=config, memories=memories)
     carries = (jnp.zeros((2, B, 2)),)
-    return assemble(begun, STEPS, carries)
+    return assemble(begun, steps, carries)
 
 
 def unchunked(x):
@@ -179,3 +179,16 @@ def test_each_term_prepares_its_own(begun):
         chex.assert_trees_all_close(own[i], said, rtol=1e-6)
     assert metrics["train/cvar_var"] == own[2]["train/cvar_var"]
     assert own[1]["train/cvar_var"] != own[2]["train/cvar_var"]
+
+
+def test_a_tail_has_no_weight_beside_advantages_that_do_not_vary(begun):
+    """All are 0, to the bit, though returns differ: they are as the critic said."""
+    value = jnp.arange(1.0, 1.0 + T * B).reshape(T, B)
+    steps = STEPS._replace(reward=value, value=value, next_value=jnp.zeros((T, B)))
+    tail = (terms.Surrogate(), terms.CVaR(0.5))
+    batch, targets, _, own = assembled(
+        begun.replace(return_scale=identity()), steps, terms=tail
+    )
+    assert not batch.advantage.any() and targets.unit == jnp.inf
+    assert own[1]["train/cvar_var"] > own[1]["train/cvar_empirical"]
+    assert not batch.prepared[1].any()

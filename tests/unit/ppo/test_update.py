@@ -15,6 +15,7 @@ from tabular import first
 from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
+from ppo_jax.controllers.early_stop import EarlyStop
 from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.networks.distributions import Categorical
@@ -380,6 +381,24 @@ def test_other_minibatches_go_on():
     chex.assert_tree_all_finite((after.learner.params, metrics["train/policy_loss"]))
 
 
+@component
+class OneEpoch(EarlyStop):
+    """Stops before the second."""
+
+    def allows(self, state, epoch):
+        return epoch < 1
+
+
+def test_steps_after_a_stop_do_not_fail():
+    """Of eight that are not finite, four were to be taken; so it is with log-ratios."""
+    run = first(dataclasses.replace(eight_steps(steep=1.0), early_stop=OneEpoch()))
+    after, metrics = learned_badly(run, [NAN, INF, 0.0, 0.0])
+    assert metrics["error/nonfinite_grad"] == 4 == metrics["error/skipped_steps"]
+    assert after.counters.skipped_steps == 4
+    assert metrics["error/log_ratio_nan_count"] == 1
+    assert metrics["error/log_ratio_inf_count"] == 1
+
+
 @pytest.mark.parametrize("log_prob", [-1e4, 1e4])
 def test_extreme_log_ratios_stay_finite(log_prob):
     """PROP-5.4, R-D19, R-E12: the clamp at ± 20 keeps the step, and is reported."""
@@ -586,6 +605,22 @@ def test_microbatches_count_by_their_weight(seed):
         _, metrics = learned_from(run, key, steps)
         chex.assert_trees_all_close(metrics["train/loss"], 4.0, rtol=1e-6)
         chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
+
+
+@component
+class Rows(terms.Term):
+    """Tells how many steps it is given at once."""
+
+    def __call__(self, out, batch, context):
+        rows = jnp.full_like(batch.weight, batch.weight.size)
+        return batch.obs[..., 0], {"train/rows": rows}
+
+
+@pytest.mark.parametrize(("parts", "rows"), [(1, 6), (2, 3), (6, 1)])
+def test_a_minibatch_is_worked_through_in_as_many_parts_as_asked(parts, rows):
+    run = first(one_number(6, num_microbatches=parts, terms=(Rows(),)))
+    _, metrics = learned_from(run, jax.random.key(0), seen(range(6), (1,) * 6))
+    chex.assert_trees_all_close(metrics["train/rows"], rows, rtol=1e-6)
 
 
 def test_every_epoch_is_shuffled_anew():
