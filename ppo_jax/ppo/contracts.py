@@ -216,7 +216,7 @@ def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
     def perturb(mask):
         def one(x):
             spread = mask.reshape(mask.shape + (1,) * (x.ndim - 2))
-            return jnp.where(spread, jnp.ones_like(x), x)
+            return jnp.where(spread, x + jnp.ones_like(x), x)
 
         return outputs(jax.tree.map(one, steps.obs))
 

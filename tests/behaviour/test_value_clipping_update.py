@@ -143,7 +143,9 @@ class ByHand:
 
 @pytest.mark.parametrize("critic", KINDS.values(), ids=KINDS)
 def test_clipped_updates_by_hand(critic):
-    """PROP-12.6, PROP-12.10, R-D1, R-A19, R-E2, PROP-13.14, R-D19, X6.
+    """PROP-12.1, PROP-12.4, PROP-12.5, PROP-12.6, PROP-12.9, PROP-12.10.
+
+    R-D1, R-A19, R-E2, PROP-13.14, R-D19, X6.
 
     Three steps of twins, with weights.
 

@@ -9,6 +9,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\|\s*([A-Z][\w.-]*\d)\s*\|(.*)\|\s*$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "docs" / "requirements.md").read_text())
+SECTIONS = {
+    **dict(zip(range(1, 8), (5, 8, 9, 7, 7, 5, 8), strict=True)),
+    **dict(zip(range(8, 15), (4, 9, 6, 6, 11, 15, 6), strict=True)),
+    **{15: 6, 16: 5, 17: 4, 18: 4, 21: 7},
+}
+"""How many propositions there are on each subject."""
+LETTERS = {"R-A": 24, "R-B": 6, "R-C": 7, "R-D": 20, "R-E": 13}
+LETTERS |= {"X": 12, "V": 12, "U": 7, "N": 6, "A": 6, "P": 12}
+"""How many other requirements there are of each kind."""
 
 
 def docstrings(file):
@@ -35,6 +44,17 @@ def test_no_requirement_has_two_rows():
     names = [name for name, _ in ROWS]
     assert names
     assert not {name for name in names if names.count(name) > 1}
+
+
+def test_every_requirement_has_a_row():
+    """And every row a requirement."""
+    kinds = {f"PROP-{section}.": count for section, count in SECTIONS.items()}
+    expected = {
+        f"{kind}{i}"
+        for kind, count in (kinds | LETTERS).items()
+        for i in range(1, count + 1)
+    }
+    assert {name for name, _ in ROWS} == expected | {"PROP-0"}
 
 
 @pytest.mark.parametrize(("name", "tests"), ROWS, ids=[name for name, _ in ROWS])

@@ -14,7 +14,7 @@ def scalars(values):
 
 
 def test_the_worse_loss_is_taken_per_example():
-    """PROP-12.4: U = (1, 5), C = (4, 2); the mean of maxima, not its reverse."""
+    """U = (1, 5), C = (4, 2); the mean of maxima, not its reverse."""
     new = scalars(np.sqrt([[2.0], [10.0]]))
     old = scalars(np.sqrt([[8.0], [4.0]]) + np.array([[0.5], [-0.5]]))
     zero = jnp.zeros(2)
@@ -27,7 +27,7 @@ def test_the_worse_loss_is_taken_per_example():
 
 
 def test_the_worse_loss_is_taken_per_critic():
-    """PROP-12.5: (U, C) = (10, 5) and (5, 10) give 10 and not 7.5."""
+    """(U, C) = (10, 5) and (5, 10) give 10 and not 7.5."""
     new = scalars(np.sqrt([20.0, 10.0]))
     old = scalars(np.sqrt([10.0, 20.0]) + np.array([-0.5, 0.5]))
     zero = jnp.zeros(())

@@ -4,6 +4,7 @@ import dataclasses
 from unittest.mock import Mock
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from ppo_jax import PBT, LogUniform, Uniform, envs, networks
@@ -122,6 +123,24 @@ def test_a_policy_that_looks_at_other_environments_is_found():
     findings = contracts.check(experiment(network=network)).findings
     ok = {finding.what: finding.ok for finding in findings}
     assert not ok["effect of one environment on the others"]
+
+
+@component
+class Unending(networks.Gru):
+    """Keeps what it remembers when an episode ends."""
+
+    def __call__(self, carry, x, reset):
+        return super().__call__(carry, x, jnp.zeros_like(reset))
+
+
+def test_a_memory_that_outlives_an_episode_is_found():
+    """Though it replays what it lived, and sees no other environment."""
+    network = dataclasses.replace(LINEAR, memory=Unending(size=8))
+    findings = contracts.check(experiment(network=network)).findings
+    ok = {finding.what: finding.ok for finding in findings}
+    assert not ok["effect of an episode on the next"]
+    assert ok["effect of one environment on the others"]
+    assert ok["largest |ratio − 1| of the replay"]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,10 @@ def test_of_one_critic_the_mean_says_it_all():
 
 
 def test_a_prediction_that_left_its_range_does_not_pay():
-    """max(½ (y − v)², ½ (y − clip(v, v_old ± ε))²) per critic, before their mean."""
+    """PROP-12.4, PROP-12.5, R-E2: per example and critic, before their mean.
+
+    max(½ (y − v)², ½ (y − clip(v, v_old ± ε))²).
+    """
     loss, said = said_by(terms.Value(coef=1.0, clip_eps=0.25))
     clipped = 0.5 * (Y[..., None] - np.clip(V, V_OLD - 0.25, V_OLD + 0.25)) ** 2
     assert (clipped > PLAIN).any() and (clipped < PLAIN).any()
