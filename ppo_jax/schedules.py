@@ -124,6 +124,9 @@ class Cosine(Schedule):
 class Warmup(Schedule):
     """From 0 to 1 on a straight line, then another schedule over what remains.
 
+    As a learning rate it is exactly 0 in the first update, which teaches nothing: a
+    rise over one update or less is a rollout that is lost, and no more.
+
     Attributes:
         fraction: Share of the training that the rise takes, in [0, 1).
         then: The schedule of the rest.

@@ -27,7 +27,12 @@ class Output(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Pure functions of an architecture, an action space and a kind of critic."""
+    """Pure functions of an architecture, an action space and a kind of critic.
+
+    Layers have gradients of their own, by `jax.custom_vjp`: there is reverse mode only.
+    What forward mode would give, such as a Hessian times a vector v, is a gradient
+    again, `jax.grad(lambda p: jnp.vdot(jax.grad(f)(p), v))`.
+    """
 
     init: Callable[[Key], Params]
     initial_carry: Callable[[int], Carry]

@@ -109,7 +109,9 @@ def normal_noise(
     """Noise of N(0, max(σ · unit, min_std)²) for every leaf.
 
     That of step t and leaf i is drawn from the key folded with t and i: the caller may
-    give a key per step, or the same one always.
+    give a key per step, or the same one always. Groups of leaves that are updated apart
+    (`optax.partition`, `optax.masked`) count their own: they need keys of their own, or
+    their noise is the same.
 
     Args:
         sigma: Size σ ≥ 0, finite; 0: silence; None: silence, and nothing is computed

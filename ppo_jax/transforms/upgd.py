@@ -133,7 +133,9 @@ def gate_by_utility(
     of an average weight is ½.
 
     The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
-    may give a key per step, or the same one always. Leaves that shall not move belong
+    may give a key per step, or the same one always. Groups of leaves that are updated
+    apart (`optax.partition`, `optax.masked`) count their own: they need keys of their
+    own, or their noise is the same. Leaves that shall not move belong
     to `optax.transforms.selective_transform(…, freeze_mask=…)`: they get no noise and
     take no part in the extrema. A weight keeps its utility where its gradient is not
     finite. Statistics and `inner` work in float32, and the update
