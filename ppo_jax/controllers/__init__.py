@@ -1,8 +1,9 @@
 """Controllers: small state machines that steer training from one update to the next.
 
-A controller is a component that holds numbers; what it remembers is a state of arrays.
-`init()` makes a state, `update(state, …)` moves it by what an update measured, and a
-further method reads it. A measurement that is not finite leaves a state as it was.
+A controller is a component that holds numbers; its memory is a state of arrays.
+`init()` makes a state, `update(state, …)` moves it by the measurements of an update,
+and a further method reads it. A measurement that is not finite leaves a state as it
+was.
 """
 
 from ppo_jax.controllers.divergence import K1, K3, ClosedForm, Divergence

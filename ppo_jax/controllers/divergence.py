@@ -1,4 +1,4 @@
-"""How far the policy is from the one that acted: ways to tell KL(π_old ‖ π_new)."""
+"""Estimators of KL(π_old ‖ π_new), the policy's distance from the one that acted."""
 
 from typing import ClassVar
 
@@ -14,15 +14,15 @@ class Divergence:
     """KL(π_old ‖ π_new) in nats, per example."""
 
     metric: ClassVar[str]
-    """What its mean over a minibatch is called."""
+    """The metric's name of its mean over a minibatch."""
     reads_old_policy: ClassVar[bool] = False
-    """Whether it needs the policy that acted, which is not stored otherwise."""
+    """Whether it needs the policy that acted, which is stored only if needed."""
 
     def __call__(self, log_ratio: Array, old: Distribution, new: Distribution) -> Array:
-        """The divergence `[...]`.
+        """Returns the divergence `[...]`.
 
         Args:
-            log_ratio: ln π_new(a) − ln π_old(a) of what was sampled `[...]`.
+            log_ratio: ln π_new(a) − ln π_old(a) of the sampled actions `[...]`.
             old: The policy that acted; `()` unless something reads it.
             new: The policy that learns.
         """
@@ -51,7 +51,7 @@ class K3(Divergence):
 
 @component
 class ClosedForm(Divergence):
-    """The divergence itself, over all actions: no noise of those that were sampled."""
+    """The divergence itself, over all actions, without the noise of sampled ones."""
 
     metric = "train/kl"
     reads_old_policy = True

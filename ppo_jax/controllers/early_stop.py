@@ -1,4 +1,4 @@
-"""What ends an update early, and how many epochs the next one has."""
+"""Rules that end an update early, and that set the epochs of the next update."""
 
 from typing import NamedTuple
 
@@ -45,13 +45,13 @@ class EpochBudget:
         target: ArrayLike,
         num_epochs: int,
     ) -> Array:
-        """The share after an update.
+        """Returns the share after an update.
 
         Args:
-            share: The share before it.
-            stopped: Whether it was stopped early `[]`.
-            kl: Its mean divergence `[]`.
-            target: The divergence it should not have exceeded.
+            share: The share before the update.
+            stopped: Whether the update was stopped early `[]`.
+            kl: Mean divergence of the update `[]`.
+            target: The divergence that the update should not have exceeded.
             num_epochs: Epochs of a full update; one of them is always run.
         """
         recovers = jnp.asarray(kl) < target / self.calm
@@ -60,64 +60,69 @@ class EpochBudget:
         return jnp.where(stopped, decayed, recovered)
 
     def epochs(self, share: Array, num_epochs: int) -> Array:
-        """Epochs to run in the next update, int32 `[]`."""
+        """Returns the number of epochs to run in the next update, int32 `[]`."""
         return jnp.maximum(jnp.round(share * num_epochs), 1).astype(jnp.int32)
 
 
 @component
 class EarlyStop:
-    """What ends an update before its last step; this one never does.
+    """A rule that ends an update before its last step; the base class never does.
 
-    It has a memory from update to update and a state within one.
+    It has a memory that lasts from update to update, and a state within an update.
     """
 
     @property
     def reads_old_policy(self) -> bool:
-        """Whether a metric that it looks at needs the policy that acted."""
+        """Whether the rule reads a metric that needs the policy that acted."""
         return False
 
     def init(self) -> PyTree:
-        """The memory before the first update."""
+        """Returns the memory before the first update."""
         return ()
 
     def begin(self, memory: PyTree, num_epochs: int) -> PyTree:
-        """The state before the first step of an update of `num_epochs`."""
+        """Returns the state before the first step of an update of `num_epochs`."""
         return ()
 
     def allows(self, state: PyTree, epoch: ArrayLike) -> Array:
-        """Whether a step of an epoch, counted from 0, may be taken, bool `[]`."""
+        """Returns whether a step of an epoch may be taken, bool `[]`.
+
+        Args:
+            state: The state before the step.
+            epoch: The epoch, counted from 0.
+        """
         return jnp.array(True)
 
     def observe(self, state: PyTree, metrics: Metrics) -> PyTree:
-        """The state after an optimiser step.
+        """Returns the state after an optimiser step.
 
         Args:
-            state: The state before it.
+            state: The state before the step.
             metrics: Means over the step's minibatch, `[]` each.
         """
         return state
 
     def end_epoch(self, state: PyTree) -> PyTree:
-        """The state before the first step of the next epoch."""
+        """Returns the state before the first step of the next epoch."""
         return state
 
     def metrics(self, memory: PyTree, state: PyTree, metrics: Metrics) -> Metrics:
-        """What it tells at the end of an update, `[]` each.
+        """Returns the rule's metrics at the end of an update, `[]` each.
 
         Args:
-            memory: What it remembered when the update began.
+            memory: The memory when the update began.
             state: The state after the last step.
             metrics: Means over the steps of the update.
         """
         return {}
 
     def update(self, memory: PyTree, metrics: Metrics, num_epochs: int) -> PyTree:
-        """The memory after an update, of which these are the metrics."""
+        """Returns the memory after an update that had these metrics."""
         return memory
 
 
 class KlStopState(NamedTuple):
-    """What a `KlStop` knows within one update."""
+    """State of a `KlStop` within one update."""
 
     epochs: Array
     """Epochs of this update, int32 `[]`."""
@@ -129,7 +134,8 @@ class KlStopState(NamedTuple):
     steps: Array
     """Steps of this epoch, int32 `[]`."""
     reason: Array
-    """Which of `REASONS` ended the update, counted from 1; 0: none did. int32 `[]`."""
+    """The reason that ended the update, int32 `[]`: a number from 1 in `REASONS`, or 0
+    if none did."""
 
     @property
     def stopped(self) -> Array:
@@ -138,23 +144,25 @@ class KlStopState(NamedTuple):
 
 
 REASONS = ("absolute", "consecutive", "share")
-"""Why a `KlStop` ends an update; of two at once the first counts."""
+"""Reasons for which a `KlStop` ends an update; of two at once the first counts."""
 
 
 @component
 class KlStop(EarlyStop):
     """Ends an update early when the policy has moved too far from the old one.
 
-    A step is above the target if its own or the smoothed divergence is. All but the
-    stop begins anew with every epoch; once stopped, nothing changes any more.
+    A step is above the target if its own or the smoothed divergence is. Everything but
+    the stop itself starts from scratch with every epoch. Once stopped, nothing changes
+    any more.
 
     Attributes:
         target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
         absolute: Stops at once at this multiple of the target; None: never.
-        consecutive: Stops after so many steps in a row above it; None: never.
-        share: Stops after an epoch with such a share of them; None: never.
-        smoothing: Over the steps of an epoch.
-        divergence: How the divergence is told, `K3()`, `K1()` or `ClosedForm()`.
+        consecutive: Stops after so many steps in a row above the target; None: never.
+        share: Stops after an epoch with such a share of steps above the target; None:
+            never.
+        smoothing: Running average of the divergence over the steps of an epoch.
+        divergence: Estimator of the divergence, `K3()`, `K1()` or `ClosedForm()`.
         budget: Fewer epochs after an update that was stopped; by default always all.
 
     >>> stop = KlStop(target=0.02)

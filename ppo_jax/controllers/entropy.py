@@ -18,12 +18,12 @@ from ppo_jax.types import Array, Metrics, PyTree
 
 @component
 class Plateau:
-    """When the entropy counts as flat: the decay waits for it.
+    """The condition under which the entropy counts as flat, so that the decay begins.
 
     Attributes:
-        window: W, updates over which a line is fitted.
+        window: Number W of updates over which a line is fitted.
         tolerance: Largest absolute slope, in nats per update.
-        min_updates: Updates before which nothing counts as flat.
+        min_updates: Updates before which the entropy never counts as flat.
     """
 
     window: Several = 24
@@ -31,21 +31,21 @@ class Plateau:
     min_updates: NonNegative[float] = 40.0
 
     def reached(self, window: Array, updates: Array) -> Array:
-        """Whether the last W entropies are flat, bool `[]`."""
+        """Returns whether the last W entropies are flat, bool `[]`."""
         full = updates >= self.window
         flat = jnp.abs(slope(window)) <= self.tolerance
         return full & flat & (updates >= self.min_updates)
 
 
 class EntropyState(NamedTuple):
-    """What an `EntropySchedule` remembers."""
+    """Memory of an `EntropySchedule`."""
 
     window: PyTree
     """The last W entropies, oldest first, `[W]`; `()` without a plateau."""
     updates: Array
     """Updates seen, int32 `[]`."""
     started_at: Array
-    """`updates` when the decay began, int32 `[]`; −1 before."""
+    """Value of `updates` when the decay began, int32 `[]`; −1 before."""
     bad_streak: Array
     """Updates in a row whose explained variance was negative, int32 `[]`."""
 
@@ -55,19 +55,20 @@ class EntropySchedule:
     """A coefficient that decays linearly, never below a floor.
 
     With a plateau, the decay begins when the entropy is flat for the first time, and
-    goes on even if it moves again. While the critic stays worse than a constant, the
-    coefficient is boosted: the policy must not settle on what such a critic says.
+    goes on even if the entropy moves again. While the critic stays worse than a
+    constant, the coefficient is boosted: the policy must not settle on the advice of
+    such a critic.
 
     Attributes:
         initial: Coefficient before the decay.
-        final: Coefficient after it.
-        decay_updates: Length of the decay.
+        final: Coefficient after the decay.
+        decay_updates: Length of the decay, in updates.
         floor: Least coefficient, after decay and after boost.
-        plateau: What the decay waits for; None: it begins at once.
+        plateau: Condition that the decay waits for; None: it begins at once.
         boost: Factor ≥ 1 for each bad update in a row beyond `boost_patience`.
         boost_patience: Bad updates in a row that are tolerated.
-        boost_cap: What a boost leads to at most, as a multiple ≥ 1 of `initial`; what
-            the decay itself leads to is not capped.
+        boost_cap: Largest coefficient that a boost leads to, as a multiple ≥ 1 of
+            `initial`; the coefficient of the decay itself is not capped.
 
     >>> schedule = EntropySchedule(initial=0.01, final=0.0, decay_updates=2, floor=5e-4)
     >>> state, coefficients = schedule.init(), []
@@ -88,7 +89,7 @@ class EntropySchedule:
     boost_cap: AtLeastOne[float] = 5.0
 
     def init(self) -> EntropyState:
-        """The state before the first update."""
+        """Returns the state before the first update."""
         return EntropyState(
             window=jnp.zeros(self.plateau.window, jnp.float32) if self.plateau else (),
             updates=jnp.zeros((), jnp.int32),
@@ -99,13 +100,13 @@ class EntropySchedule:
     def update(
         self, state: EntropyState, entropy: Array, explained_variance: Array
     ) -> EntropyState:
-        """The state after one more update.
+        """Returns the state after one more update.
 
         Args:
-            state: The state before it.
+            state: The state before the update.
             entropy: Mean entropy of the policy `[]`, in nats.
-            explained_variance: Of the update's returns `[]`; the streak of bad updates
-                stays as it was where this is not finite.
+            explained_variance: Explained variance of the update's returns `[]`; if it
+                is not finite, the streak of bad updates stays as it was.
         """
         window, updates = state.window, counting.add(state.updates)
         started_at = state.started_at
@@ -120,7 +121,7 @@ class EntropySchedule:
         return tree.where(jnp.isfinite(entropy), new, state)
 
     def coefficient(self, state: EntropyState) -> Array:
-        """The coefficient of the entropy in the next update, float32 `[]`."""
+        """Returns the entropy's coefficient in the next update, float32 `[]`."""
         elapsed = state.updates - state.started_at
         done = jnp.where(state.started_at < 0, 0.0, rise(elapsed, self.decay_updates))
         decayed = (1 - done) * self.initial + done * self.final
@@ -132,7 +133,7 @@ class EntropySchedule:
         return jnp.maximum(nominal, boosted)
 
     def metrics(self, state: EntropyState) -> Metrics:
-        """The coefficient in force and, if a plateau is waited for, what was seen."""
+        """Returns the coefficient in force and, with a plateau, how far it has got."""
         said = {"train/ent_coef": self.coefficient(state)}
         if self.plateau is None:
             return said
@@ -146,7 +147,7 @@ class EntropySchedule:
 
 
 def slope(series: Array) -> Array:
-    """Slope of the least-squares line through equally spaced numbers.
+    """Returns the slope of the least-squares line through equally spaced numbers.
 
     Args:
         series: At least two numbers, in order, `[W]`.

@@ -12,12 +12,13 @@ from ppo_jax.types import Array, Metrics
 
 
 class KlPidState(NamedTuple):
-    """What a `KlPid` remembers; float32 `[]` each."""
+    """Memory of a `KlPid`, float32 `[]` each."""
 
     coefficient: Array
     integral: Array
     error: Array
-    """Of the last update, as are the three parts of the last move."""
+    """KL − target of the last update. The three parts after it are those of the last
+    move."""
     proportional: Array
     integrated: Array
     derivative: Array
@@ -28,9 +29,9 @@ class KlPid:
     """The coefficient of a penalty on KL(π_old ‖ π_new), kept near a target.
 
     With e = KL − target the coefficient moves by kp e + ki Σe + kd Δe and stays within
-    its bounds. The integral is bounded by what can move the coefficient from one bound
-    to the other, and leaks while the coefficient is at a bound and the error pushes it
-    further out.
+    its bounds. The integral is bounded: at most, it moves the coefficient from one
+    bound to the other. It leaks while the coefficient is at a bound and the error
+    pushes the coefficient further out.
 
     Attributes:
         target: Divergence in nats.
@@ -63,12 +64,12 @@ class KlPid:
             require_range(self, "maximum", ordered, lambda x: x >= self.minimum)
 
     def init(self) -> KlPidState:
-        """The state before the first update."""
+        """Returns the state before the first update."""
         first = jnp.clip(jnp.asarray(self.initial), self.minimum, self.maximum)
         return KlPidState(first.astype(jnp.float32), *jnp.zeros(5, jnp.float32))
 
     def update(self, state: KlPidState, kl: ArrayLike) -> KlPidState:
-        """The state after an update whose mean divergence was `kl` `[]`."""
+        """Returns the state after an update whose mean divergence was `kl` `[]`."""
         kl = jnp.asarray(kl, jnp.float32)
         error = kl - self.target
         integral = self._bounded(state.integral + error)
@@ -82,11 +83,11 @@ class KlPid:
         return tree.where(jnp.isfinite(kl), new, state)
 
     def coefficient(self, state: KlPidState) -> Array:
-        """The coefficient of the penalty in the next update, float32 `[]`."""
+        """Returns the penalty's coefficient in the next update, float32 `[]`."""
         return state.coefficient
 
     def metrics(self, state: KlPidState) -> Metrics:
-        """The coefficient in force and what moved it there, `[]` each."""
+        """Returns the coefficient in force and the parts of its last move, `[]` each."""
         return {
             "train/kl_penalty_beta": state.coefficient,
             "train/kl_penalty_error": state.error,

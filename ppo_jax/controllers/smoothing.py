@@ -16,28 +16,28 @@ class Smoothing:
     """A running average of numbers that come one by one."""
 
     def init(self) -> Any:
-        """The state before the first number."""
+        """Returns the state before the first number."""
         raise missing(self, "init")
 
     def update(self, state: Any, x: Array) -> Any:
-        """The state after one more number `[]`."""
+        """Returns the state after one more number `[]`."""
         raise missing(self, "update")
 
     def value(self, state: Any) -> Array:
-        """The average of what was seen, float32 `[]`; 0 before the first number."""
+        """Returns the average so far, float32 `[]`; 0 before the first number."""
         raise missing(self, "value")
 
 
 class _Window(NamedTuple):
     last: Array
-    """Numbers, oldest first, `[W]`; zeros before there were W."""
+    """The last W numbers, oldest first, `[W]`; zeros before there were W."""
     count: Array
-    """int32 `[]`."""
+    """Count of the numbers seen, int32 `[]`."""
 
 
 @component
 class MovingAverage(Smoothing):
-    """The mean of the last W numbers, or of as many as there were.
+    """The mean of the last W numbers, or of all numbers if there were fewer.
 
     >>> average = MovingAverage(window=2)
     >>> state = average.init()
@@ -61,9 +61,9 @@ class MovingAverage(Smoothing):
 
 class _Average(NamedTuple):
     value: Array
-    """Float32 `[]`."""
+    """The average, float32 `[]`."""
     count: Array
-    """int32 `[]`."""
+    """Count of the numbers seen, int32 `[]`."""
 
 
 @component

@@ -1,4 +1,4 @@
-"""What depends on how well the critic explains the returns."""
+"""Controllers that depend on how well the critic explains the returns."""
 
 from typing import Annotated, NamedTuple
 
@@ -19,9 +19,9 @@ class Known(NamedTuple):
     """
 
     value: Array
-    """Float32 `[]`; 0 before the first."""
+    """The last finite measurement, float32 `[]`; 0 before the first one."""
     known: Array
-    """Bool `[]`."""
+    """Whether there was a finite measurement, bool `[]`."""
 
     @classmethod
     def init(cls) -> "Known":
@@ -29,7 +29,7 @@ class Known(NamedTuple):
         return cls(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.bool_))
 
     def update(self, measured: Array) -> "Known":
-        """With a new measurement `[]`; one that is not finite is ignored."""
+        """Returns the state after a measurement `[]`; only finite ones count."""
         finite = jnp.isfinite(measured)
         return Known(jnp.where(finite, measured, self.value), self.known | finite)
 
@@ -40,7 +40,8 @@ class PoorValueScale:
 
     Attributes:
         threshold: Explained variance below which the critic counts as poor.
-        scale: Factor ≥ 0 of the coefficient then; it never enlarges it.
+        scale: Factor ≥ 0 of the coefficient while the critic is poor; a factor > 1
+            does not enlarge it.
         floor: Least coefficient that the factor may lead to.
 
     >>> scale = PoorValueScale(threshold=0.0, scale=0.5)
@@ -53,7 +54,10 @@ class PoorValueScale:
     floor: NonNegative[float] = 0.0
 
     def __call__(self, coef: ArrayLike, explained_variance: Known) -> Array:
-        """The coefficient in force, float32 `[]`; unchanged if nothing is known."""
+        """Returns the coefficient in force, float32 `[]`.
+
+        It is `coef` itself if the explained variance is not known.
+        """
         coef = jnp.asarray(coef, jnp.float32)
         reduced = jnp.minimum(coef, jnp.maximum(coef * self.scale, self.floor))
         known = explained_variance.known
@@ -63,7 +67,7 @@ class PoorValueScale:
 
 @component
 class ClipGate:
-    """Whether value predictions are clipped: not early, and not of a poor critic.
+    """A gate that turns value clipping off early in training and for a poor critic.
 
     Clipping slows down a critic that still has far to go.
 
@@ -82,17 +86,18 @@ class ClipGate:
     ] = None
 
     def __call__(self, updates: Array, explained_variance: Known) -> Array:
-        """Whether to clip, bool `[]`.
+        """Returns whether to clip, bool `[]`.
 
         Args:
-            updates: Finished updates `[]`.
-            explained_variance: Of the update before; what is not known counts as poor.
+            updates: Number of finished updates `[]`.
+            explained_variance: Explained variance of the update before; an unknown one
+                counts as poor.
         """
         warm, good = self._passed(updates, explained_variance)
         return warm & good
 
     def metrics(self, updates: Array, explained_variance: Known) -> Metrics:
-        """Whether it is open, and what keeps it closed, `[]` each."""
+        """Returns whether the gate is open, and what keeps it closed, `[]` each."""
         warm, good = self._passed(updates, explained_variance)
         known, last = explained_variance.known, explained_variance.value
         return {
@@ -103,7 +108,7 @@ class ClipGate:
         }
 
     def _passed(self, updates: Array, explained_variance: Known) -> tuple[Array, Array]:
-        """Whether the warm-up is over, and whether the critic is good enough."""
+        """Returns whether the warm-up is over and whether the critic is good enough."""
         warm = updates >= self.warmup_updates
         if self.threshold is None:
             return warm, jnp.array(True)

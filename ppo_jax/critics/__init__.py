@@ -1,4 +1,4 @@
-"""Kinds of critic, one interface: what a head's numbers say about the return."""
+"""Kinds of critic with one interface: each reads a head's numbers as a return."""
 
 from ppo_jax.critics.categorical import Categorical
 from ppo_jax.critics.clipping import Clip, MeanAndVariance, MeanOnly, PerQuantile

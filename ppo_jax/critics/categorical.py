@@ -20,19 +20,19 @@ from ppo_jax.types import Array, Metrics, PyTree
 class Categorical(Critic):
     """Logits of evenly spaced returns, the atoms (C51); cross-entropy.
 
-    The support is fixed: targets outside count as its ends, and a softmax cannot follow
-    a moving return scale exactly. The loss is about ln N at first; a value coefficient
-    divided by ln N makes it comparable over N.
+    The support is fixed: targets outside it count as its ends, and a softmax cannot
+    follow a moving return scale exactly. The loss is about ln N at first; a value
+    coefficient divided by ln N makes it comparable over N.
 
     Attributes:
-        num_atoms: N ≥ 2.
+        num_atoms: Number of atoms N ≥ 2.
         v_min: The lowest return, in the units of the targets.
-        v_max: The highest, more than `v_min`.
+        v_max: The highest return, more than `v_min`.
         clip: `MeanOnly` or `MeanAndVariance`; None: no clipping.
 
     Raises:
         ValueError: At construction, for a number out of its range.
-        TypeError: At construction, for a way of clipping that atoms do not have.
+        TypeError: At construction, for a `clip` that atoms do not support.
 
     References:
         Bellemare et al., `A Distributional Perspective on Reinforcement Learning
@@ -60,7 +60,7 @@ class Categorical(Critic):
 
     @property
     def atoms(self) -> Array:
-        """The returns that probabilities are given to, float32 `[N]`."""
+        """The returns that have a probability each, float32 `[N]`."""
         return losses.evenly_spaced_atoms(self.num_atoms, self.v_min, self.v_max)
 
     def law(self, outputs: PyTree) -> Law:
@@ -93,10 +93,10 @@ class Categorical(Critic):
 
 @component
 class _OffAtoms(Categorical):
-    """What clipping makes of a categorical prediction: a law beside the atoms.
+    """A categorical prediction after clipping, whose outcomes lie beside the atoms.
 
-    Its outputs are that law. It is trained as its projection onto the atoms, which is
-    evaluated only where the target lies.
+    Its outputs are a `Law`. The loss is that of the law's projection onto the atoms,
+    which is evaluated only where the target lies.
     """
 
     def law(self, outputs: Law) -> Law:

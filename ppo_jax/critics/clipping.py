@@ -1,4 +1,4 @@
-"""How a predicted law is kept close to an old one."""
+"""Ways to keep a predicted law close to an old one."""
 
 from jax.typing import ArrayLike
 
@@ -12,10 +12,10 @@ from ppo_jax.types import Array
 
 @component
 class Clip:
-    """How a predicted law is kept close to an old one."""
+    """A way to keep a predicted law close to an old one."""
 
     def __call__(self, new: Law, old: Law, eps: ArrayLike) -> Array:
-        """The outcomes of `new` moved to within ±`eps` of `old`, `[..., N]`."""
+        """Returns the outcomes of `new`, moved to within ±`eps` of `old`'s."""
         raise missing(self, "__call__")
 
 

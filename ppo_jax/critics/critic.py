@@ -1,8 +1,8 @@
-"""What every critic is, and what several of them say together.
+"""The interface of critics, and the joint prediction of several critics.
 
-A `ValueDist` has leaves `[..., C, N]`: C critics, N numbers each. Nobody outside this
-room knows which kind it is. A state is worth what the most pessimistic critic says:
-the least of their means, everywhere.
+A `ValueDist` has leaves `[..., C, N]`: C critics, N numbers each. Only this package
+knows which kind of critic it comes from. The value of a state is always the prediction
+of the most pessimistic critic: the least of the critics' means.
 
 Predictions and targets are in the same units: those of the return, or those of a
 `ReturnScale`.
@@ -28,38 +28,38 @@ from ppo_jax.types import Array, Metrics, PyTree
 
 @struct.dataclass
 class ValueDist:
-    """What critics predict; `critic` is the kind that can read it.
+    """Predictions of critics, with the kind of critic that can read them.
 
     To keep predictions, keep `outputs`: the critic's own numbers have no batch axes.
     """
 
     outputs: PyTree
-    """What the heads put out, leaves `[..., C, N]`."""
+    """The outputs of the heads, leaves `[..., C, N]`."""
     critic: Any
 
     @property
     def clips(self) -> bool:
-        """Whether `clip` does anything, and so whether old outputs are needed."""
+        """Whether `clip` changes predictions and therefore needs old outputs."""
         return self.critic.clip is not None
 
     def mean(self) -> Array:
-        """Mean of every critic's prediction, `[..., C]`."""
+        """Returns the mean of every critic's prediction, `[..., C]`."""
         return self._said("mean", self.critic.mean)
 
     def cvar(self, alpha: ArrayLike) -> Array:
-        """Mean of the worst share `alpha` of every critic's prediction, `[..., C]`."""
+        """Returns every critic's mean of its worst share `alpha`, `[..., C]`."""
         return self._said("cvar", lambda outputs: self.critic.cvar(outputs, alpha))
 
     def loss(self, target: Array) -> Array:
-        """Loss of every critic against sampled returns `[...]`, `[..., C]`."""
+        """Returns the loss of every critic `[..., C]` on sampled returns `[...]`."""
         return self._said("loss", lambda outputs: self.critic.loss(outputs, target))
 
     def clip(self, old: Self, eps: ArrayLike) -> "ValueDist":
-        """The prediction kept within ±`eps` of an old one, each critic's of its own.
+        """Returns the predictions, each kept within ±`eps` of its critic's old one.
 
-        How is the critic's `clip`; without one, nothing changes. PPO's clipped loss is
-        `jnp.maximum(v.loss(y), v.clip(old, eps).loss(y))`, per critic and example; the
-        target is never clipped.
+        The critic's `clip` defines how; without one, nothing changes. PPO's clipped
+        loss is `jnp.maximum(v.loss(y), v.clip(old, eps).loss(y))`, per critic and
+        example; the target is never clipped.
         """
         if not self.clips:
             return self
@@ -70,10 +70,10 @@ class ValueDist:
         return ValueDist(outputs, moved[0].critic)
 
     def _each(self) -> list[PyTree]:
-        """What each critic puts out, leaves `[..., N]`.
+        """Returns the outputs of each critic by itself, leaves `[..., N]`.
 
-        Slices of what was stacked are free; of a whole stack, XLA's loops on a CPU are
-        far slower than those of its parts.
+        Slicing outputs that were stacked costs nothing. On a CPU, XLA's loops over a
+        whole stack are far slower than loops over its parts.
         """
         count = jax.tree.leaves(self.outputs)[0].shape[-2]
         return [
@@ -82,7 +82,7 @@ class ValueDist:
         ]
 
     def _said(self, name: str, of: Callable[[PyTree], Array]) -> Array:
-        """A number of each critic, `[..., C]`."""
+        """Returns one number per critic, `[..., C]`, after checking its shape."""
         each, method = self._each(), f"{type(self.critic).__name__}.{name}"
         found = [of(outputs) for outputs in each]
         shape = jax.tree.leaves(each)[0].shape[:-1]
@@ -92,7 +92,7 @@ class ValueDist:
 
 
 def pessimistic(value: ValueDist) -> Array:
-    """What a state is worth: the least of the critics' means, `[...]`.
+    """Returns the value of a state: the least of the critics' means, `[...]`.
 
     >>> from ppo_jax.critics import Scalar
     >>> twins = ValueDist(jnp.array([[[3.0], [2.0]]]), critic=Scalar())
@@ -103,7 +103,7 @@ def pessimistic(value: ValueDist) -> Array:
 
 
 def pessimistic_cvar(value: ValueDist, alpha: ArrayLike) -> Array:
-    """The CVaR that the critic with the least mean predicts, `[...]`.
+    """Returns the CVaR that the critic with the least mean predicts, `[...]`.
 
     >>> from ppo_jax.critics import Quantile
     >>> twins = ValueDist(jnp.array([[0.0, 9.0], [3.0, 4.0]]), critic=Quantile(2))
@@ -116,7 +116,7 @@ def pessimistic_cvar(value: ValueDist, alpha: ArrayLike) -> Array:
 
 @component
 class Critic:
-    """How many numbers a head puts out and what they mean.
+    """A kind of critic: the number of a head's outputs, and their meaning.
 
     Attributes:
         clip: How value clipping moves a prediction; None: no clipping.
@@ -127,23 +127,23 @@ class Critic:
     rescalable: ClassVar[bool] = True
     """Whether `rescale` can follow a moving return scale."""
     distributional: ClassVar[bool] = True
-    """Whether more than a mean is predicted."""
+    """Whether the critic predicts more than a mean."""
 
     @property
     def num_outputs(self) -> int:
-        """N, the numbers that one critic puts out for a state."""
+        """N, the count of numbers that one critic puts out for a state."""
         raise missing(self, "num_outputs")
 
     def law(self, outputs: PyTree) -> Law:
-        """The law that outputs stand for, `[..., N]`."""
+        """Returns the law that outputs stand for, `[..., N]`."""
         raise missing(self, "law")
 
     def mean(self, outputs: PyTree) -> Array:
-        """Expected return, `[..., N]` to `[...]`."""
+        """Returns the expected return, `[..., N]` to `[...]`."""
         return self.law(outputs).mean()
 
     def cvar(self, outputs: PyTree, alpha: ArrayLike) -> Array:
-        """Mean of the worst share `alpha` of returns, `[..., N]` to `[...]`."""
+        """Returns the mean of the worst share `alpha`, `[..., N]` to `[...]`."""
         outcomes, probs = jax.lax.sort(tuple(self.law(outputs)), num_keys=1)
         return losses.law_cvar(Law(outcomes, probs), alpha)
 
@@ -155,15 +155,15 @@ class Critic:
         return outcomes[jnp.minimum(first, reached.size - 1)]
 
     def loss(self, outputs: PyTree, target: Array) -> Array:
-        """Loss per example, `[..., N]` and `[...]` to `[...]`."""
+        """Returns the loss per example, `[..., N]` and `[...]` to `[...]`."""
         raise missing(self, "loss")
 
     def target_metrics(self, target: Array) -> Metrics:
-        """What is to be known of targets `[...]` with this kind, per example."""
+        """Returns metrics of targets `[...]` for this kind of critic, per example."""
         return {}
 
     def clipped(self, outputs: PyTree, old: PyTree, eps: ArrayLike) -> ValueDist:
-        """The prediction with outcomes within `eps` of old ones; needs a `clip`."""
+        """Returns the prediction, outcomes within `eps` of `old`; needs a `clip`."""
         assert self.clip is not None
         outcomes = self.clip(self.law(outputs), self.law(old), eps)
         return ValueDist(outcomes, self)
@@ -171,13 +171,13 @@ class Critic:
     def rescale(
         self, kernel: Array, bias: Array, old: ReturnScale, new: ReturnScale
     ) -> tuple[Array, Array]:
-        """The last layer that predicts under `new` what it predicted under `old`.
+        """Returns the last layer that makes the same predictions under `new`.
 
         Args:
             kernel: Weights of the heads, `[..., N]`.
             bias: Biases of the heads, `[..., N]`.
-            old: The scale that the outputs are in.
-            new: The scale that they shall be in.
+            old: The scale of the outputs so far.
+            new: The scale of the outputs from now on.
 
         Raises:
             TypeError: If the kind is not `rescalable`.

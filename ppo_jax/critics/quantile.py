@@ -1,4 +1,4 @@
-"""A critic of quantiles, and how the mean of their tail is taken."""
+"""A critic of quantiles, and ways to take the mean of their tail."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -14,10 +14,10 @@ from ppo_jax.types import Array
 
 @component
 class Tail:
-    """How the CVaR of quantiles is taken."""
+    """A way to take the CVaR of quantiles."""
 
     def __call__(self, quantiles: Array, alpha: ArrayLike) -> Array:
-        """CVaR_α of quantiles in any order, `[..., N]` to `[...]`."""
+        """Returns CVaR_α of quantiles in any order, `[..., N]` to `[...]`."""
         raise missing(self, "__call__")
 
 
@@ -46,9 +46,9 @@ class Quantile(Critic):
     expectiles, which are closer together, where it is large.
 
     Attributes:
-        num_quantiles: N ≥ 1.
-        kappa: Where the Huber loss turns from a square to a line, > 0.
-        tail: How CVaR is taken from them, `StepTail` or `LinearTail`.
+        num_quantiles: Number of quantiles N ≥ 1.
+        kappa: Error κ > 0 at which the Huber loss turns from a square to a line.
+        tail: Way to take the CVaR of the quantiles, `StepTail` or `LinearTail`.
         clip: `PerQuantile`, `MeanOnly` or `MeanAndVariance`; None: no clipping.
 
     Raises:
