@@ -1,9 +1,9 @@
-"""Adversaries of training: a share of what is learned from is shown changed (SA-PPO).
+"""Adversaries of training: a share of the data is learned from perturbed (SA-PPO).
 
-Perturbations are in the units of what the network sees: normalised observations, if
-there is an `obs_clip`. Chunks are attacked as a whole, as many steps as they have: one
-without a memory, and with one the carry is computed anew from the chunk's stored one.
-A minibatch is a random set of chunks in random order, so its first ones are a random
+Perturbations are in the units of the network's input: normalised observations, if there
+is an `obs_clip`. Chunks are attacked as a whole. Without a memory, a chunk has one
+step; with a memory, its carry is computed again from the stored carry at its start. A
+minibatch is a random set of chunks in random order, so its first chunks are a random
 share of it.
 """
 
@@ -27,22 +27,22 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 
 Percent = Annotated[int, Bound("1 to 100", lambda x: 1 <= x <= 100)]
 Replay = Callable[[Batch], Forward]
-"""What the network says of rows."""
+"""A function from rows to the outputs of the network for them."""
 Passes = tuple[Forward, Forward, Forward]
-"""What the network says of the rows that all terms see; and, of the first chunks, of
-true and of perturbed observations."""
+"""Outputs of the network: for the rows that all terms see, for the true observations of
+the first chunks, and for the perturbed observations of the first chunks."""
 
 
 @component
 class Target:
-    """What an adversary raises."""
+    """The harm that an adversary maximises."""
 
     def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        """Harm per example `[L, b]`.
+        """Returns the harm per example `[L, b]`.
 
         Args:
-            seen: What the network says of perturbed observations.
-            clean: What it says of the true ones.
+            seen: The network's outputs for perturbed observations.
+            clean: The network's outputs for the true observations.
             batch: The rows.
         """
         raise missing(self, "__call__")
@@ -50,7 +50,7 @@ class Target:
 
 @component
 class PolicyLoss(Target):
-    """The surrogate without its clip, beyond which it would have no gradient."""
+    """The surrogate without its clip: beyond the clip it would have no gradient."""
 
     def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
         return losses.clipped_surrogate_loss(
@@ -60,7 +60,7 @@ class PolicyLoss(Target):
 
 @component
 class ValueLoss(Target):
-    """The loss of the critics, their mean."""
+    """The mean of the critics' losses."""
 
     def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
         return seen.value.loss(batch.target).mean(axis=-1)
@@ -68,7 +68,7 @@ class ValueLoss(Target):
 
 @component
 class Divergence(Target):
-    """KL(π(·|s) ‖ π(·|ŝ)), whatever was done: the maximal action difference.
+    """KL(π(·|s) ‖ π(·|ŝ)), whatever the action: the maximal action difference.
 
     It has no gradient at the true observation: the attack needs a random start.
     """
@@ -79,7 +79,7 @@ class Divergence(Target):
 
 @component
 class LowValue(Target):
-    """What the critics fear: observations of a low value."""
+    """Minus the value: the adversary looks for observations of a low value."""
 
     def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
         return -pessimistic(seen.value)
@@ -89,23 +89,24 @@ class Perturbed(NamedTuple):
     """The first k chunks of a minibatch as an adversary shows them."""
 
     obs: PyTree
-    """`[L, k, ...]`."""
+    """Observations, leaves `[L, k, ...]`; those of rows not attacked are true."""
     mask: Array
-    """Which rows were attacked, bool `[L, k]`; the others are the true ones."""
+    """True for the rows that were attacked, bool `[L, k]`."""
     eps: Array
-    """The radius in force."""
+    """The radius ε in force."""
 
 
 @component
 class Adversary:
-    """Who is learned against.
+    """A perturbation of the data that the agent learns from.
 
     Attributes:
-        attack: How observations are perturbed; its schedule is the warm-up.
+        attack: The way observations are perturbed; its schedule is the warm-up.
         ratio: Share in [0, 1] of a minibatch's chunks that are attacked, rounded down.
-        max_percent: How many of 100 chunks can be attacked; the attack costs as much
-            whatever the ratio, which is at most this. Structure.
-        target: What the attack raises.
+        max_percent: Largest percentage of chunks that can be attacked. The cost of the
+            attack depends on it and not on the ratio, which is at most
+            `max_percent` / 100. Structure.
+        target: The harm that the attack raises.
 
     Raises:
         ValueError: At construction, for a ratio that is not possible.
@@ -127,16 +128,16 @@ class Adversary:
         require_range(self, "ratio", expected, lambda x: 0 <= x <= percent / 100)
 
     def advise(self) -> Iterator[str]:
-        """Says where an attack finds no way up."""
+        """Yields a warning if the target has no gradient where the attack begins."""
         if isinstance(self.target, Divergence) and self.attack.begins_true:
             kind, attack = type(self).__name__, type(self.attack).__name__
             yield f"{kind}.attack: {FLAT.format(attack=attack)}"
 
     def check(self, config: Any) -> None:
-        """Checks that it fits an experiment; called when one is constructed.
+        """Checks that the adversary fits an experiment, when that is constructed.
 
         Raises:
-            ValueError: If it does not; the message names a field of the experiment.
+            ValueError: If it does not fit; the message names a field of the experiment.
         """
         chunks = config.steps_per_update // config.chunk // config.num_minibatches
         devices = config.devices_per_member or 1
@@ -154,7 +155,7 @@ class Adversary:
         require_number(f"{name}.ratio", self.ratio, f"0, or {expected}", attacks)
 
     def most(self, num_chunks: int) -> int:
-        """How many of the chunks of a minibatch can be attacked."""
+        """Returns how many of a minibatch's chunks can be attacked."""
         return num_chunks * self.max_percent // 100
 
     def perturb(
@@ -163,10 +164,10 @@ class Adversary:
         """Attacks the first chunks of a minibatch.
 
         Args:
-            replay: The network as it is; no gradient of it is kept.
+            replay: The present network; no gradient of its parameters is kept.
             batch: The minibatch, in random order; rows without weight stay the same.
-            key: For what is random.
-            progress: From 0 in the first update to 1 in the last.
+            key: Key of the attack's random numbers.
+            progress: Progress of training, from 0 in the first update to 1 in the last.
         """
         num_chunks = batch.weight.shape[1]
         rows = first(batch, self.most(num_chunks))
@@ -185,12 +186,12 @@ class Adversary:
         return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))
 
     def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
-        """What the objective sees of a minibatch.
+        """Returns the forward pass of a minibatch that the objective uses.
 
         Args:
             replay: The network, differentiable.
             batch: The minibatch.
-            perturbed: What `perturb` made of its first chunks.
+            perturbed: The first chunks of the minibatch, as `perturb` returned them.
         """
         out, clean, seen = self.passes(replay, batch, perturbed)
         rows = first(batch, perturbed.mask.shape[1])
@@ -213,7 +214,7 @@ class Adversary:
         return out._replace(attacked=attacked._replace(metrics=metrics))
 
     def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
-        """Passes of the network over a minibatch, given what `forward` is given."""
+        """Runs the network's passes over a minibatch; arguments as of `forward`."""
         raise missing(self, "passes")
 
 
@@ -221,8 +222,8 @@ class Adversary:
 class Mixed(Adversary):
     """Attacked rows take the place of the true ones, with the same weight.
 
-    All terms learn from them, and so does all that is said of log-ratios: a `KlStop`
-    needs a target that allows for it.
+    All terms learn from the attacked rows, and metrics of log-ratios include them: a
+    `KlStop` needs a target that allows for that.
     """
 
     def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
@@ -257,17 +258,17 @@ class Regularizer(Adversary):
 
 
 def first(batch: Batch, count: int) -> Batch:
-    """The first chunks of a minibatch."""
+    """Returns the first `count` chunks of a minibatch."""
     rows = jax.tree.map(lambda x: x[:, :count], batch._replace(carry=()))
     return rows._replace(carry=jax.tree.map(lambda x: x[:count], batch.carry))
 
 
 def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
-    """How far the attack went, `[L, k]`."""
+    """Returns metrics of the perturbations' sizes, `[L, k]` each."""
     pairs = zip(jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True)
     delta = [new - old for new, old in pairs if jnp.issubdtype(old.dtype, jnp.floating)]
     parts = jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in delta], axis=-1)
-    # Adding to an observation rounds.
+    # Adding a perturbation to an observation rounds it.
     at_border = jnp.abs(parts) > 0.999 * perturbed.eps
     return {
         "sa_ppo/avg_perturbation_norm": attack.norm.size(delta, axes=2),
@@ -276,7 +277,7 @@ def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
 
 
 def _first_of(out: Forward, count: int) -> Forward:
-    """What was said of the first chunks."""
+    """Returns the part of a forward pass that belongs to the first chunks."""
     policy, outputs, log_ratio = jax.tree.map(
         lambda x: x[:, :count], (out.policy, out.value.outputs, out.log_ratio)
     )
@@ -284,7 +285,7 @@ def _first_of(out: Forward, count: int) -> Forward:
 
 
 def _front(new: PyTree, whole: PyTree) -> PyTree:
-    """A tree whose first chunks are others."""
+    """Returns the tree `whole` with its first chunks replaced by `new`."""
     return jax.tree.map(
         lambda a, b: jnp.concatenate([a, b[:, a.shape[1] :]], axis=1), new, whole
     )

@@ -1,4 +1,4 @@
-"""What attacks in training say."""
+"""Metrics of attacks in training."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Norms of perturbations: how large they are, and the ball of those that are allowed.
+"""Norms of perturbations: they measure sizes, and project into a ball.
 
 A perturbation is a list of arrays. A *sample* is everything behind their first `axes`
 axes, all arrays together.
@@ -13,27 +13,30 @@ from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
 
 Delta = list[Array]
-"""What is added to each float leaf of the observations."""
+"""A perturbation: one array to add to each float leaf of the observations."""
 
 
 @component
 class Norm:
-    """How the size of a sample's perturbation is measured."""
+    """A measure of the size of a sample's perturbation."""
 
     def size(self, delta: Delta, axes: int) -> Array:
-        """Size of every sample's perturbation, float32 `[...]`."""
+        """Returns the size of every sample's perturbation, float32 `[...]`."""
         raise missing(self, "size")
 
     def steepest(self, gradient: Delta, axes: int) -> Delta:
-        """Direction of size 1 that raises a linear function most; 0 where it is 0."""
+        """Returns the direction of size 1 that raises a linear function the most.
+
+        It is 0 where the gradient is 0.
+        """
         raise missing(self, "steepest")
 
     def project(self, delta: Delta, eps: ArrayLike, axes: int) -> Delta:
-        """The nearest perturbation whose samples are of size ≤ ε."""
+        """Returns the nearest perturbation whose samples are of size ≤ ε."""
         raise missing(self, "project")
 
     def sample(self, key: Key, like: Delta, axes: int) -> Delta:
-        """A random perturbation of size ≤ 1."""
+        """Draws a random perturbation of size ≤ 1."""
         raise missing(self, "sample")
 
 
@@ -62,7 +65,7 @@ class L2(Norm):
     """The Euclidean length."""
 
     def size(self, delta: Delta, axes: int) -> Array:
-        # So that squares do not overflow; the inverse of 1e37 is not denormal.
+        # Scaled, squares do not overflow; the inverse of 1e37 is not denormal.
         largest = jnp.minimum(LInf().size(delta, axes), 1e37)
         parts = [jnp.sum(x**2, axis=_behind(x, axes)) for x in _divided(delta, largest)]
         return largest * jnp.sqrt(jnp.stack(parts).sum(axis=0))
@@ -93,11 +96,11 @@ def _behind(x: Array, axes: int) -> tuple[int, ...]:
 
 
 def _spread(per_sample: Array, like: Array) -> Array:
-    """Numbers `[...]` with as many axes as a leaf."""
+    """Returns numbers `[...]` with as many axes as the leaf `like`."""
     return jnp.expand_dims(per_sample, tuple(range(per_sample.ndim, like.ndim)))
 
 
 def _divided(delta: Delta, size: Array) -> Delta:
-    """Every sample by its size; what is 0 stays 0."""
+    """Divides every sample by its size; a sample of size 0 stays 0."""
     divisor = jnp.where(size > 0, size, 1.0)
     return [x / _spread(divisor, x) for x in delta]

@@ -1,7 +1,7 @@
-"""Opponents change what an agent sees while it acts, one observation after the other.
+"""Opponents change an agent's observations while it acts, one after the other.
 
 An opponent knows the agent, its memory included, and attacks each observation as it
-comes. The agent acts on what it is shown, and that is what its memory keeps.
+comes. The agent acts on the observations it is shown, and its memory keeps those.
 """
 
 import dataclasses
@@ -20,43 +20,45 @@ from ppo_jax.networks import Output
 from ppo_jax.types import Array, Key, PyTree
 
 Answers = Callable[[PyTree], Output]
-"""What an agent says of observations `[B, ...]`, with the memory that it has."""
+"""A function from observations `[B, ...]` to the agent's outputs for them, given the
+agent's present memory."""
 Harm = Callable[[Output, Output], Array]
-"""What an opponent raises `[B]`, given what the agent says of the observations shown to
-it and what it says if it is honest with it."""
+"""A function from the agent's outputs for the observations it is shown, and from its
+outputs for the true ones, to the harm `[B]` that an opponent raises."""
 
 
 def nothing(seen: Output, honest: Output) -> Array:
-    """No harm is meant."""
+    """Returns 0: the opponent has nothing to raise."""
     return jnp.zeros_like(pessimistic(seen.value))
 
 
 def low_value(seen: Output, honest: Output) -> Array:
-    """What the critics fear (Pattanaik et al., 2018)."""
+    """Returns minus the value that the critics predict (Pattanaik et al., 2018)."""
     return -pessimistic(seen.value)
 
 
 def divergence(seen: Output, honest: Output) -> Array:
-    """Maximal action difference: KL(π(·|s) ‖ π(·|ŝ)) (Zhang et al., 2020)."""
+    """Returns KL(π(·|s) ‖ π(·|ŝ)): maximal action difference (Zhang et al., 2020)."""
     return losses.policy_smoothness_loss(honest.policy, seen.policy)
 
 
 def misled(seen: Output, honest: Output) -> Array:
-    """How far other actions are ahead at ŝ of the one that is the most likely at s."""
+    """Returns how far, at ŝ, other actions are ahead of the most likely one at s."""
     return -seen.policy.margin(honest.policy.mode())
 
 
 @component
 class Opponent:
-    """Who attacks what an agent sees.
+    """An attacker of the observations that an agent acts on.
 
     Attributes:
-        attack: How observations are perturbed, as the network sees them: normalised, if
-            there is an `obs_clip`. Its schedule follows the progress of training.
-        harm: What it raises.
+        attack: The way observations are perturbed, as the network sees them:
+            normalised, if there is an `obs_clip`. Its schedule follows the progress of
+            training.
+        harm: The harm that the attack raises.
         share: Share in [0, 1] of the environments of training in which it plays, the
-            first ones, rounded down. The statistics of observations are those of the
-            others, if any of them is learned from.
+            first ones, rounded down. The statistics of observations come from the
+            other environments, if any of those is learned from.
 
     Raises:
         ValueError: At construction, for a share that is not possible.
@@ -71,29 +73,29 @@ class Opponent:
     share: Share[float] = 1.0
 
     def advise(self) -> Iterator[str]:
-        """Says where an attack finds no way up."""
+        """Yields a warning if the harm has no gradient where the attack begins."""
         if self.harm is divergence and self.attack.begins_true:
             yield f"Opponent.attack: {FLAT.format(attack=type(self.attack).__name__)}"
 
     def of_radius(self, eps: ArrayLike) -> Self:
-        """The same opponent, whose attacks have another radius; may be traced."""
+        """Returns the same opponent with another radius, which may be traced."""
         attack = dataclasses.replace(self.attack, eps=jnp.asarray(eps, jnp.float32))
         return dataclasses.replace(self, attack=attack)
 
     def show(self, answers: Answers, honest: Output, obs: PyTree, key: Key) -> PyTree:
-        """What the agent sees in place of observations `[B, ...]`.
+        """Returns the observations that the agent sees in place of true ones.
 
         Args:
             answers: The agent.
-            honest: What it says if it is honest with it. An attack must not undo the
-                harm that a memory already holds.
-            obs: What there is to see.
-            key: For what is random.
+            honest: The agent's outputs for the true observations. An attack must not
+                undo the harm that a memory already holds.
+            obs: The true observations, leaves `[B, ...]`.
+            key: Key of the attack's random numbers.
         """
         return self.attack(lambda shown: self.harm(answers(shown), honest), obs, key)
 
     def plays(self, num_envs: int) -> Array:
-        """In which environments of training it plays, bool `[B]`."""
+        """Returns in which environments of training it plays, bool `[B]`."""
         return first_share(self.share, num_envs)
 
 
@@ -104,4 +106,4 @@ OPPONENTS = {
     "MAD": Opponent(Pgd(steps=20, step_size=0.1), divergence),
     "PGD": Opponent(Pgd(steps=20, step_size=0.1, restarts=5), misled),
 }
-"""From the mildest to the strongest, which keeps the worst of five climbs."""
+"""Opponents from the mildest to the strongest, which keeps the worst of five climbs."""

@@ -2,10 +2,10 @@
 
 An attack raises a loss per sample by moving the observations, and knows nothing about
 networks: policy loss, value loss, divergence from the clean policy or a critic's
-opinion come as closures `objective(obs) -> [...]` over parameters, actions and carries.
-The axes of what it returns are the batch axes of every observation leaf. Float leaves
-are attacked, others are left alone; ε is in units of the observations as given, so they
-should be normalised.
+prediction come as closures `objective(obs) -> [...]` over parameters, actions and
+carries. The axes of the closure's result are the batch axes of every observation leaf.
+Float leaves are attacked, others are left alone; ε is in units of the observations as
+given, so they should be normalised.
 """
 
 import dataclasses
@@ -25,33 +25,33 @@ from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.types import Array, Key, PyTree
 
 Objective = Callable[[PyTree], Array]
-"""Observations to one number per sample `[...]`."""
+"""A function from observations to one number per sample `[...]`."""
 FLAT = (
     "a divergence has no gradient at the true observation, where {attack} begins; "
     "Pgd with a `start` > 0 does not"
 )
-"""What is said of an attack that cannot raise a divergence."""
+"""Warning about an attack that cannot raise a divergence."""
 
 
 class Problem(NamedTuple):
-    """What an attack is asked to do."""
+    """The task of an attack."""
 
     objective: Objective
-    """What to raise, `[...]` per sample."""
+    """The objective to raise, one number per sample `[...]`."""
     floats: list[Array]
     """The float leaves of the observations, `[..., ...]`."""
     axes: int
-    """Axes of a batch."""
+    """Number of batch axes."""
     observe: Callable[[Delta], PyTree]
-    """Observations with a perturbation added."""
+    """A function from a perturbation to the observations with it added."""
 
     def zero(self) -> Delta:
-        """No perturbation."""
+        """Returns a perturbation of zeros."""
         return [jnp.zeros(x.shape) for x in self.floats]
 
     def gradient(self, delta: Delta) -> Delta:
-        """Of each sample's own objective; 0 where it is not finite."""
-        # Of the sum: of a mean, the gradients would shrink with the batch.
+        """Returns the gradient of each sample's objective; 0 where it is not finite."""
+        # The objectives are summed: gradients of a mean would shrink with the batch.
         raw = jax.grad(lambda d: self.objective(self.observe(d)).sum())(delta)
         return [jnp.where(jnp.isfinite(x), x, 0.0) for x in raw]
 
@@ -62,10 +62,10 @@ class Attack:
 
     Attributes:
         eps: Radius ε ≥ 0 of the ball.
-        norm: Its shape.
+        norm: Norm that gives the ball its shape.
         low: Least value of an observation; None: unbounded. A clean observation that
             is lower itself may stay, so that the ball is kept.
-        high: Largest value, likewise.
+        high: Largest value of an observation, likewise.
         schedule: Factor of ε as a function of progress.
 
     Raises:
@@ -80,7 +80,7 @@ class Attack:
 
     @property
     def begins_true(self) -> bool:
-        """Whether the first gradient it follows is that at the true observation."""
+        """Whether the attack takes its first gradient at the true observation."""
         return False
 
     def validate(self) -> None:
@@ -90,17 +90,18 @@ class Attack:
             require_range(self, "high", above, lambda high: high > self.low)
 
     def at(self, progress: ArrayLike) -> Self:
-        """The attack whose ε is the one in force at this progress in [0, 1]."""
+        """Returns the attack with the ε in force at this progress in [0, 1]."""
         factor = self.schedule(progress)
         return dataclasses.replace(self, eps=self.eps * factor, schedule=Constant())
 
     def __call__(self, objective: Objective, obs: PyTree, key: Key) -> PyTree:
-        """Perturbed observations.
+        """Perturbs observations.
 
         Args:
-            objective: What to raise: observations to one number per sample `[...]`.
+            objective: The function to raise, from observations to one number per
+                sample `[...]`.
             obs: True observations, leaves `[..., ...]`.
-            key: For what is random.
+            key: Key of the attack's random numbers.
 
         Returns:
             Observations of the same structure without gradient, in the ε-ball around
@@ -111,11 +112,11 @@ class Attack:
         return jax.lax.stop_gradient(problem.observe(delta))
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:
-        """What to add, in the ball and the bounds."""
+        """Returns the perturbation to add, within the ball and the bounds."""
         raise missing(self, "perturbation")
 
     def bounded(self, delta: Delta, problem: Problem) -> Delta:
-        """The perturbation, cut so that observations keep to the bounds."""
+        """Returns the perturbation, cut so that observations keep to the bounds."""
         pairs = zip(delta, problem.floats, strict=True)
         return [self._bounded(d, x.astype(jnp.float32)) for d, x in pairs]
 
@@ -129,7 +130,7 @@ class Attack:
 
 @component
 class Noise(Attack):
-    """A random perturbation: what an attack has to beat.
+    """A random perturbation, the baseline of other attacks.
 
     >>> obs = Noise(eps=0.5)(lambda obs: obs.sum(axis=-1), jnp.ones((4, 2)),
     ...                      jax.random.key(0))
@@ -171,11 +172,11 @@ class Pgd(Attack):
     """Projected gradient ascent: steps along the steepest direction, kept in the ball.
 
     Attributes:
-        steps: Gradient steps.
+        steps: Number of gradient steps.
         step_size: Length of a step, in units of ε.
         start: Radius in [0, 1] of the random start, in units of ε; 0: the clean
-            observation. A divergence from the clean policy has no gradient there.
-        restarts: Random starts, of which each sample keeps the best.
+            observation, where a divergence from the clean policy has no gradient.
+        restarts: Number of random starts; each sample keeps the best result.
 
     References:
         Madry et al., `Towards Deep Learning Models Resistant to Adversarial Attacks
@@ -229,7 +230,7 @@ class Pgd(Attack):
 
 
 def first_share(share: ArrayLike, count: int) -> Array:
-    """The first ones, up to a share rounded down, bool `[count]`.
+    """Returns a mask of the first `share` of `count` places, rounded down, bool.
 
     >>> first_share(0.5, 5).tolist()
     [True, True, False, False, False]
