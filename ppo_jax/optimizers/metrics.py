@@ -1,4 +1,4 @@
-"""What optimisers say."""
+"""Metrics of optimisers."""
 
 from functools import partial
 

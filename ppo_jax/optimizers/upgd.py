@@ -1,4 +1,4 @@
-"""Optimisers whose weights move the less the more they matter."""
+"""Optimisers that move a weight the less, the more it matters to the loss."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
 from ppo_jax.types import Metrics, PyTree
 
 LOUD_SIGMA = 1e-4
-"""Fixed noise above it drowns gradients that were scaled down."""
+"""Largest fixed noise that does not drown gradients that were scaled down."""
 
 
 @component
@@ -28,16 +28,17 @@ class Gated(Optimizer):
     `sigma` > 10⁻⁴ warns; 5·10⁻⁴ to 10⁻³ is advised for relative noise.
 
     Attributes:
-        sigma: Size of the noise, ≥ 0; 0: no noise; None: not even drawn.
+        sigma: Size of the noise, ≥ 0; 0: no noise; None: no noise is even drawn.
         noise_scale: The unit of noise: `fixed`, `gradient_norm` or `relative`; None:
-            `relative` with `vgs`, else `fixed`.
+            `relative` with `vgs`, otherwise `fixed`.
         noise_beta: Decay in [0, 1) of the moving mean of that unit; 0: the present one.
         min_noise_std: Least standard deviation of noise that is not off, ≥ 0.
-        temperature: > 0; how far apart gates are.
+        temperature: Temperature > 0 of the gates, which sets how far apart they are.
         step_multiplier: Factor > 0 of the gated update; 2 in the reference code.
-        normalize: From utilities to what the gate takes.
-        combine: What is gated: `protecting` or `non_protecting`.
-        sampler: What draws the noise; `hashed_normal` costs a processor far less.
+        normalize: Function from utilities to the input of the gate.
+        combine: Choice of what is gated: `protecting` or `non_protecting`.
+        sampler: Function that draws the noise; `hashed_normal` costs a processor far
+            less.
 
     Warns:
         UserWarning: At construction, for loud fixed noise behind VGS.
@@ -54,11 +55,11 @@ class Gated(Optimizer):
     sampler: Sampler = jax.random.normal
 
     def validate(self) -> None:
-        """Raises a `ValueError` for what no direction is made of."""
+        """Raises a `ValueError` for a value of which no direction can be made."""
         self.direction()
 
     def advise(self) -> Iterator[str]:
-        """Says where VGS shrinks gradients in front of noise that does not shrink."""
+        """Yields a warning if VGS shrinks gradients but not the noise behind it."""
         sigma, vgs = self.sigma, self.vgs
         scaled = vgs is not None and concrete(vgs.alpha) and vgs.alpha > 0
         loud = sigma is not None and concrete(sigma) and sigma > LOUD_SIGMA
@@ -70,7 +71,7 @@ class Gated(Optimizer):
             )
 
     def utility_decay(self) -> float:
-        """The decay of the utilities, in [0, 1)."""
+        """Returns the decay of the utilities, in [0, 1)."""
         raise missing(self, "utility_decay")
 
     def direction(self) -> optax.GradientTransformation:

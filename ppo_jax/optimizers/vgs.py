@@ -14,8 +14,8 @@ class VGS:
     """Variance gradient scaling: one factor ≤ 1 for all gradients, before the clip.
 
     The factor falls with the variance over time of each leaf's mean gradient, relative
-    to the square of its mean; `ppo_jax.transforms.vgs` says what that is blind to. With
-    UPGD behind it, noise is relative to the direction unless one says otherwise.
+    to the square of its mean; `ppo_jax.transforms.vgs` explains what that is blind to.
+    With UPGD behind VGS, noise is relative to the direction unless set otherwise.
 
     Attributes:
         alpha: Strength ≥ 0; 0: no scaling.
@@ -25,7 +25,7 @@ class VGS:
         floor: Least factor, in (0, 1].
         quantile: Which quantile over leaves counts, in [0, 1]; None: leaves are pooled.
         warmup_steps: Optimiser steps without scaling, ≥ 0.
-        statistic: What of a leaf is followed over time.
+        statistic: Function from a leaf to the number that is followed over time.
 
     Raises:
         ValueError: At construction, for a number out of its range.
@@ -45,13 +45,13 @@ class VGS:
         self.transformation()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
-        """The link of a chain."""
+        """Returns the transformation, to be put into a chain."""
         return vgs.scale_by_variance(
             beta=self.beta, statistic=self.statistic, **self._numbers()
         )
 
     def metrics(self, state: vgs.ScaleByVarianceState) -> Metrics:
-        """What the statistics say, and the factor of the next step."""
+        """Returns metrics of the statistics, and the factor of the next step."""
         return vgs.vgs_metrics(state, **self._numbers())
 
     def _numbers(self) -> dict:
