@@ -1,1 +1,1 @@
-"""How arrays are held, counted, drawn at random, and shared by devices."""
+"""Tools that hold, count and draw arrays, and share them between devices."""

@@ -1,9 +1,9 @@
 """Functions that XLA compiles by themselves.
 
-What several kernels read, XLA writes into each of them if it is made of cheap
-operations, however many these are. And where more than eight kernels are ready, a CPU
-gives half of them to another thread, which takes longer to wake up than they take. What
-is called has kernels of its own, and is ready as a whole.
+XLA repeats a value in each kernel that reads it if the value is made of cheap
+operations, however many these are. If more than eight kernels are ready, a CPU gives
+half of them to another thread, which takes longer to wake up than the kernels take. A
+called function has kernels of its own, and is ready as a whole.
 """
 
 import functools
@@ -15,7 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays that stays a call in what is compiled for a CPU.
+    """Returns a function that stays a call in programs compiled for a CPU.
 
     >>> apart(lambda x: x + x)(jax.numpy.ones(())).item()
     2.0

@@ -1,4 +1,4 @@
-"""Counts: they stop at the largest whole number, and never wrap; and their shares."""
+"""Counts that stop at the largest int32 instead of wrapping, and shares of counts."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ MOST = jnp.iinfo(jnp.int32).max
 
 
 def add(count: Array, more: ArrayLike = 1) -> Array:
-    """A count and `more` ≥ 0, int32 of the same shape.
+    """Adds `more` ≥ 0 to a count, int32 of the same shape.
 
     >>> [int(add(jnp.int32(count), 5)) for count in (1, 2**31 - 3)]
     [6, 2147483647]
@@ -20,7 +20,7 @@ def add(count: Array, more: ArrayLike = 1) -> Array:
 
 
 def divisors(count: int, least: int) -> list[int]:
-    """What divides a count and is at least `least`, the smallest first.
+    """Returns the divisors of a count that are at least `least`, in ascending order.
 
     >>> divisors(12, 3)
     [3, 4, 6, 12]
@@ -29,7 +29,7 @@ def divisors(count: int, least: int) -> list[int]:
 
 
 def share_of(count: Any, share: Any) -> Any:
-    """How many a share of some is, rounded down.
+    """Returns `share` of a count, rounded down.
 
     >>> share_of(100, 0.53)
     53.0

@@ -1,4 +1,4 @@
-"""What a process computes on, which is settled once JAX has started."""
+"""The devices that a process computes on; they are fixed once JAX has started."""
 
 import os
 import re
@@ -13,17 +13,18 @@ from ppo_jax.errors import UserError
 PLUGINS = ("jax_plugins", "libtpu")
 """What JAX has where it was installed for accelerators."""
 FEWEST_STEPS = 4096
-"""Worked through at once on a CPU, whose caches hold what is made of some thousand."""
+"""Steps to work through at once on a CPU: its caches hold what some thousand need."""
 
 
 def prepare() -> bool:
-    """Gives a CPU a device for every core; where JAX has started, it is too late.
+    """Gives a CPU a device for every core, unless JAX has started already.
 
-    What the user has set stays. XLA's pool has as many threads as there are cores, or
-    devices if these are more: a device that waits for another one blocks a thread.
+    Settings of the user stay. XLA's pool gets as many threads as there are cores, or
+    as devices if there are more of them: a device that waits for another one blocks a
+    thread.
 
     Returns:
-        Whether it was in time, or is no matter.
+        False if it was too late and there are fewer CPU devices than cores.
     """
     settings: Any = jax.config
     devices = max(_forced(), settings.jax_num_cpu_devices)
@@ -58,14 +59,14 @@ def start() -> None:
 
 
 def cores() -> int:
-    """Those that this process may run on, where the system says so."""
+    """Returns the number of cores, those that this process may run on if known."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _forced() -> int:
-    """How many CPU devices `XLA_FLAGS` asks for; 0: it does not."""
+    """Returns how many CPU devices `XLA_FLAGS` asks for; 0: it does not."""
     flags = os.environ.get("XLA_FLAGS", "")
     found = re.search(r"xla_force_host_platform_device_count=(\d+)", flags)
     return int(found[1]) if found else 0

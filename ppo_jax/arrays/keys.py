@@ -1,11 +1,11 @@
-"""Keys whose random numbers cost few kernels, and are the same as ever.
+"""Keys whose random numbers are those of JAX's own keys, but cost fewer kernels.
 
 On CPUs JAX lowers its generator, threefry (Salmon et al., `Parallel Random Numbers: As
 Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop of many
 small kernels: for a handful of numbers in every step of an environment that costs more
 than the environment. Here its rounds are written out, and XLA fuses them into one.
 
-Keys are of this kind within a program only: outside they are JAX's own, which
+Keys are of this kind within a program only. Outside they are JAX's own, which
 checkpoints and users know.
 """
 
@@ -29,7 +29,7 @@ _DEFAULT = "threefry2x32"
 
 
 def fused(tree: PyTree) -> PyTree:
-    """A tree whose keys, if they are JAX's default ones, are drawn from in few kernels.
+    """Returns a tree whose default keys of JAX are replaced by cheaper equal ones.
 
     >>> key = jax.random.key(3)
     >>> bool((jax.random.bits(fused(key), 9) == jax.random.bits(key, 9)).all())
@@ -41,7 +41,7 @@ def fused(tree: PyTree) -> PyTree:
 
 
 def plain(tree: PyTree) -> PyTree:
-    """A tree with JAX's own keys in place of those of `fused`."""
+    """Returns a tree with JAX's own keys in place of the keys of `fused`."""
     return _converted(tree, _FUSED, _DEFAULT)
 
 
@@ -56,7 +56,7 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
 
 
 def _hash(key: Array, count: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 in 20 rounds: of counters uint32 `[n]`, by a key uint32 `[2]`.
+    """Hashes counters uint32 `[n]` by a key uint32 `[2]`: Threefry-2x32, 20 rounds.
 
     Written with operators, it would take three times as long to trace.
     """
@@ -78,7 +78,7 @@ def _rotated(x: Array, distance: int) -> Array:
 
 
 def _words(key: Array, count: Array, place: Array) -> Array:
-    """Of both words of a counter the first at even places, `[n]`."""
+    """Returns a counter's first word at even places, its second at odd ones, `[n]`."""
     x, y = _hash(key, count)
     return lax.select(place % 2 == 0, x, y)
 

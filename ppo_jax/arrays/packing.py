@@ -1,8 +1,8 @@
-"""Trees kept together, as one array per dtype.
+"""Trees packed into one array per dtype.
 
-A program that writes or hands on many small arrays runs a kernel for each, and compiles
-one; a loop that changes them copies each of them as well. Metrics of an update are
-dozens, and what is kept of a step of the environments is more than a dozen.
+A program that writes or hands on many small arrays compiles and runs a kernel for each;
+a loop that changes them copies each of them as well. An update has dozens of metrics,
+and a step of the environments has more than a dozen arrays to keep.
 """
 
 import math
@@ -15,16 +15,16 @@ from flax import struct
 from ppo_jax.types import Array, PyTree
 
 SMALL = 16
-"""Numbers of a leaf that cost less, all together, than a kernel for it."""
+"""Largest leaf whose numbers cost less, all together, than a kernel for it."""
 
 
 class Place(NamedTuple):
-    """Where a leaf is."""
+    """The place of a leaf: the index of its part, and the leaf's start there."""
 
     part: int
     start: int
     shape: tuple[int, ...]
-    """Of its last axes."""
+    """Shape of the leaf without the leading axes."""
 
 
 @struct.dataclass
@@ -41,19 +41,19 @@ class Packed:
     """
 
     parts: tuple[Array, ...]
-    """Of each dtype, `[B..., n]`."""
+    """One array per dtype, `[B..., n]`."""
     alone: tuple[Array, ...]
     """Leaves that are in no part."""
     places: tuple[Place | int, ...] = struct.field(pytree_node=False)
-    """Of each leaf, in `parts` or in `alone`."""
+    """Place of each leaf, in `parts`, or an index in `alone`."""
     structure: Any = struct.field(pytree_node=False)
 
     def unpack(self) -> PyTree:
-        """The tree."""
+        """Returns the tree."""
         return self.structure.unflatten(map(self._leaf, self.places))
 
     def __getitem__(self, name: str) -> Array:
-        """A leaf of a tree that is a dictionary of leaves."""
+        """Returns a leaf by name, of a tree that is a dictionary of leaves."""
         return self._leaf(self.structure.unflatten(self.places)[name])
 
     def _leaf(self, place: Place | int) -> Array:
@@ -66,7 +66,7 @@ class Packed:
 
 
 def unpack(tree: PyTree) -> PyTree:
-    """A tree in which nothing is packed any more."""
+    """Returns a tree in which everything packed is unpacked."""
     return jax.tree.map(
         lambda x: x.unpack() if isinstance(x, Packed) else x,
         tree,
@@ -75,7 +75,7 @@ def unpack(tree: PyTree) -> PyTree:
 
 
 def pack_like(tree: PyTree, example: PyTree) -> PyTree:
-    """A tree whose parts that are built as an example are packed, and nothing else.
+    """Packs the subtrees that have the structure of `example`, and nothing else.
 
     >>> params = {"a": jnp.ones(2), "b": jnp.ones(3)}
     >>> count, moment = pack_like((jnp.int32(0), params), params)
@@ -91,10 +91,10 @@ def pack_like(tree: PyTree, example: PyTree) -> PyTree:
 
 
 def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
-    """A tree whose leaves have `leading` axes in common.
+    """Packs a tree whose leaves have `leading` axes in common.
 
-    Keys stay alone, and so do leaves of more than `most` numbers, or of none: what cuts
-    nothing out of something, XLA cannot always compile.
+    Keys stay alone, and so do leaves of more than `most` numbers. Leaves of no numbers
+    stay alone too, because XLA cannot always compile an empty slice.
 
     >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=SMALL)
     >>> [part.shape for part in packed.parts], [leaf.shape for leaf in packed.alone]

@@ -1,8 +1,8 @@
-"""How several devices share the work of one agent.
+"""Sharing the work of one agent between several devices.
 
-Each acts in its own share of the environments, and learns from its own share of every
-minibatch. What they saw and found is put together, all else each does for itself, and
-so all of them come to the same learner.
+Each device acts in its own share of the environments, and learns from its own share of
+every minibatch. Their rollouts, and their sums over a minibatch, are put together. Each
+device does everything else for itself, and so all of them get the same learner.
 """
 
 from typing import NamedTuple
@@ -15,16 +15,16 @@ from ppo_jax.arrays.packing import pack
 from ppo_jax.types import Array, PyTree
 
 ENVS = "environments"
-"""The axis of devices that share what belongs to one agent."""
+"""Name of the mesh axis whose devices share the work of one agent."""
 
 
 class Crew(NamedTuple):
-    """Devices that take equal shares of something; a single one needs none of this."""
+    """Devices that take equal shares; with a single one, methods change nothing."""
 
     size: int
 
     def own(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """This device's share of what all of them know, along an axis of each leaf."""
+        """Returns this device's share of a whole tree, along an axis of each leaf."""
         if self.size == 1:
             return tree
 
@@ -36,9 +36,9 @@ class Crew(NamedTuple):
         return jax.tree.map(cut, tree)
 
     def whole(self, tree: PyTree, axis: int = 0) -> PyTree:
-        """The shares of all, in order, along an axis of each leaf.
+        """Puts the shares of all devices together, along an axis of each leaf.
 
-        They meet once for each dtype: up to that axis, leaves have the same axes.
+        Devices meet once per dtype, so leaves must have the same axes up to that one.
         """
         if self.size == 1:
             return tree
@@ -46,10 +46,11 @@ class Crew(NamedTuple):
         return jax.lax.all_gather(said, ENVS, axis=axis, tiled=True).unpack()
 
     def combined(self, sums: PyTree, peaks: dict[str, Array]) -> tuple[PyTree, PyTree]:
-        """Sums and maxima of what each has, whole.
+        """Returns the sums and the maxima over all devices.
 
-        They meet once, because that takes longer than what there is to say: a maximum
-        is taken of a sum, in which each of them has a place of its own.
+        Devices meet only once, because a meeting takes longer than the data. The peaks
+        therefore go into the same sum, in which each device has a place of its own, and
+        the maximum is taken afterwards.
         """
         if self.size == 1:
             return sums, peaks
@@ -61,6 +62,6 @@ class Crew(NamedTuple):
 
 
 def crew(count: int) -> Crew:
-    """The devices of an agent, if they can take equal shares of so many things."""
+    """Returns the devices of an agent, or a crew of 1 if they do not divide `count`."""
     devices = jax.sharding.get_abstract_mesh().shape.get(ENVS, 1)
     return Crew(devices if count % devices == 0 else 1)

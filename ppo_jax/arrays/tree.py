@@ -53,9 +53,9 @@ def stack(trees: list[PyTree]) -> PyTree:
 
 
 def each(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Any:
-    """As `jax.vmap` over leading axes (0) of some arguments; others are shared (None).
+    """Maps a function like `jax.vmap`, with `in_axes` of 0 (mapped) or None (shared).
 
-    An axis of length 1 is no batch: there is less to trace and less to compile.
+    An axis of length 1 is not mapped: there is less to trace and less to compile.
 
     >>> each(lambda x, y: x + y, (0, None))(jnp.array([1]), jnp.array([2, 3])).tolist()
     [[3, 4]]
@@ -87,7 +87,7 @@ def merge_leading(tree: PyTree, count: int = 2) -> PyTree:
 
 
 def by_path(tree: PyTree) -> dict[str, Any]:
-    """Leaves by their paths.
+    """Returns the leaves by their paths.
 
     >>> by_path({"a": (1, 2)})
     {'a.0': 1, 'a.1': 2}
@@ -99,7 +99,7 @@ def by_path(tree: PyTree) -> dict[str, Any]:
 
 
 def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
-    """Whether every float is finite, per index of the first `batch_axes` axes.
+    """Returns whether all floats are finite, per index of the first `batch_axes` axes.
 
     Integer leaves and keys count as finite; a tree without floats gives `True`.
 
@@ -116,7 +116,7 @@ def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
 
 
 def require_finite(**trees: PyTree) -> None:
-    """Checks arguments that are known now; traced ones pass.
+    """Checks that arguments are finite; those that are traced pass unchecked.
 
     Raises:
         ValueError: If a float is NaN or infinite; the message names the argument.
