@@ -1,4 +1,4 @@
-"""What a network is made of: components, of which `network.build` makes functions."""
+"""The components of a network, of which `network.build` makes functions."""
 
 from typing import Literal
 
@@ -10,16 +10,16 @@ from ppo_jax.networks.torsos import Mlp, Torso
 
 @component
 class ActorCritic:
-    """An architecture.
+    """The architecture of an actor and its critics.
 
     Attributes:
-        torso: Features of the observation.
-        memory: What comes after the torso and lasts for an episode; None: feed-forward.
-        head: Policy head: what actions are drawn from.
-        critic_hidden: Dense layers of each critic after the memory.
+        torso: Layers that turn the observation into features.
+        memory: Memory after the torso, which lasts for an episode; None: feed-forward.
+        head: Policy head, which gives the distribution of actions.
+        critic_hidden: Sizes of each critic's dense layers after the memory.
         shared: Whether critics read the features of the actor's torso and memory, so
-            that there is one of each; their loss moves them as well.
-        compute_dtype: What hidden layers compute in, `bfloat16` on a GPU or TPU.
+            that there is one of each; the loss of the critics moves them as well.
+        compute_dtype: Type that hidden layers compute in, `bfloat16` on a GPU or TPU.
             Parameters, carries, the last layers and all that follows are float32.
     """
 

@@ -1,4 +1,4 @@
-"""Policy heads: from numbers to a distribution of actions."""
+"""Policy heads: they turn a layer's outputs into a distribution of actions."""
 
 import math
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from ppo_jax.types import Array, Params
 
 @component
 class Head:
-    """Makes a policy of what the actor's last layer puts out.
+    """A head that makes a policy of the outputs of the actor's last layer.
 
     >>> @component
     ... class Sure(Head):
@@ -28,13 +28,13 @@ class Head:
     """
 
     spaces: ClassVar[tuple[type[ActionSpace], ...] | None] = None
-    """Kinds of actions that it suits; None: all."""
+    """Kinds of actions that the head suits; None: all."""
 
     def check(self, config: Any) -> None:
-        """Checks that it fits an experiment; called when one is constructed.
+        """Checks that the head fits an experiment, when that is constructed.
 
         Raises:
-            ValueError: If it does not suit the actions.
+            ValueError: If the head does not suit the actions.
         """
         if self.spaces is not None:
             space, name = config.env.action_space, "Config.network.head"
@@ -43,27 +43,28 @@ class Head:
             require(isinstance(space, self.spaces), name, self, expected)
 
     def num_outputs(self, space: ActionSpace) -> int:
-        """Numbers that the last layer puts out: one per choice or real component."""
+        """Returns the outputs of the last layer: one per choice or real component."""
         if isinstance(space, Discrete):
             return space.n
         return len(space.low) if isinstance(space, Box) else sum(space.nvec)
 
     def free(self, space: ActionSpace) -> dict[str, int]:
-        """Parameters beside them that depend on no observation: how many, by name.
+        """Returns the counts, by name, of parameters that depend on no observation.
 
-        They are 0 at first; a checkpoint knows them by these names. Their gradients
-        are those of `train/grad_norm/other`, but for `log_std`, which has its own.
+        These parameters are 0 at first; a checkpoint knows them by these names. Their
+        gradients count in `train/grad_norm/other`, but for `log_std`, which has a
+        metric of its own.
         """
         return {}
 
     def policy(
         self, outputs: Array, free: Params, space: ActionSpace, mask: Array | None
     ) -> Distribution:
-        """The policy.
+        """Returns the policy.
 
         Args:
-            outputs: What the last layer puts out, `[T, B, num_outputs]`.
-            free: What depends on no observation, by name.
+            outputs: Outputs of the last layer, `[T, B, num_outputs]`.
+            free: Parameters that depend on no observation, by name.
             space: The actions.
             mask: Which choices are legal `[T, B, n]`; None: all.
         """
@@ -72,9 +73,9 @@ class Head:
 
 @component
 class LocationHead(Head):
-    """Real actions around what the last layer puts out; discrete ones are categorical.
+    """Real actions around the outputs of the last layer; discrete ones categorical.
 
-    The deviation depends on no observation.
+    The deviation of real actions depends on no observation.
     """
 
     kind: ClassVar[type[DiagGaussian]] = DiagGaussian
@@ -91,7 +92,7 @@ class LocationHead(Head):
         return self.kind(outputs, scale, space.low, space.high)
 
     def deviation(self, rho: Array) -> Array:
-        """σ of free parameters."""
+        """Returns the deviation σ from its free parameters."""
         raise missing(self, "deviation")
 
 
@@ -115,7 +116,7 @@ class SquashedHead(LocationHead):
 
     Attributes:
         min_std: Least deviation before squashing, > 0.
-        max_std: Largest, more than `min_std`.
+        max_std: Largest deviation before squashing, more than `min_std`.
     """
 
     min_std: Positive[float] = 0.2
@@ -136,7 +137,7 @@ class SquashedHead(LocationHead):
             require(bounded, "Config.network.head", self, expected)
 
     def deviation(self, rho: Array) -> Array:
-        """σ, between the bounds."""
+        """Returns the deviation σ, between the bounds."""
         return self.min_std + (self.max_std - self.min_std) * jax.nn.sigmoid(rho)
 
 

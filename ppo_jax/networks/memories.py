@@ -1,4 +1,4 @@
-"""Memories: what comes between the torso and the heads, and lasts for an episode."""
+"""Memories: layers between torso and heads, whose carry lasts for an episode."""
 
 from typing import ClassVar
 
@@ -16,24 +16,24 @@ from ppo_jax.types import Array, Carry, Key
 
 @component
 class Memory:
-    """Turns features into features that know of those before.
+    """A layer that turns features into features which depend on earlier ones too.
 
-    One of your own is a `Recurrent` with another cell, or says in flax how it goes on
-    over time; `selfcheck` shows whether it forgets when an episode begins.
+    A memory of your own is a `Recurrent` with another cell, or a `__call__` in flax
+    that goes over time; `selfcheck` shows whether it forgets when an episode begins.
     """
 
     def initial_carry(self, num_envs: int) -> Carry:
-        """What it knows of nothing: a tuple of layers, leaves `[B, n]` of zeros."""
+        """Returns the empty carry: a tuple of layers, leaves `[B, n]` of zeros."""
         raise missing(self, "initial_carry")
 
     def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
-        """The carry after the last step, and features `[T, B, n]`.
+        """Returns the carry after the last step, and features `[T, B, n]`.
 
         Args:
             carry: The carry before the first step.
             x: Features `[T, B, n]`.
-            reset: Where an episode begins, bool `[T, B]`: the carry is to be zero
-                there, before the step.
+            reset: True where an episode begins, bool `[T, B]`: the carry is set to zero
+                before that step.
         """
         raise missing(self, "__call__")
 
@@ -43,8 +43,8 @@ class Recurrent(Memory):
     """Recurrent layers, one after the other.
 
     Attributes:
-        size: Units of a layer.
-        layers: How many there are.
+        size: Number of units of a layer.
+        layers: Number of layers.
 
     >>> @component
     ... class Fading(Recurrent):
@@ -60,7 +60,7 @@ class Recurrent(Memory):
     cell: ClassVar[Cell]
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a memory without units, or without a kind."""
+        """Raises a `ValueError` for a memory without units, layers or a `cell`."""
         name = type(self).__name__
         known = hasattr(type(self), "cell")
         require(known, f"{name}.cell", None, "a Cell, which a subclass has")
@@ -108,6 +108,6 @@ class _Units(nn.Module):
 
 
 def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:
-    """An orthogonal matrix per gate, side by side."""
+    """Draws an orthogonal matrix per gate, side by side."""
     init, keys = orthogonal(1.0), jax.random.split(key, gates)
     return jnp.concatenate(jax.vmap(lambda key: init(key, (size, size)))(keys), axis=1)

@@ -1,8 +1,8 @@
 """A network as a pair of functions over time-major batches.
 
 The parameters are `{"actor": …, "critic": …}`: they have nothing in common, unless
-critics read what the actor's trunk makes of an observation. Everything that comes after
-the memory exists once per critic; without a memory that is everything.
+critics read the features of the actor's trunk. All layers after the memory exist once
+per critic; without a memory those are all layers.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 
 class Output(NamedTuple):
-    """What a network says about observations `[T, B]`."""
+    """Outputs of a network for observations `[T, B]`."""
 
     policy: distributions.Distribution
     value: ValueDist
@@ -36,10 +36,11 @@ class Network(NamedTuple):
 
     init: Callable[[Key], Params]
     initial_carry: Callable[[int], Carry]
-    """The carry of that many environments at the start of an episode."""
+    """A function from a number of environments to their carry when episodes start."""
     apply: Callable[..., Output]
-    """`apply(params, carry, obs, reset, action_mask=None)`, time-major: the carry is
-    cleared where `reset`, before each observation, which is consumed once."""
+    """`apply(params, carry, obs, reset, action_mask=None)`, time-major. Where `reset`
+    is true, the carry is cleared before the observation. Each observation is consumed
+    once."""
 
 
 def build(
@@ -52,11 +53,11 @@ def build(
     """Makes the functions of a network.
 
     Args:
-        architecture: What to build.
-        action_space: What the policy chooses from.
-        obs_spec: Shapes of one observation.
+        architecture: The architecture.
+        action_space: The actions that the policy chooses from.
+        obs_spec: Shapes and types of one observation.
         critic: The kind of critic.
-        num_critics: C, how many of them.
+        num_critics: C, the number of critics.
     """
     actor = modules.Actor(architecture, action_space)
     critics = modules.Critics(architecture, critic.num_outputs, num_critics)
@@ -106,15 +107,15 @@ def act(
     reset: Array,
     action_mask: Array | None = None,
 ) -> tuple[distributions.Distribution, Carry]:
-    """What the actor says by itself in one step, as `Network.apply` of one.
+    """Runs the actor alone for one step, as `Network.apply` does for T = 1.
 
     Args:
-        architecture: The network's.
-        action_space: What the policy chooses from.
-        params: Those of the actor.
-        carry: The actor's, before the step.
+        architecture: The network's architecture.
+        action_space: The actions that the policy chooses from.
+        params: Parameters of the actor.
+        carry: The actor's carry before the step.
         obs: Observations as the network sees them, leaves `[B, ...]`.
-        reset: Where an episode begins, bool `[B]`.
+        reset: True where an episode begins, bool `[B]`.
         action_mask: Which choices are legal `[B, n]`; None: all.
 
     Returns:
@@ -131,7 +132,7 @@ def act(
 def _in_its_dtype(
     architecture: ActorCritic, params: Params, obs: PyTree
 ) -> tuple[Params, PyTree]:
-    """What hidden layers compute with."""
+    """Converts parameters of hidden layers and floats of observations to the dtype."""
     dtype = architecture.compute_dtype
     return modules.hidden_as(dtype, params), modules.floats_as(dtype, obs)
 
@@ -139,11 +140,12 @@ def _in_its_dtype(
 def map_value_heads(
     params: Params, change: Callable[[Array, Array], tuple[Array, Array]]
 ) -> Params:
-    """Parameters with other last layers of the critics.
+    """Returns parameters in which the last layers of the critics are changed.
 
     Args:
         params: Parameters of a network.
-        change: From kernels `[C, features, N]` and biases `[C, N]` to new ones.
+        change: Function from kernels `[C, features, N]` and biases `[C, N]` to new
+            ones.
     """
     heads = params["critic"]["heads"]
     kernel, bias = change(heads["head"]["kernel"], heads["head"]["bias"])

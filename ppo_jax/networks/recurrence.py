@@ -1,9 +1,10 @@
 """Recurrent layers over time, with one product per sequence wherever one is enough.
 
-A cell moves a carry (…, h), whose last part is its output, given its gates: what the
-inputs say of them, x_t W + b, and what the output before says, h_{t−1} U. The former is
-one product over a sequence, and so is the gradient of U: plain differentiation would
-add it up step by step, which with few environments costs more than all the rest.
+A cell moves a carry (…, h), whose last part is its output. It is given the two parts of
+its gates: x_t W + b from the inputs, and h_{t−1} U from the output before. The former
+is one product over a sequence, and so is the gradient of U. Plain differentiation would
+add that gradient up step by step, which with few environments costs more than all the
+rest.
 """
 
 import functools
@@ -25,11 +26,12 @@ class Cell(NamedTuple):
     """A kind of recurrent unit."""
 
     step: Callable[[State, Array, Array], State]
-    """From a carry and both parts of the gates, `[B, G]`, to the next carry."""
+    """A function from a carry and both parts of the gates, `[B, G]`, to the next
+    carry."""
     gates: int
-    """G / H: how many gates a unit has."""
+    """Number of gates of a unit, G / H."""
     states: int
-    """How many parts a carry has."""
+    """Number of parts of a carry."""
 
 
 def _lstm(carry: State, inputs: Array, recurrent: Array) -> State:
@@ -63,11 +65,12 @@ def over_time(
 
     Args:
         cell: The kind of unit.
-        kernel: U, `[H, G]`, of the type of products.
-        carry: The carry before the first step, each part `[B, H]`; of the type of all
-            else, as a small change of a memory is lost in a short one.
-        inputs: What the inputs say of the gates, `[T, B, G]`.
-        reset: Where an episode begins, bool `[T, B]`.
+        kernel: U, `[H, G]`, of the type that products are computed in.
+        carry: The carry before the first step, each part `[B, H]`, of the type that
+            everything else is computed in: a short type would lose small changes of a
+            memory.
+        inputs: The inputs' part of the gates, x_t W + b, `[T, B, G]`.
+        reset: True where an episode begins, bool `[T, B]`.
 
     Returns:
         The carry after the last step, and the outputs `[T, B, H]`.
@@ -89,7 +92,7 @@ def _forward(cell, kernel, carry, inputs, reset):
 
 
 def _backward(cell, saved, gradients):
-    """From the last step to the first; the gradient of U waits until all are known."""
+    """Goes from the last step to the first, and then computes the gradient of U."""
     kernel, steps, reset = saved
     d_last, d_outputs = gradients
     kernel = across(kernel)
@@ -115,13 +118,13 @@ over_time.defvjp(_forward, _backward)
 
 
 def _moved(cell: Cell, carry: State, inputs: Array, recurrent: Array) -> State:
-    """The next carry; gates are of its type, whatever products are."""
+    """Returns the next carry; gates are converted to the type of the carry."""
     dtype = carry[-1].dtype
     return cell.step(carry, inputs.astype(dtype), recurrent.astype(dtype))
 
 
 def _apart(cell: Cell, gates: Array) -> tuple[Array, ...]:
-    """Each gate by itself: XLA's loops over steps do not vectorise parts of arrays."""
+    """Splits gates: XLA's loops over steps do not vectorise parts of arrays."""
     return tuple(jnp.split(gates, cell.gates, axis=-1))
 
 
@@ -134,5 +137,5 @@ def _cleared(carry: State, reset: Array) -> State:
 
 
 def _plus(carry: State, output: Array) -> State:
-    """Adds to the part of a carry that is its output."""
+    """Adds `output` to the last part of a carry, which is its output."""
     return (*carry[:-1], carry[-1] + output)

@@ -1,4 +1,4 @@
-"""Torsos: from observations to features."""
+"""Torsos: layers that turn observations into features."""
 
 import dataclasses
 from typing import Any
@@ -14,12 +14,12 @@ from ppo_jax.types import Array, PyTree
 
 @component
 class Torso:
-    """Turns observations into features.
+    """Layers that turn observations into features.
 
-    One of your own says how in flax, whose layers it makes as it goes.
+    A torso of your own does so in flax, in a `__call__` that makes its layers inline.
 
     Attributes:
-        activation: Between layers; those of `critic_hidden` have it too.
+        activation: Activation between layers, also between those of `critic_hidden`.
 
     >>> import flax.linen as nn
     >>> @component
@@ -33,14 +33,15 @@ class Torso:
     activation: Activation = dataclasses.field(default="tanh", kw_only=True)
 
     def check(self, config: Any) -> None:
-        """Checks that it fits an experiment; called when one is constructed.
+        """Checks that the torso fits an experiment, when that is constructed.
 
         Raises:
-            ValueError: If it does not, such as for the shapes of `config.obs_spec()`.
+            ValueError: If it does not fit, for instance the shapes of
+                `config.obs_spec()`.
         """
 
     def __call__(self, obs: PyTree) -> Array:
-        """Features `[T, B, n]` of observations `[T, B, ...]`."""
+        """Returns features `[T, B, n]` of observations `[T, B, ...]`."""
         raise missing(self, "__call__")
 
 
@@ -57,7 +58,7 @@ class Mlp(Torso):
     def __call__(self, obs: PyTree) -> Array:
         leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
         flat = [x.reshape(*x.shape[:2], -1) for x in leaves]
-        # The name is part of what parameters are drawn from.
+        # Flax derives the keys of initial parameters from the name.
         layers = Layers(self.hidden, self.activation, name="_Layers_0")
         return layers(jnp.concatenate(flat, axis=-1))
 

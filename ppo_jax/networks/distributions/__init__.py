@@ -1,8 +1,9 @@
 """Action distributions: pytrees with any leading axes.
 
-A *raw* action is what a distribution samples and what training stores and scores
-again; `to_action` turns it into what the environment gets. Squashed distributions
-therefore never need an inverse. All maths is float32, whatever a network computes in.
+A distribution samples *raw* actions, which training stores and scores again;
+`to_action` turns a raw action into the action that the environment gets. Squashed
+distributions therefore never need an inverse. All maths is float32, whatever type a
+network computes in.
 """
 
 from ppo_jax.networks.distributions.discrete import (

@@ -1,4 +1,4 @@
-"""What every action distribution offers."""
+"""The interface of action distributions."""
 
 from collections.abc import Sequence
 from typing import Protocol, Self
@@ -12,45 +12,46 @@ Bounds = ArrayLike | Sequence[float]
 
 
 class Distribution(Protocol):
-    """What every action distribution offers; a policy network returns one."""
+    """The interface of action distributions; a policy network returns one."""
 
     def sample(self, key: Key) -> Array:
-        """A raw action."""
+        """Draws a raw action."""
         ...
 
     def mode(self) -> Array:
-        """The raw action to take without exploration."""
+        """Returns the raw action to take without exploration."""
         ...
 
     def log_prob(self, raw: Array) -> Array:
-        """Log-probability (density) of the action that `raw` stands for, `[...]`."""
+        """Returns the log-probability or log-density of `raw`'s action, `[...]`."""
         ...
 
     def entropy(self) -> Array:
-        """Entropy of the action, summed over its components, `[...]`."""
+        """Returns the entropy of the action, summed over its components, `[...]`."""
         ...
 
     def kl(self, other: Self) -> Array:
-        """KL(self ‖ other), exact, summed over components, `[...]`."""
+        """Returns KL(self ‖ other), exact, summed over components, `[...]`."""
         ...
 
     def margin(self, raw: Array) -> Array:
-        """How far the action is ahead of any other, in nats, `[...]`.
+        """Returns how far the action is ahead of any other, in nats, `[...]`.
 
-        The log-density where no other is next to it. Unlike a probability near 1, it
-        has a gradient however sure the policy is (Carlini & Wagner, 2017).
+        For real actions, of which none is the next best, it is the log-density. Unlike
+        a probability near 1, it has a gradient however sure the policy is (Carlini &
+        Wagner, 2017).
         """
         ...
 
     def to_action(self, raw: Array) -> Array:
-        """What the environment gets."""
+        """Returns the action that the environment gets for a raw one."""
         ...
 
     def to_raw(self, action: Array) -> Array:
-        """A raw action that leads to what the environment got."""
+        """Returns a raw action that leads to the action that the environment got."""
         ...
 
 
 def float32(x: ArrayLike) -> Array:
-    """In the precision of all maths here."""
+    """Converts to float32, the precision of all maths here."""
     return jnp.asarray(x, jnp.float32)
