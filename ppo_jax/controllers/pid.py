@@ -87,7 +87,7 @@ class KlPid:
         return state.coefficient
 
     def metrics(self, state: KlPidState) -> Metrics:
-        """Returns the coefficient in force and the parts of its last move, `[]` each."""
+        """Returns the coefficient in force and what last moved it, `[]` each."""
         return {
             "train/kl_penalty_beta": state.coefficient,
             "train/kl_penalty_error": state.error,
