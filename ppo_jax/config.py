@@ -1,4 +1,4 @@
-"""The experiment: one component that says everything."""
+"""The experiment: one component that describes all of it."""
 
 import collections
 import dataclasses
@@ -31,48 +31,51 @@ from ppo_jax.types import PyTree
 
 
 def paired(given: Any) -> Any:
-    """The items of a dictionary; all else as it is."""
+    """Returns the items of a dictionary, and any other value as it is."""
     return tuple(given.items()) if isinstance(given, Mapping) else given
 
 
 @component
 class Config:
-    """What to train, on what, and for how long.
+    """An experiment: the agent, its environment, and the length of training.
 
     The defaults are those of CleanRL and purejaxrl. Floats may change during a run and
-    differ over a population; everything else is what the program is compiled for.
+    differ over a population; the program is compiled for everything else.
 
     Attributes:
         env: An environment, or the id of one: `CartPole-v1` of gymnax, `brax/ant` and
             the like of the other suites.
-        num_envs: B, environments that run in parallel.
-        num_steps: T, steps of a rollout in each of them.
+        num_envs: B, the number of environments that run in parallel.
+        num_steps: T, the steps of a rollout in each environment.
         num_epochs: Passes over a rollout.
         num_minibatches: Optimiser steps in a pass.
-        num_microbatches: Parts of a minibatch whose gradients are added up, at least.
-            A CPU has as many as its caches like, without a memory and an adversary.
-        chunk_length: L, consecutive steps that stay together when a rollout is
-            shuffled; None: T with a memory, else 1.
+        num_microbatches: Least number of parts of a minibatch whose gradients are added
+            up. Without a memory and an adversary, a CPU uses as many as suit its
+            caches.
+        chunk_length: L, the number of consecutive steps that stay together when a
+            rollout is shuffled; None: T with a memory, otherwise 1.
         gamma: Discount γ in (0, 1].
         gae_lambda: λ in [0, 1] of generalised advantage estimation.
         standardization: Over which advantages a mean and a deviation are taken; None:
-            they are left as they are.
+            advantages are not standardised.
         obs_clip: Bound of normalised observations; None: not normalised.
-        return_scale: How the scale of returns follows them; None: it stays 1.
+        return_scale: Rule by which the scale of returns follows them; None: it stays 1.
         network: Architecture.
         critic: Kind of critic.
-        num_critics: C, how many of them; the least of their means counts.
+        num_critics: C, the number of critics; the least of their means counts.
         terms: Summands of the objective.
-        opponent: Who changes what is seen while acting; None: nobody.
-        adversary: Who changes what is learned from; None: nobody.
-        early_stop: What ends an update early; by default nothing does.
-        holdout_envs: Environments, the last ones, that nothing is learned from; how
-            well the critic explains their returns is measured.
-        appraisal: Asks the critics again after each update; None: they are not asked.
+        opponent: Attacker of the observations while acting; None: no attacks.
+        adversary: Attacker of the observations that are learned from; None: no attacks.
+        early_stop: Rule that ends an update early; by default none does.
+        holdout_envs: Number of environments, the last ones, that nothing is learned
+            from; it is measured how well the critic explains their returns.
+        appraisal: Runs the critics again after each update, to measure what they
+            learned; None: they are not run again.
         optimizer: Optimiser with its learning rate.
         pbt: Rules of a population that searches for numbers; None: a single run.
-        total_timesteps: Environment steps to train for, each member of a population;
-            schedules span all of them, anew if a resumed run gets others.
+        total_timesteps: Environment steps to train for, each member of a population.
+            Schedules span all of them; if a resumed run gets another total, they span
+            the new one.
         seed: Seed of everything.
         phase_updates: Updates between two visits to the host; 0: 1 % of the run, 256 at
             most. It is lowered to a divisor of the interval of a population.
@@ -81,17 +84,17 @@ class Config:
         eval_sample: Whether evaluations sample actions, as training does, instead of
             taking the most likely ones.
         max_failures: Updates in a row without one finite step before a run stops.
-        devices_per_member: Devices that share the environments of an agent, and what
-            it learns from; None: one, but of a CPU as many cores as pay.
-        stall_seconds: Seconds in which nothing comes back, callbacks aside, until the
-            run says so, or three times the longest until something did; it ends after
-            four times that.
-        stop_at: Metrics by name, and what each of them has to reach for the run to
-            stop: after the first phase in which all of them are at least that. As an
+        devices_per_member: Devices that share the environments and the minibatches of
+            an agent; None: one device, or on a CPU as many cores as pay.
+        stall_seconds: Seconds without a result, callbacks aside, after which the run
+            reports a stall; or three times the longest wait for a result so far, if
+            that is more. The run ends after four times that.
+        stop_at: Metrics by name, with the least value that each of them has to reach
+            for the run to stop: after the first phase in which all of them do. As an
             option, `--stop-at eval/mean_reward 475`.
-        max_seconds: Seconds, of all resumed lives together, after which the run stops
+        max_seconds: Seconds, over all resumptions together, after which the run stops
             at the end of a phase.
-        sinks: Who is told every row of metrics, beside the run's directory.
+        sinks: Receivers of every row of metrics, beside the run's directory.
 
     Raises:
         ValueError: At construction, for impossible numbers or combinations.
@@ -165,7 +168,7 @@ class Config:
             self.pbt.require_ends(self)
 
     def advise(self) -> Iterator[str]:
-        """Says what of the experiment is possible but odd."""
+        """Yields a warning for each part of the experiment that is possible but odd."""
         kinds = collections.Counter(type(term).__name__ for term in self.terms)
         if not any(term.guides for term in self.terms):
             only = ", ".join(kinds)
@@ -223,7 +226,7 @@ class Config:
             require_field(self, "terms", clips, expected)
 
     def _validate_perturbed(self) -> None:
-        """Checks that there is something to be perturbed, if anything is to be."""
+        """Checks that there are floats to perturb for an opponent or adversary."""
         for name in ("opponent", "adversary"):
             if getattr(self, name) is not None and self.obs_clip is None:
                 leaves = jax.tree.leaves(self.obs_spec())
@@ -233,7 +236,7 @@ class Config:
 
     @property
     def chunk(self) -> int:
-        """L, with its default resolved."""
+        """The length L of a chunk, with its default resolved."""
         if self.chunk_length is not None:
             return self.chunk_length
         return 1 if self.network.memory is None else self.num_steps
@@ -245,17 +248,17 @@ class Config:
 
     @property
     def num_members(self) -> int:
-        """P, members of the population; 1 for a single run."""
+        """The number P of members of the population; 1 for a single run."""
         return 1 if self.pbt is None else self.pbt.size
 
     @property
     def num_updates(self) -> int:
-        """Updates of the whole run."""
+        """Number of updates of the whole run."""
         return self.total_timesteps // self.steps_per_update
 
     @property
     def reads_old_policy(self) -> bool:
-        """Whether anything needs to know what actions were sampled from."""
+        """Whether a term or the early stop needs the policy that acted."""
         readers = (self.early_stop, *self.terms)
         return any(reader.reads_old_policy for reader in readers)
 
@@ -271,7 +274,7 @@ class Config:
             return dataclasses.replace(self, env=self.env.outline, pbt=None)
 
     def build(self) -> Network:
-        """The network's functions for this environment."""
+        """Builds the network's functions for this environment."""
         return networks.build(
             self.network,
             self.env.action_space,
@@ -281,5 +284,5 @@ class Config:
         )
 
     def obs_spec(self) -> PyTree:
-        """Shapes and types of an observation."""
+        """Returns the shapes and types of an observation."""
         return jax.eval_shape(self.env.reset, jax.random.key(0))[0]

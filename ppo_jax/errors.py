@@ -1,6 +1,6 @@
-"""Errors that whoever gave a command can mend, and the lines of theirs that led there.
+"""Errors that the user can fix, and the user's own lines that led to them.
 
-A file is the user's own if it is not installed, nor a part of this package.
+A file is the user's own if it is neither installed nor a part of this package.
 """
 
 import functools
@@ -21,23 +21,23 @@ LINE = re.compile(r'^  File "(.+?)", line (\d+), in (\S+)$', re.MULTILINE)
 
 
 class UserError(Exception):
-    """Something that whoever gave the command can mend; the message says what."""
+    """An error that the user can fix; the message says what is wrong."""
 
 
 class RunError(Exception):
-    """What ended a run from outside; the message says how to go on."""
+    """An error from outside that ended a run; the message says how to go on."""
 
 
 class Missing(UserError, NotImplementedError):
-    """A part of an experiment lacks what all of its kind have."""
+    """An error for a part of an experiment that lacks a method of its kind."""
 
 
 class Misfit(UserError, ValueError):
-    """A part of an experiment gives what does not fit."""
+    """An error for a part of an experiment whose result or argument does not fit."""
 
 
 def mendable(error: BaseException) -> str | None:
-    """What whoever gave the command can mend, in words; None: nothing."""
+    """Returns the message for an error that the user can fix, or None."""
     lines = own_lines(error)
     if isinstance(error, UserError):
         return f"{error}{lines}"
@@ -45,7 +45,7 @@ def mendable(error: BaseException) -> str | None:
 
 
 def missing(part: Any, name: str) -> Missing:
-    """The error of a method or a property that its class has to bring along.
+    """Returns the error for a method or property that a class has to define.
 
     >>> class Env:
     ...     def reset(self):
@@ -63,7 +63,7 @@ def missing(part: Any, name: str) -> Missing:
 
 
 def require_shape(name: str, given: Any, shape: tuple[int, ...], meaning: str) -> None:
-    """Checks what a part of an experiment gave.
+    """Checks the shape of an array that a part of an experiment returned.
 
     Raises:
         Misfit: If it is no array of this shape.
@@ -81,7 +81,7 @@ float32[3]
 
 
 def kind(value: Any) -> str:
-    """What a value is, in a word.
+    """Describes the type and shape of a value in few words.
 
     >>> import numpy as np
     >>> kind(np.zeros((2, 3))), kind((1, 2)), kind(None)
@@ -95,7 +95,7 @@ def kind(value: Any) -> str:
 
 
 def is_own(file: str | None) -> bool:
-    """Whether a file is the user's own.
+    """Returns whether a file is the user's own.
 
     >>> is_own(__file__), is_own(re.__file__), is_own("<string>"), is_own("/home/x.py")
     (False, False, False, True)
@@ -107,35 +107,36 @@ def is_own(file: str | None) -> bool:
 
 @functools.cache
 def _is_own_folder(name: str) -> bool:
-    """Whether the files of a folder are the user's own."""
+    """Returns whether the files of a folder are the user's own."""
     path = Path(name).resolve()
     installed = path.is_relative_to(STANDARD) or INSTALLED & set(path.parts)
     return not (installed or path.is_relative_to(HERE))
 
 
 def _followed(file: str) -> str:
-    """The file that a link leads to."""
+    """Returns the file that a link leads to."""
     return os.path.realpath(file) if os.path.islink(file) else file
 
 
 def is_ours(file: str | None) -> bool:
-    """Whether a file is a part of this package."""
+    """Returns whether a file is a part of this package."""
     return file is not None and Path(file).resolve().is_relative_to(HERE)
 
 
 def own_lines(error: BaseException) -> str:
-    """The user's own lines of an error's traceback, as Python shows them.
+    """Returns the user's own lines of an error's traceback, as Python shows them.
 
-    Functions have the names of their classes before them. No line: no text.
+    Functions have the names of their classes before them. The text is empty if no line
+    is the user's own.
     """
     lines = shown([*_passed(error), *_told(error)])
-    if isinstance(error, SyntaxError):  # Of the line that it is in, nothing was run.
+    if isinstance(error, SyntaxError):  # Its line never ran: no traceback has it.
         lines += "\n" + "".join(traceback.format_exception_only(error)[:-1]).rstrip()
     return lines
 
 
 def shown(passed: Iterable[tuple[str, int, str]]) -> str:
-    """The user's own of files, lines and functions, as Python shows them."""
+    """Formats those lines that are in the user's own files, as Python shows them."""
     return "".join(
         f'\n  File "{file}", line {number}, in {name}'
         f"\n    {linecache.getline(file, number).strip()}"
@@ -145,7 +146,7 @@ def shown(passed: Iterable[tuple[str, int, str]]) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """What is wrong, in the words of its author; of JAX's many, the first line."""
+    """Returns the type and message of an error; of JAX's long messages, one line."""
     name, text = type(error).__name__, str(error)
     if is_of_jax(error) and text:
         first, *_, last = text.splitlines() * 2
@@ -154,17 +155,17 @@ def brief(error: BaseException) -> str:
 
 
 def is_of_jax(error: BaseException) -> bool:
-    """Whether JAX raised an error that is its own."""
+    """Returns whether an error is of a type that JAX defines."""
     return type(error).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
 def _passed(error: BaseException) -> Iterator[tuple[str, int, str]]:
-    """Files, lines and functions of a traceback, the innermost last."""
+    """Yields the files, lines and functions of a traceback, the innermost last."""
     for frame, number in traceback.walk_tb(error.__traceback__):
         yield frame.f_code.co_filename, number, frame.f_code.co_qualname
 
 
 def _told(error: BaseException) -> list[tuple[str, int, str]]:
-    """Those of a traceback that JAX made a part of its message."""
+    """Returns files, lines and functions of a traceback within JAX's message."""
     found = LINE.findall(str(error)) if is_of_jax(error) else []
     return [(file, int(number), name) for file, number, name in found]

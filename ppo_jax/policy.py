@@ -1,4 +1,4 @@
-"""A policy by itself: all that acts outside, where there is no environment to ask."""
+"""A policy by itself, which acts outside of training and without an environment."""
 
 from typing import Any, Self
 
@@ -18,20 +18,20 @@ from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 @struct.dataclass
 class State:
-    """What a policy knows of n episodes under way."""
+    """State of a policy in n episodes under way."""
 
     carry: Carry
-    """What its memory holds, leaves `[n, ...]`; `()` without one."""
+    """Carry of the policy's memory, leaves `[n, ...]`; `()` without a memory."""
     reset: Array
     """Which episodes begin with the next observation, bool `[n]`."""
 
 
 @struct.dataclass(eq=False)
 class Policy:
-    """Acts as evaluations do, on observations as environments give them.
+    """A policy that acts as evaluations do, on observations as environments give them.
 
-    A pytree: it can be an argument of a compiled function, and of several policies one
-    is made by `jax.tree.map` or `jax.vmap`, as of the members of a population:
+    It is a pytree, so it can be an argument of a compiled function. `jax.tree.map` or
+    `jax.vmap` make one policy of several, such as of the members of a population:
     `jax.vmap(Policy.of)(population.runs.learner)`.
 
     >>> from ppo_jax import Config
@@ -47,11 +47,11 @@ class Policy:
     """
 
     params: Params
-    """The actor's."""
+    """Parameters of the actor."""
     obs_moments: PyTree
     """`Moments`, or `()` if observations are not normalised."""
     obs_clip: Array | None
-    """Bound of normalised observations; None: they are as they are."""
+    """Bound of normalised observations; None: they are not normalised."""
     architecture: ActorCritic
     action_space: ActionSpace = struct.field(pytree_node=False)
     obs_leaves: tuple[jax.ShapeDtypeStruct, ...] = struct.field(pytree_node=False)
@@ -62,7 +62,7 @@ class Policy:
 
     @classmethod
     def of(cls, learner: Learner) -> Self:
-        """The policy of one member."""
+        """Makes the policy of one member."""
         config = learner.config
         obs, state = jax.eval_shape(config.env.reset, jax.random.key(0))
         leaves, structure = jax.tree.flatten(obs)
@@ -78,7 +78,7 @@ class Policy:
         )
 
     def init(self, n: int) -> State:
-        """What it knows of n episodes before their first observations."""
+        """Returns the state of n episodes before their first observations."""
         memory = self.architecture.memory
         carry = () if memory is None else memory.initial_carry(n)
         return State(carry, jnp.ones(n, bool))
@@ -92,23 +92,23 @@ class Policy:
         reset: Array | None = None,
         mask: Array | None = None,
     ) -> tuple[Array, State]:
-        """One step of n episodes.
+        """Chooses the actions of one step of n episodes.
 
         An observation that is not finite is seen as zeros, as in evaluations.
 
         Args:
-            state: What is known of the episodes so far.
-            obs: As environments give them, leaves `[n, ...]`.
-            key: Of samples; None: the most likely actions are taken.
+            state: The state before the step.
+            obs: Observations as environments give them, leaves `[n, ...]`.
+            key: Key to sample actions with; None: the most likely actions are taken.
             reset: Which observations are the first of an episode, bool `[n]`, beside
-                those after `init`; None: no others.
+                the first ones after `init`; None: no others.
             mask: Which choices are legal, bool `[n, choices]`; None: all.
 
         Returns:
-            Actions as environments take them, `[n, ...]`, and what is known then.
+            Actions as environments take them, `[n, ...]`, and the state after the step.
 
         Raises:
-            Misfit: If something has not the shapes, types or structure that it needs.
+            Misfit: If an argument has the wrong shapes, types or structure.
         """
         n = state.reset.shape[0]
         self._require_arguments(n, obs, reset, mask)
@@ -137,7 +137,7 @@ class Policy:
 
     @property
     def mask_spec(self) -> jax.ShapeDtypeStruct | None:
-        """Shape and type of what says which choices are legal; None: real actions."""
+        """Shape and type of a mask of legal choices; None for real actions."""
         if isinstance(self.action_space, Box):
             return None
         return jax.ShapeDtypeStruct((sum(self.action_space.nvec),), bool)
@@ -153,7 +153,7 @@ class Policy:
 
 
 def _of_tuples(space: ActionSpace) -> ActionSpace:
-    """The same actions, hashable as static data are, whatever an environment gave."""
+    """Returns the same actions with tuples of numbers, which can be hashed."""
     if isinstance(space, Box):
         return Box(*(tuple(map(float, limit)) for limit in space))
     if isinstance(space, MultiDiscrete):
@@ -162,7 +162,7 @@ def _of_tuples(space: ActionSpace) -> ActionSpace:
 
 
 def _require_like(name: str, given: PyTree, spec: PyTree, n: int) -> None:
-    """Raises a `Misfit` unless something is n times what a specification says."""
+    """Raises a `Misfit` unless an argument has the spec's leaves with n rows each."""
     expected = jax.tree.map(
         lambda x: kind(jax.ShapeDtypeStruct((n, *x.shape), x.dtype)), spec
     )

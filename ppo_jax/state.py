@@ -1,7 +1,7 @@
-"""What training carries: pytrees, and nothing in them but arrays.
+"""The state of training: pytrees of nothing but arrays.
 
-What copies is apart from what stays: a `Learner` can be given to another member of a
-population, an `Actor` is a member's own memory and environments.
+The state that is copied is apart from the state that stays: a `Learner` can be given to
+another member of a population, an `Actor` is a member's own memory and environments.
 """
 
 from typing import Any, NamedTuple
@@ -16,27 +16,27 @@ class Trajectory(NamedTuple):
     """A rollout; every leaf `[T, B, ...]`."""
 
     obs: PyTree
-    """As the network saw it: normalised, zeros in quarantined rows."""
+    """Observations as the network saw them: normalised, zeros in quarantined rows."""
     raw_obs: PyTree
-    """As the environment gave it; `()` if observations are not normalised."""
+    """Observations as the environment gave them; `()` if they are not normalised."""
     reset: Array
-    """Where the carry was cleared before the step."""
+    """Whether the carry was cleared before the step."""
     action: Array
-    """What was sampled, before it was fitted to the bounds of the environment."""
+    """Sampled actions, before they were fitted to the bounds of the environment."""
     log_prob: Array
     action_mask: Array | tuple[()]
     value: Array
-    """What the critics said of `obs`, the least of their means."""
+    """Value of `obs`: the least of the critics' means."""
     old_value: PyTree
-    """All that they said of it; `()` if nothing clips against it."""
+    """All outputs of the critics for `obs`; `()` if nothing clips against them."""
     old_policy: PyTree
-    """What the action was sampled from; `()` if nothing reads it."""
+    """The policy that the action was sampled from; `()` if nothing reads it."""
     next_value: Array
     """The value of the next step, or of the final observation where truncated."""
     reward: Array
     terminated: Array
     last: Array
-    """The last step of an episode, however it ended."""
+    """Whether the step is the last of an episode, however it ended."""
     valid: Array
     """False where something was not finite: the step is quarantined."""
     weight: Array
@@ -44,12 +44,13 @@ class Trajectory(NamedTuple):
     group: Array
     cost: Array
     episode_return: Array
-    """Of the episode so far, this step included; NaN after a reward that was not."""
+    """Return of the episode so far, this step included; NaN after a reward that was not
+    finite."""
     episode_length: Array
 
 
 class Batch(NamedTuple):
-    """What loss terms learn from: chunks of a rollout, leaves `[L, b, ...]`."""
+    """Data that loss terms learn from: chunks of a rollout, leaves `[L, b, ...]`."""
 
     obs: PyTree
     reset: Array
@@ -61,18 +62,18 @@ class Batch(NamedTuple):
     """λ-returns in units of the return scale, as the critics see them."""
     weight: Array
     old_value: PyTree
-    """What the critics said when acting; `()` if nothing clips against it."""
+    """Outputs of the critics when acting; `()` if nothing clips against them."""
     old_policy: PyTree
-    """What actions were sampled from; `()` if nothing reads it."""
+    """The policies that actions were sampled from; `()` if nothing reads them."""
     prepared: tuple[PyTree, ...]
-    """What each term of the objective prepared."""
+    """Data that each term of the objective prepared."""
     carry: Carry
-    """Before the first step of each chunk, `[b, ...]`."""
+    """Carry before the first step of each chunk, `[b, ...]`."""
 
 
 @struct.dataclass
 class Learner:
-    """What a population copies, and all that evaluation needs."""
+    """The part of a run that a population copies, and all that evaluation needs."""
 
     params: Params
     opt_state: PyTree
@@ -81,29 +82,29 @@ class Learner:
     obs_moments: PyTree
     """`Moments`, or `()` if observations are not normalised."""
     return_scale: ReturnScale
-    """What targets are divided by; the identity if returns are not normalised."""
+    """Scale that targets are divided by; the identity if returns are not normalised."""
     memories: tuple[PyTree, ...]
-    """What each term of the objective remembers."""
+    """Memory of each term of the objective."""
     stop_memory: PyTree
-    """What the early stop remembers."""
+    """Memory of the early stop."""
 
 
 @struct.dataclass
 class Actor:
-    """What stays with its member: environments `[B]` and memory."""
+    """The part of a run that stays with its member: environments `[B]` and memory."""
 
     env_state: PyTree
     obs: PyTree
     reset: Array
     carry: Carry
     episode_return: Array
-    """Of the episode under way; NaN from a reward that was not finite."""
+    """Return of the episode under way; NaN after a reward that was not finite."""
     episode_length: Array
 
 
 @struct.dataclass
 class Counters:
-    """Whole numbers, int32 `[]`; but for the last two they only grow."""
+    """Whole numbers, int32 `[]`; all but the last two only grow."""
 
     updates: Array
     skipped_steps: Array
@@ -118,7 +119,7 @@ class Counters:
 
 @struct.dataclass
 class Run:
-    """One member, whole and resumable."""
+    """The whole state of one member, from which it can be resumed."""
 
     learner: Learner
     actor: Actor
@@ -134,6 +135,7 @@ class Population:
     runs: Run
     """Every leaf `[P, ...]`."""
     fitness: Array
-    """Of every member at the last evaluation, greater is better, `[P]`; NaN before."""
+    """Fitness of every member at the last evaluation, greater is better, `[P]`; NaN
+    before the first."""
     waited: Array
     """Rounds in a row in which too few members were ready to evolve, int32 `[]`."""
