@@ -1,4 +1,4 @@
-"""Whole episodes with a frozen learner, and what they say about it."""
+"""Whole episodes with a frozen learner, and statistics of their returns."""
 
 import dataclasses
 import functools
@@ -19,38 +19,38 @@ from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key
 
 DEFAULT_LIMIT = 10_000
-"""Steps after which an episode is given up, where the environment knows no limit."""
+"""Steps after which an episode is given up if the environment knows no limit."""
 
 
 class Game(NamedTuple):
-    """Who plays, how often, and how."""
+    """The player of episodes, their number, and the way of playing."""
 
     learner: Learner
     num_episodes: int
     deterministic: bool = True
     """Whether the most likely action is taken instead of a sample."""
     opponent: Opponent | None = None
-    """Who changes what the agent sees, in every environment; None: nobody."""
+    """Attacker of the observations in every environment; None: no attacks."""
 
 
 class Play(NamedTuple):
     """Episodes under way, one in each of `[B]` environments."""
 
     key: Key
-    """Of all steps."""
+    """Key from which the keys of all steps are made."""
     actor: Actor
     truth: Carry
-    """What the agent would remember, had it always seen the truth."""
+    """Carry that the agent would have, had it always seen the true observations."""
     time: Array
     """Steps done."""
     total: Array
     """Returns so far `[B]`; of an episode that has ended, its return."""
     ended: Array
-    """Which episodes came to their end, bool `[B]`; nobody looks at what follows."""
+    """Which episodes have ended, bool `[B]`; later steps of theirs are ignored."""
 
 
 def limit(env: Any) -> int:
-    """Steps after which an episode of an environment is over, or given up."""
+    """Returns the steps after which an episode is over, or given up."""
     return env.max_episode_steps or DEFAULT_LIMIT
 
 
@@ -70,9 +70,9 @@ def run_episodes(
         key: A key of its own, so that evaluating never changes the training.
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
-        opponent: Who changes what the agent sees, in every environment; None: nobody.
-            Harm is measured against what the agent would do had it always seen the
-            truth.
+        opponent: Attacker of the observations in every environment; None: no attacks.
+            Harm is measured against the agent's behaviour had it always seen the true
+            observations.
 
     Returns:
         Returns of the episodes `[num_episodes]`, and whether each came to its end.
@@ -88,7 +88,7 @@ def run_episodes(
 
 
 def begin(game: Game, key: Key) -> Play:
-    """Episodes before their first step."""
+    """Returns episodes before their first step."""
     key, key_start = jax.random.split(fused(key))
     env, network = game.learner.config.env, game.learner.config.build()
     crew = sharding.crew(game.num_episodes)
@@ -99,7 +99,7 @@ def begin(game: Game, key: Key) -> Play:
 
 
 def advance(game: Game, play: Play) -> Play:
-    """One step of all episodes."""
+    """Takes one step of all episodes."""
     learner, num_episodes, deterministic, opponent = game
     everywhere = jnp.ones_like(play.ended)
     agent = player(learner, everywhere, deterministic, opponent)
@@ -113,7 +113,7 @@ def advance(game: Game, play: Play) -> Play:
 
 
 def _unending(env: Env) -> acting.Move:
-    """As `env.step` up to an end; no start of another episode, where that is apart."""
+    """Returns `env.step`, without the restart at an end if that can be left out."""
     if not env.has_transition:
         return env.step
 
@@ -132,14 +132,14 @@ def returns_against(
     num_episodes: int,
     deterministic: bool = True,
 ) -> tuple[Array, Array]:
-    """As `run_episodes`, with attacks of another radius.
+    """Plays as `run_episodes` does, with attacks of another radius.
 
     Args:
-        opponent: Who attacks.
+        opponent: The attacker.
         learner: One member.
         eps: Radius ≥ 0 of the ball around the observations as the network sees them;
             may be traced.
-        key: The same key gives the same starts, whoever attacks.
+        key: Key of the episodes; the same key gives the same starts for all opponents.
         num_episodes: How many episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
     """
@@ -156,7 +156,7 @@ def returns_at(
     num_episodes: int,
     deterministic: bool = True,
 ) -> tuple[Array, Array]:
-    """As `returns_against`, of some radii `[R]`: a program for all agents alike."""
+    """Plays as `returns_against` does, for radii `[R]`; one program for all agents."""
 
     def at(eps):
         return returns_against(opponent, learner, eps, key, num_episodes, deterministic)
@@ -165,7 +165,7 @@ def returns_at(
 
 
 def summarize(returns: Any) -> dict[str, float]:
-    """Statistics of the returns of episodes, on the host.
+    """Returns statistics of the returns of episodes, on the host.
 
     >>> {k: float(v) for k, v in summarize([1.0, 2.0, 3.0, 4.0]).items()}["cvar_5"]
     1.0
@@ -186,21 +186,21 @@ def summarize(returns: Any) -> dict[str, float]:
 def player(
     learner: Learner, everywhere: Array, deterministic: bool, opponent: Opponent | None
 ) -> Agent:
-    """Who plays; an opponent does so `everywhere`, bool `[num_episodes]`."""
+    """Makes the agent that plays; an opponent plays where `everywhere`, bool."""
     choice = acting.most_likely if deterministic else acting.sampled
     opposition = None if opponent is None else Opposition(opponent, everywhere)
     return Agent(learner, learner.config.build(), choice, opposition)
 
 
 def keys_at(key: Key, time: ArrayLike, num_episodes: int) -> Keys:
-    """Those of a step; of a device that shares the agent, its own."""
+    """Returns this device's keys for one step."""
     crew = sharding.crew(num_episodes)
     both = jax.random.split(jax.random.fold_in(key, time))
     return Keys(*(crew.own(jax.random.split(k, num_episodes)) for k in both))
 
 
 def after(actor: Actor, deed: Deed) -> Actor:
-    """What the actor is after a step."""
+    """Returns the actor after a step."""
     timestep = deed.timestep
     return dataclasses.replace(
         actor,

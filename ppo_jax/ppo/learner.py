@@ -1,7 +1,7 @@
-"""Learning: how a run begins, and one iteration of PPO.
+"""Learning: the beginning of a run, and one iteration of PPO.
 
 An iteration is a rollout, its advantages, and epochs of minibatch steps over it. All
-functions are those of one member; a population maps them.
+functions are for one member; a population maps them.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ from ppo_jax.types import Array, Carry, Key, Metrics
 
 
 def init(config: Any, key: Key) -> Run:
-    """A run before its first update.
+    """Makes a run before its first update.
 
     Args:
-        config: The experiment, without what only the host reads.
+        config: The experiment, without the fields that only the host reads.
         key: The run's key.
     """
     config = as_arrays(config)
@@ -54,11 +54,11 @@ def init(config: Any, key: Key) -> Run:
 
 
 def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
-    """One update of PPO.
+    """Runs one iteration of PPO.
 
     Args:
         run: One member.
-        progress: How far training is; schedules follow it.
+        progress: Progress of training; schedules follow it.
 
     Returns:
         The run afterwards, and metrics `[]` with the same keys every time.
@@ -68,7 +68,7 @@ def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:
 
 
 def lived(run: Run, progress: Progress) -> tuple[Run, Key, Actor, Trajectory, Carry]:
-    """The rollout of an iteration: what `learned` is to be given, but progress."""
+    """Runs the rollout; returns the arguments of `learned`, except the progress."""
     key, key_rollout, key_update = jax.random.split(fused(run.key), 3)
     experience = rollout.unroll(
         opposed(run.learner, progress.course), run.actor, key_rollout
@@ -84,15 +84,15 @@ def learned(
     steps: Trajectory,
     carries: Carry,
 ) -> tuple[Run, Metrics]:
-    """What becomes of a run by what it lived; as `iteration`, after the rollout.
+    """Runs the part of `iteration` after the rollout: learns from it.
 
     Args:
         run: One member.
-        progress: How far training is.
-        key: Of the minibatches.
-        actor: After the rollout.
+        progress: Progress of training.
+        key: Key of the minibatches.
+        actor: The actor after the rollout.
         steps: The rollout `[T, B, ...]`.
-        carries: Before the first step of each chunk, `[T / L, B, ...]`.
+        carries: Carries before the first step of each chunk, `[T / L, B, ...]`.
     """
     crew = sharding.crew(run.learner.config.num_envs)
     batch, targets, metrics, own_metrics = assemble(run.learner, steps, carries)
@@ -111,7 +111,7 @@ def learned(
 
 
 def opposed(learner: Learner, progress: Array) -> Learner:
-    """The learner whose opponent attacks with the radius in force."""
+    """Returns the learner with the radius in force for its opponent's attacks."""
     opponent = learner.config.opponent
     if opponent is None:
         return learner
@@ -121,8 +121,8 @@ def opposed(learner: Learner, progress: Array) -> Learner:
 
 
 def _said_by_environments(learner: Learner, actor: Actor) -> Metrics:
-    """Sums of what each environment says of the rollout."""
-    config, num_envs = learner.config, actor.reset.shape[0]  # Those of this device.
+    """Returns the environments' own metrics of the rollout, summed over them."""
+    config, num_envs = learner.config, actor.reset.shape[0]  # This device's share.
     said = jax.vmap(config.env.metrics, axis_size=num_envs)(actor.env_state)
     said = sharding.crew(config.num_envs).whole(said)
     return {name: each.sum() for name, each in said.items()}
@@ -131,7 +131,7 @@ def _said_by_environments(learner: Learner, actor: Actor) -> Metrics:
 def _explained(
     learner: Learner, steps: Trajectory, carries: Carry, targets: RolloutTargets
 ) -> Metrics:
-    """What the critics say of the rollout after they learned from it."""
+    """Returns metrics of the critics for the rollout that they have learned from."""
     config, scale = learner.config, learner.return_scale
     if config.appraisal is None:
         return {}
@@ -154,9 +154,9 @@ def _adapt(
     metrics: Metrics,
     own_metrics: list[Metrics],
 ) -> Learner:
-    """Moves what steers the next update, unless no step of this one was taken.
+    """Moves memories of terms and early stop and the return scale, if a step was taken.
 
-    A term hears what it said itself, where several give a metric the same name.
+    If several terms give a metric the same name, each term gets its own value.
     """
     config, old = learner.config, learner
     memories = tuple(
@@ -188,8 +188,9 @@ def _observe_moments(
 ) -> tuple[Learner, Metrics]:
     """Merges the rollout into the observation moments, after it was learned from.
 
-    Attacks lead far away, and would widen the moments and so their own ball: what is
-    seen in environments without an opponent counts, if any of them is learned from.
+    Attacks lead far away: they would widen the moments, and so their own ball. The
+    moments are therefore those of environments without an opponent, if any of these is
+    learned from.
     """
     config = learner.config
     if config.obs_clip is None:

@@ -1,4 +1,4 @@
-"""What acting, steps and faults of an agent say."""
+"""Metrics of an agent's acting, optimiser steps and faults."""
 
 from functools import partial
 

@@ -25,7 +25,7 @@ from ppo_jax.terms.term import evaluated
 from ppo_jax.types import Array, Metrics, Params, PyTree
 
 AdversarialForward = Callable[[Replay], Forward]
-"""How a minibatch is looked at, given what says what of rows."""
+"""A function from a `Replay` to the forward pass that the terms see."""
 
 
 def forward(network: Network, params: Params, batch: Batch) -> Forward:
@@ -44,19 +44,20 @@ def objective(
     batch: Batch,
     look: AdversarialForward | None = None,
 ) -> tuple[Array, Metrics]:
-    """Sums of weighted losses and metrics over a minibatch.
+    """Sums weighted losses and metrics over a minibatch.
 
     Args:
-        params: What to differentiate by.
+        params: Parameters to differentiate by.
         network: The network.
         config: The experiment, whose terms are the summands.
-        contexts: What each of them knows; what it prepared is in the batch.
+        contexts: Context of each term, without its prepared data, which is in the
+            batch.
         batch: The minibatch, time-major.
-        look: How an adversary shows it; None: as it is.
+        look: Forward pass of an adversary; None: that of the true observations.
 
     Returns:
-        The weighted sum of losses `[]` and weighted sums of metrics `[]`, or the
-        largest of them, with counts of log-ratios that are not finite.
+        The weighted sum of losses `[]`, and weighted sums or maxima of metrics `[]`,
+        with counts of log-ratios that are not finite.
     """
     replay = functools.partial(forward, network, params)
     out = replay(batch) if look is None else look(replay)
@@ -77,7 +78,7 @@ def objective(
     largest = peaks(config, metrics)
     metrics = jax.lax.stop_gradient(metrics)
     sums = {name: _largest(metrics.pop(name), batch.weight) for name in largest}
-    rows = jnp.stack(list(metrics.values()))  # Summed by one kernel.
+    rows = jnp.stack(list(metrics.values()))  # So that one kernel sums all of them.
     summed = jax.vmap(_weighted_sum, (0, None))(rows, batch.weight)
     sums |= counts | dict(zip(metrics, summed, strict=True))
     if out.attacked is not None:
@@ -100,7 +101,10 @@ def peaks(config: Config, metrics: Metrics) -> list[str]:
 def _policy(
     network: Network, params: Params, observe: Callable[[PyTree], PyTree], obs: PyTree
 ) -> Distribution:
-    """The policy in episodes that begin with the first observation, `[L, n, ...]`."""
+    """Returns the policy for episodes that begin with the first observation.
+
+    The leaves of `obs` are `[L, n, ...]`.
+    """
     length, count = jax.tree.leaves(obs)[0].shape[:2]
     carry = network.initial_carry(count)
     reset = jnp.zeros((length, count), bool)
@@ -110,7 +114,10 @@ def _policy(
 def _shifted(
     log_ratio: Array, old: PyTree, new: Distribution, active: Array
 ) -> tuple[Metrics, Metrics]:
-    """How far the policy moved, per example, and where nobody can say."""
+    """Returns metrics of the policy's shift per example, and counts of bad ratios.
+
+    Log-ratios are bad if they are NaN or infinite.
+    """
     return diagnostics.shift_metrics(log_ratio, old, new), {
         "error/log_ratio_nan_count": jnp.sum(active & jnp.isnan(log_ratio)),
         "error/log_ratio_inf_count": jnp.sum(active & jnp.isinf(log_ratio)),

@@ -1,11 +1,11 @@
 """Random orders, made without sorting.
 
-A random bijection says of every place alone what stands there: some dozens of
-operations in a short loop, where a CPU sorts 8192 numbers eight times as long, and a
-GPU in many passes. Numbers are rows and columns of a grid that is hardly larger than
-what there is to put in order; what falls outside is sent on until it does not. Each
-number may come to stand anywhere; where they fill a grid of odd sides, half of all
-orders never come.
+A random bijection computes, for each place by itself, the number that stands there. It
+takes some dozens of operations in a short loop; sorting 8192 numbers takes a CPU eight
+times as long, and a GPU many passes. Numbers are rows and columns of a grid that is
+hardly larger than the count of numbers. A number that falls outside of the count is
+sent on until it does not. Each number may come to stand anywhere; but if the numbers
+fill a grid of odd sides, half of all orders never occur.
 
 References:
     Black and Rogaway, `Ciphers with Arbitrary Finite Domains
@@ -24,11 +24,11 @@ from ppo_jax.types import Array, Key
 
 _ROUNDS = 24
 _UNSENT = np.uint32(2**31)
-"""A bit of what has yet to be sent for the first time."""
+"""A bit that marks numbers which have yet to be sent for the first time."""
 
 
 def permutation(key: Key, count: int) -> Array:
-    """A random order of 0 to count − 1, int32 `[count]`, for up to 2³⁰.
+    """Returns a random order of 0 to count − 1, int32 `[count]`, for up to 2³⁰.
 
     >>> sorted(permutation(jax.random.key(0), 5).tolist())
     [0, 1, 2, 3, 4]
@@ -47,7 +47,7 @@ def permutation(key: Key, count: int) -> Array:
 
 
 def _bijection(keys: Array, rows: int, columns: int, x: Array) -> Array:
-    """Row and column in turns move on by what a random function says of the other."""
+    """Moves row and column in turns, each by a random function of the other."""
 
     def both(place, keys):
         row, column = place
@@ -61,12 +61,12 @@ def _bijection(keys: Array, rows: int, columns: int, x: Array) -> Array:
 
 
 def _moved(place: Array, share: Array, size: int) -> Array:
-    """On by a share of 2¹⁶ of the size, and round."""
+    """Moves a place on by `share` / 2¹⁶ of the size, modulo the size."""
     moved = place + (share * np.uint32(size) >> 16)
-    return jnp.minimum(moved, moved - np.uint32(size))  # Below 0 is large.
+    return jnp.minimum(moved, moved - np.uint32(size))  # Below 0, uint32 is large.
 
 
 def _hash(x: Array) -> Array:
-    """16 bits that depend on all of x, the end of MurmurHash3 (Appleby, 2008)."""
+    """Returns 16 bits that depend on all of x: MurmurHash3's end (Appleby, 2008)."""
     x = (x ^ x >> 16) * np.uint32(0x85EBCA6B)
     return (x ^ x >> 13) * np.uint32(0xC2B2AE35) >> 16

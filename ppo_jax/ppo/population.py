@@ -22,7 +22,7 @@ from ppo_jax.types import Array, Key, Metrics
 
 
 def init(config: Any, keys: Key) -> Population:
-    """A population of one experiment.
+    """Makes a population of one experiment.
 
     Args:
         config: The experiment; its numbers are scalars, or `[P]` each.
@@ -43,7 +43,7 @@ def _init(config: Any, keys: Key) -> Population:
 
 
 def member(population: Population, index: int) -> Population:
-    """One member, as a population of its own."""
+    """Returns one member as a population of its own."""
     return dataclasses.replace(
         population,
         runs=tree.take(population.runs, jnp.array([index])),
@@ -52,7 +52,7 @@ def member(population: Population, index: int) -> Population:
 
 
 def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Population:
-    """The same members with other numbers, by path: scalars, or `[P]` each."""
+    """Returns the members with other numbers, by path: scalars, or `[P]` each."""
     learner = population.runs.learner
     config, known = learner.config, component.numbers(learner.config)
     for path, value in numbers.items():
@@ -67,12 +67,12 @@ def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Populati
 def advance(
     population: Population, progress: Progress, count: Array
 ) -> tuple[Population, Metrics]:
-    """A phase: updates of all members in one program.
+    """Runs a phase: updates of all members in one program.
 
     Args:
         population: The members; donated.
-        progress: How far training is before each update, `[N]`, for at most N of them.
-        count: How many of them to do, int32 `[]`: the last phase of a run is shorter
+        progress: Progress of training before each of at most N updates, `[N]`.
+        count: Number of updates to do, int32 `[]`: the last phase of a run is shorter
             and needs no other program.
 
     Returns:
@@ -85,14 +85,15 @@ def advance(
 def phase(
     population: Population, progress: Progress, count: Array, fewest_steps: int = 0
 ) -> tuple[Population, Packed]:
-    """As `advance`, with metrics in few arrays.
+    """Runs a phase as `advance` does, and returns its metrics in few arrays.
 
     Args:
         population: The members.
-        progress: How far training is.
-        count: How many updates to do.
-        fewest_steps: Of the minibatches of those members who learn at once, together;
-            others learn after them. 0: all members learn at once.
+        progress: Progress of training before each update, `[N]`.
+        count: Number of updates to do.
+        fewest_steps: Least number of steps in the minibatches of the members that learn
+            at once, all of them together; the others learn after them. 0: all members
+            learn at once.
     """
     at_once = _at_once(population.runs, fewest_steps)
     members = jax.jit(functools.partial(_members, at_once))  # Traced once.
@@ -112,7 +113,7 @@ def phase(
 
 
 def _at_once(runs: Run, fewest_steps: int) -> int:
-    """How many members learn at once: all of them, or an equal share."""
+    """Returns how many members learn at once: all of them, or an equal share."""
     config, size = runs.learner.config, runs.key.shape[0]
     steps = config.steps_per_update // config.num_minibatches
     shares = [n for n in range(1, size + 1) if size % n == 0]
@@ -121,7 +122,7 @@ def _at_once(runs: Run, fewest_steps: int) -> int:
 
 
 def _members(at_once: int, runs: Run, progress: Progress) -> tuple[Run, Packed]:
-    """An iteration of all members: they act together, and learn in groups."""
+    """Runs an iteration of all members: they act together, and learn in groups."""
     if at_once == runs.key.shape[0]:
         return tree.each(_iteration, (0, None))(runs, progress)
     lived = tree.each(learner.lived, (0, None))(runs, progress)
@@ -141,36 +142,38 @@ def _learned(progress: Progress, lived: tuple) -> tuple[Run, Packed]:
 
 
 class Generation(NamedTuple):
-    """What became of every member; a line of the population's lineage."""
+    """The result of a generation for every member; a line of the lineage."""
 
     parent: Array
-    """Whom it continues, int32 `[P]`; itself, unless it copied."""
+    """Index of the member that each one continues, int32 `[P]`; its own, unless it
+    copied."""
     copied: Array
-    """Bool `[P]`."""
+    """Whether the member copied another one, bool `[P]`."""
     explored: Array
-    """Whether its numbers moved, bool `[P]`."""
+    """Whether the member's numbers moved, bool `[P]`."""
     ready: Array
-    """Bool `[P]`."""
+    """Whether the member was ready to evolve, bool `[P]`."""
     fitness: Array
     """Before, `[P]`; not finite: the member is broken, or it is not known yet."""
     numbers: dict[str, Array]
-    """Afterwards, `[P]` by path: those in force at the next update."""
+    """Numbers after the generation, `[P]` by path: those in force at the next
+    update."""
     fallback: Array
-    """Whether it took place only because it waited too long, bool `[]`."""
+    """Whether it took place only because the population waited too long, bool `[]`."""
 
 
 @functools.partial(jax.jit, donate_argnums=1)
 def evolve(
     pbt: PBT, population: Population, keys: Key
 ) -> tuple[Population, Generation]:
-    """A generation: some members copy better ones, and explore from there.
+    """Runs a generation: some members copy better ones, and explore from there.
 
     A broken member copies in any round in which another one is ready.
 
     Args:
         pbt: The rules.
         population: The members with their fitness; donated.
-        keys: One per member `[P]`, so that the order of members means nothing.
+        keys: One key per member `[P]`, so that the order of members means nothing.
 
     Returns:
         The population afterwards, and who continues whom with which numbers. If too few

@@ -1,4 +1,4 @@
-"""Snapshots: what a learner knows, to keep while it goes on and to go on from."""
+"""Snapshots: copies of a learner, to keep while it goes on and to continue from."""
 
 import dataclasses
 
@@ -12,13 +12,13 @@ from ppo_jax.types import PyTree
 
 
 def take(learner: Learner, opt_state: bool = False) -> Learner:
-    """A copy of a learner in the host's memory, or of a population's learners.
+    """Copies a learner, or a population's learners, to the host's memory.
 
-    Parameters, statistics (also those of an optimiser, such as VGS), what terms and
-    controllers remember and the experiment's numbers are always part of it.
+    Parameters, statistics (also those of an optimiser, such as VGS), the memories of
+    terms and controllers, and the experiment's numbers are always part of the copy.
 
     Args:
-        learner: What to copy; it may be donated afterwards.
+        learner: The learner to copy; it may be donated afterwards.
         opt_state: Whether to copy moments, utilities and steps of the optimiser too.
 
     >>> from ppo_jax import Config, snapshot
@@ -40,12 +40,12 @@ def take(learner: Learner, opt_state: bool = False) -> Learner:
 
 
 def restore(snapshot: Learner) -> Learner:
-    """The learner that a snapshot was taken of.
+    """Returns the learner that a snapshot was taken of.
 
-    With the optimiser's state it goes on as if nothing had happened; without, the
-    optimiser begins anew, but for its statistics. A run that goes on with another
-    learner keeps its environments, memory, key and counters. Learners of a population
-    are restored by `jax.vmap(restore)`.
+    With the optimiser's state, the learner goes on as if nothing had happened; without
+    it, the optimiser starts from scratch, but for its statistics. A run that goes on
+    with another learner keeps its environments, memory, key and counters. Learners of a
+    population are restored by `jax.vmap(restore)`.
     """
     fresh = snapshot.config.optimizer.init(snapshot.params)
     opt_state = _completed(snapshot.opt_state, fresh)
@@ -53,7 +53,7 @@ def restore(snapshot: Learner) -> Learner:
 
 
 def _completed(known: PyTree, fresh: PyTree) -> PyTree:
-    """What is known, and what is fresh where nothing is."""
+    """Returns the tree `known`, with leaves of `fresh` in place of None."""
     return jax.tree.map(
         lambda old, new: new if old is None else old,
         known,

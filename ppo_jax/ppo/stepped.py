@@ -1,9 +1,9 @@
 """Rollouts and episodes whose environments are stepped from outside.
 
-Between two steps of simulators on the host there is one program: it takes what the last
-step led to, and gives what the next one is moved by. What acts, what is kept and what
-is learned are those of `rollout`, `episodes` and `learner`. All functions are those of
-one member; the host maps them.
+Between two steps of simulators on the host, one program runs: it takes the answer to
+the last step, and returns the actions of the next one. Acting, recording and learning
+are those of `rollout`, `episodes` and `learner`. All functions are for one member; the
+host maps them.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from ppo_jax.state import Actor, Learner, Run
 from ppo_jax.types import Array, Carry, Key, PyTree
 
 SEEDS = 2**32 - 1
-"""Sets the seeds of simulators apart from the keys of rollouts."""
+"""Number that sets the seeds of simulators apart from the keys of rollouts."""
 
 
 @struct.dataclass
@@ -38,14 +38,15 @@ class Journey:
 
     actor: Actor
     decision: Decision
-    """What the step is to be."""
+    """The decision for the step."""
     slots: BootstrapSlots
     steps: Packed
-    """What is kept, `[T, B]`; zeros for steps that are not taken yet."""
+    """Record of the steps, `[T, B]`; zeros for steps that are not taken yet."""
     carries: Carry
-    """Before the first step of each chunk, `[T / L, B, ...]`."""
+    """Carries before the first step of each chunk, `[T / L, B, ...]`."""
     keys: tuple[Key, Key, Key, Key]
-    """Of the run afterwards, of all actions `[T, B]`, of what is owed, of learning."""
+    """Keys of the run afterwards, of all actions `[T, B]`, of values that are owed, and
+    of learning."""
 
 
 @struct.dataclass
@@ -57,20 +58,20 @@ class Game:
 
 
 def seeds(key: Key, count: int) -> Array:
-    """Of simulators, uint32 `[count]`, from a key that is used for more."""
+    """Returns seeds of simulators, uint32 `[count]`; the key may be used for more."""
     return jax.random.bits(jax.random.fold_in(key, SEEDS), (count,))
 
 
 def depart(
     run: Run, progress: Progress, shown: tuple[PyTree, PyTree], anew: Array
 ) -> tuple[Journey, Array]:
-    """A rollout before its first step.
+    """Begins a rollout, up to its first step.
 
     Args:
         run: One member.
-        progress: How far training is.
-        shown: What simulators show now, observations and states `[B, ...]`.
-        anew: Which of them began another episode since the last rollout, bool `[B]`.
+        progress: Progress of training.
+        shown: Present observations and states of the simulators, `[B, ...]`.
+        anew: Which simulators began another episode since the last rollout, bool `[B]`.
 
     Returns:
         The rollout, and actions `[B, ...]` for the simulators.
@@ -100,14 +101,14 @@ def depart(
 def proceed(
     member: Learner, progress: Progress, time: Array, journey: Journey, answer: Answer
 ) -> tuple[Journey, Array]:
-    """A rollout after a step, and actions `[B, ...]` for the next one.
+    """Returns a rollout after a step, and actions `[B, ...]` for the next step.
 
     Args:
-        member: Who acts.
-        progress: How far training is.
-        time: Steps before it, int32 `[]`.
+        member: The learner that acts.
+        progress: Progress of training.
+        time: Number of steps before this one, int32 `[]`.
         journey: The rollout before the step; donated.
-        answer: What it led to.
+        answer: The simulators' answer to the step.
     """
     agent = rollout.traveller(learner.opposed(member, progress.course))
     journey = _recorded(agent.learner.config, fused(journey), time, answer)
@@ -120,7 +121,7 @@ def proceed(
 def arrive(
     run: Run, progress: Progress, journey: Journey, answer: Answer
 ) -> tuple[Run, Packed]:
-    """What becomes of a run after the last step of a rollout, and metrics."""
+    """Ends a rollout and learns from it; returns the run afterwards, and metrics."""
     agent = rollout.traveller(learner.opposed(run.learner, progress.course))
     config = agent.learner.config
     journey = _recorded(config, fused(journey), config.num_steps - 1, answer)
@@ -134,7 +135,7 @@ def arrive(
 
 
 def starts(key: Key, count: int) -> Array:
-    """Seeds of simulators in which episodes are played, uint32 `[count]`."""
+    """Returns seeds of simulators for episodes to play, uint32 `[count]`."""
     _, key_start = jax.random.split(key)
     return jax.random.bits(key_start, (count,))
 
@@ -147,15 +148,14 @@ def open_game(
     num_episodes: int,
     deterministic: bool,
 ) -> tuple[Game, Array]:
-    """Episodes before their first step, and actions `[num_episodes, ...]` for it.
+    """Begins episodes; returns them, and their first actions `[num_episodes, ...]`.
 
     Args:
-        member: Who plays.
-        key: As of `episodes.run_episodes`.
-        shown: What simulators show at first, observations and states
-            `[num_episodes, ...]`.
-        opponent: Who changes what is seen; None: nobody.
-        num_episodes: How many.
+        member: The learner that plays.
+        key: Key of the episodes, as for `episodes.run_episodes`.
+        shown: First observations and states of the simulators, `[num_episodes, ...]`.
+        opponent: Attacker of the observations; None: no attacks.
+        num_episodes: Number of episodes.
         deterministic: Whether the most likely action is taken instead of a sample.
     """
     everywhere = jnp.ones(num_episodes, bool)
@@ -173,7 +173,7 @@ def play_on(
     opponent: Opponent | None,
     deterministic: bool,
 ) -> tuple[Game, Array]:
-    """Episodes after a step, and actions `[num_episodes, ...]` for the next one."""
+    """Returns episodes after a step, and the next actions `[num_episodes, ...]`."""
     everywhere = jnp.ones_like(game.actor.reset)
     agent = episodes.player(member, everywhere, deterministic, opponent)
     actor = episodes.after(game.actor, _deed(game.decision, answer))
@@ -183,7 +183,7 @@ def play_on(
 def _at(
     agent: Agent, actor: Actor, truth: Carry, key: Key, time: ArrayLike
 ) -> tuple[Game, Array]:
-    """Episodes before a step, and actions for it."""
+    """Returns episodes before a step, and actions for it."""
     key, _ = jax.random.split(fused(key))
     keys = episodes.keys_at(key, time, actor.reset.shape[0])
     decision = acting.decide(agent, actor, truth, keys.action)
@@ -191,7 +191,7 @@ def _at(
 
 
 def _recorded(config: Any, journey: Journey, time: Any, answer: Answer) -> Journey:
-    """A rollout after a step, with what is kept of it."""
+    """Returns a rollout after a step, with the step recorded."""
     actor, length = journey.actor, rollout.kept_together(config)
     deed = _deed(journey.decision, answer)
     (after, slots), kept = rollout.lived(config, actor, journey.slots, deed)
@@ -218,7 +218,7 @@ def _recorded(config: Any, journey: Journey, time: Any, answer: Answer) -> Journ
 def _nothing(
     config: Any, actor: Actor, slots: BootstrapSlots, decision: Decision
 ) -> Packed:
-    """What is kept of a rollout before its first step, `[T, B]`."""
+    """Returns the empty record of a rollout before its first step, `[T, B]`."""
     nothing = jnp.zeros_like(actor.episode_return)
     answer: Any = Answer(
         obs=actor.obs,
@@ -241,12 +241,12 @@ def _nothing(
 
 
 def _deed(decision: Decision, answer: Answer) -> Deed:
-    """A decision, and what simulators answered, as environments in programs do."""
+    """Makes a `Deed`, as of environments in programs, of a decision and its answer."""
     step = jax.vmap(_outcome)(answer)._replace(obs=answer.obs)
     return Deed(decision, step, answer.state)
 
 
 def _outcome(answer: Answer) -> Timestep:
-    """What one simulator's step led to, before the next episode."""
+    """Returns the timestep of one simulator, before any start of another episode."""
     flags = answer.terminated, answer.truncated
     return outcome(answer.final_obs, answer.reward, *flags, cost=answer.cost)

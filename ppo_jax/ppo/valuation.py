@@ -1,4 +1,4 @@
-"""What critics say of all steps of a rollout at once."""
+"""Predictions of critics for all steps of a rollout at once."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from ppo_jax.types import Array, Carry, PyTree
 
 
 def independent(config: Any) -> bool:
-    """Whether critics need an observation and nothing else.
+    """Returns whether critics need an observation and nothing else.
 
-    Then they have no part in the steps of a rollout, which wait for each other.
+    If so, they take no part in the steps of a rollout, which wait for each other.
     """
     return config.network.memory is None and not config.network.shared
 
 
 def said(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist:
-    """What critics say of steps `[T, B, ...]`.
+    """Returns the critics' predictions for steps `[T, B, ...]`.
 
     Args:
-        learner: Whose critics they are.
-        carry: Before the first step, `[B, ...]`.
-        obs: As the network sees them.
-        reset: Where the carry is cleared before a step.
+        learner: The learner whose critics predict.
+        carry: Carry before the first step, `[B, ...]`.
+        obs: Observations as the network sees them.
+        reset: Whether the carry is cleared before a step.
     """
     config = learner.config
     network = config.build()
@@ -48,6 +48,6 @@ def said(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist
 
 
 def _num_parts(length: int, num_envs: int) -> int:
-    """Equal parts of a rollout, as short as a CPU likes them."""
+    """Returns the largest number of equal parts with `FEWEST_STEPS` or more each."""
     most = length * num_envs // FEWEST_STEPS
     return max([n for n in range(1, most + 1) if length % n == 0], default=1)
