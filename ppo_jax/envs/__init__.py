@@ -1,8 +1,8 @@
-"""Environments behind one protocol, and `check` for a test of yours.
+"""Environments behind one protocol, and `check` to test yours.
 
-`env` has the protocol, `suites` those of others by id, `physics` what simulations have
-in common, `wrappers` change an environment, `pool` draws its starts ahead, `probes` are
-environments with known answers, and `faults` break one on purpose.
+`env` has the protocol, `suites` has environments of others by id, `physics` has the
+common parts of simulations, `wrappers` change an environment, `pool` draws its starts
+ahead, `probes` are environments with known answers, and `faults` break one on purpose.
 """
 
 from ppo_jax.envs.brax import Brax

@@ -20,13 +20,13 @@ from ppo_jax.errors import UserError
 
 BACKENDS = ("generalized", "mjx", "positional", "spring")
 LENGTHS = {"episode_length": 1000, "action_repeat": 1}
-"""What Brax leaves to whoever steps an environment, and its defaults."""
+"""Parameters that Brax leaves to the caller of an environment, with its defaults."""
 SYSTEM: Powers = {
     "gravity": {"gravity": 1} | MJX["gravity"],
     "friction": MJX["friction"],
     "mass": {"link.inertia.mass": 1, "link.inertia.i": 1} | MJX["mass"],
 }
-"""What a system is made of: an `mjx` model, and what the other backends read."""
+"""Fields of a system by property: those of an `mjx` model, and of other backends."""
 
 
 @component
@@ -34,11 +34,11 @@ class Brax(Bodies):
     """An environment of Brax.
 
     Its parameters are arguments of its class, and `episode_length` and `action_repeat`.
-    A `ResetPool` around it saves the reset in every step; it is to have as many starts
-    as episodes of one environment end in a rollout.
+    A `ResetPool` around it saves the reset in every step. The pool should have as many
+    starts as episodes of one environment end in a rollout.
 
     Attributes:
-        backend: What simulates it: `generalized`, `mjx`, `positional` or `spring`.
+        backend: The simulation: `generalized`, `mjx`, `positional` or `spring`.
 
     >>> Brax("ant", {"healthy_reward": 0.5}, backend="spring")  # doctest: +SKIP
     Brax(id='ant', params={'healthy_reward': 0.5}, physics=..., backend='spring')
@@ -47,7 +47,7 @@ class Brax(Bodies):
     backend: str = "generalized"
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a backend that there is not, then as all do."""
+        """Raises a `ValueError` for an unknown backend, or as the base class does."""
         if self.backend not in BACKENDS:
             said = unknown("backend", self.backend, BACKENDS)
             raise ValueError(f"Brax.backend: {said}")
@@ -78,10 +78,10 @@ class Brax(Bodies):
 
 
 def _class(env_id: str) -> Any:
-    """What makes an environment.
+    """Returns the class of an environment.
 
     Raises:
-        ValueError: For an id that there is not.
+        ValueError: For an unknown id.
     """
     known = brought("brax.envs", extra="brax", wanted=f"Brax.id: {env_id!r}")._envs
     if env_id not in known:
@@ -102,7 +102,7 @@ def _load(env_id: str, backend: str, given: tuple[tuple[str, Any], ...]) -> Simu
 
 
 def _mend_water() -> None:
-    """Lets swimmers swim: Brax 0.14.2 calls an argument of `clip` by a former name."""
+    """Mends fluids of Brax 0.14.2, which use the old name of an argument of `clip`."""
     water: Any = importlib.import_module("brax.fluid")
     clip = {"clip": lambda x, a_min: jnp.maximum(x, a_min)}
     water.jp = SimpleNamespace(**vars(jnp) | clip)

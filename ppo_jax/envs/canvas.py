@@ -14,7 +14,7 @@ CELLS = (
     *(BLUE, ORANGE, GREEN, (194, 65, 127), (122, 85, 209), (23, 152, 173)),
     *((214, 69, 69), (240, 214, 90), (150, 160, 175), (110, 200, 90)),
 )
-"""Colours of the kinds of things in a grid; kinds beyond have them once more."""
+"""Colours of the kinds of things in a grid; further kinds start over."""
 
 
 class Canvas:
@@ -35,44 +35,44 @@ class Canvas:
         self._pixels = np.full((height, WIDTH, 3), PAPER, np.float32)
 
     def line(self, points: Sequence[Point], width: float, colour: Colour) -> None:
-        """Straight lines from point to point with round ends; a point is a disc."""
+        """Draws lines from point to point with round ends; a single point is a disc."""
         pairs = zip(points, points[1:] or points, strict=False)
         nearest = np.minimum.reduce([self._distance(*pair) for pair in pairs])
         self._fill(nearest - width / 2, colour)
 
     def below(self, heights: np.ndarray, colour: Colour) -> None:
-        """All that is below a curve, which has a height `[WIDTH]` for every column."""
+        """Fills the area below a curve, given by its height per column `[WIDTH]`."""
         slope = np.gradient(heights, self._unit)
         self._fill((self._y - heights) / np.hypot(1.0, slope), colour)
 
     @property
     def columns(self) -> np.ndarray:
-        """Where the columns of pixels are, `[WIDTH]`."""
+        """Coordinates of the columns of pixels, `[WIDTH]`."""
         return self._x
 
     @property
     def picture(self) -> np.ndarray:
-        """What was drawn, uint8 `[height, WIDTH, 3]`."""
+        """The picture drawn so far, uint8 `[height, WIDTH, 3]`."""
         return np.rint(self._pixels).astype(np.uint8)
 
     def _distance(self, start: Point, end: Point) -> np.ndarray:
-        """How far pixels are from a line between two points."""
+        """Returns the distance of pixels from a line between two points."""
         x, y = self._x - start[0], self._y - start[1]
         dx, dy = end[0] - start[0], end[1] - start[1]
         along = np.clip((x * dx + y * dy) / (dx * dx + dy * dy or 1.0), 0.0, 1.0)
         return np.hypot(x - along * dx, y - along * dy)
 
     def _fill(self, distance: np.ndarray, colour: Colour) -> None:
-        """Colours what is inside of a shape, and its edge in part."""
+        """Colours the inside of a shape, where distances are negative, and its edge."""
         share = np.clip(0.5 - distance / self._unit, 0.0, 1.0)[..., None]
         self._pixels += share * (np.array(colour, np.float32) - self._pixels)
 
 
 def grid(cells: np.ndarray) -> np.ndarray:
-    """A picture of a grid, each cell in the colour of the last kind that is in it.
+    """Draws a grid, each cell in the colour of the last kind that is in it.
 
     Args:
-        cells: How much there is of each kind, 0 to 1, `[rows, columns, kinds]`.
+        cells: Amount of each kind, 0 to 1, `[rows, columns, kinds]`.
 
     >>> grid(np.eye(2)[..., None])[[0, 0], [0, -1]].tolist()
     [[37, 99, 201], [0, 0, 0]]

@@ -24,9 +24,9 @@ IDS = (
     "Craftax-Symbolic-v1",
     "Craftax-Pixels-v1",
 )
-"""What Craftax has no list of."""
+"""Ids of environments, of which Craftax has no list."""
 BLOCK = 16
-"""Pixels of a block of the world in a picture, of the sizes that Craftax has."""
+"""Pixels of a block of the world in a picture, one of the sizes that Craftax has."""
 
 
 @component
@@ -35,20 +35,21 @@ class Craftax(Env):
 
     Observations are those of Craftax: numbers `[n]`, or pixels `[H, W, 3]` from 0 to 1.
 
-    Craftax says of its time limit that the episode is done. It has terminated if it
-    would have ended without the limit too; else it is truncated.
+    At its time limit, Craftax reports only that the episode is done. Here, an episode
+    has terminated if it would have ended without the limit too; otherwise it is
+    truncated.
 
     A world takes far longer to make than a step in it: always go through a
     `ResetPool`, with which 64 environments are some twenty times as fast.
 
     Attributes:
-        id: What Craftax calls it.
-        params: Those of its parameters that are set, by name.
+        id: Craftax's name of the environment.
+        params: Parameters that are set, by name.
 
     Raises:
         ValueError: At construction, if Craftax is not installed, or does not know the
             id.
-        TypeError: At construction, for a parameter that there is not.
+        TypeError: At construction, for an unknown parameter.
     """
 
     id: str = "Craftax-Classic-Symbolic-v1"
@@ -91,14 +92,14 @@ class Craftax(Env):
         return np.asarray(_renderer(self.id)(state)).astype(np.uint8)
 
     def _load(self) -> "_Loaded":
-        """The environment, with its parameters."""
+        """Returns the environment, with its parameters."""
         env, params = _load(self.id)
         given = parameters.given(self.params)
         return _Loaded(env, dataclasses.replace(params, **given))
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
-    """Parameters of an environment, those that are not given None."""
+    """Returns the parameters of an environment; those not given are None."""
     _, params = _load(env_id)
     return parameters.kind(env_id, parameters.types_of(params))(**given)
 
@@ -110,7 +111,7 @@ class _Loaded(NamedTuple):
 
 @functools.cache
 def _renderer(env_id: str) -> Callable[[PyTree], Array]:
-    """Draws a state, with pixels from 0 to 255."""
+    """Returns a function that draws a state, with pixels from 0 to 255."""
     wanted = f"Craftax.id: {env_id!r}"
     if "Classic" in env_id:
         home = brought("craftax.craftax_classic.renderer", "craftax", wanted)

@@ -1,4 +1,4 @@
-"""What is imported by whoever uses it, and by nobody else."""
+"""Modules that are imported when something of them is used, and not before."""
 
 import importlib
 import sys
@@ -13,10 +13,10 @@ from ppo_jax.envs.opengl import unmet
 
 @contextmanager
 def deferred(*names: str) -> Iterator[None]:
-    """Defers imports: within it, each of the modules is a stand-in.
+    """Defers imports: within the context, each of the modules is a stand-in.
 
-    Whoever imports one binds the stand-in, which imports the module as soon as
-    something of it is used; to import what is deferred of a package is no such use.
+    An import of one binds the stand-in, which imports the module as soon as something
+    of it is used. Importing a deferred part of a deferred package is no such use.
     Modules that are imported already stay as they are.
 
     >>> with deferred("colorsys"):
@@ -38,7 +38,7 @@ def deferred(*names: str) -> Iterator[None]:
 
 
 def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A `__getattr__` of a module: names that are imported when they are asked for.
+    """Returns a module's `__getattr__`, which imports a name when it is asked for.
 
     >>> get = names("json", {"rgb_to_hsv": "colorsys"})
     >>> get("rgb_to_hsv")(1.0, 0.0, 0.0)
@@ -58,15 +58,15 @@ def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def brought(module: str, extra: str, wanted: str) -> ModuleType:
-    """A module that an extra of this package brings; its warnings are not shown.
+    """Imports a module that an extra of this package brings; hides its warnings.
 
     Args:
-        module: Its name.
-        extra: What `pip` is told to install it.
-        wanted: What needs it, as a message begins.
+        module: Name of the module.
+        extra: The extra of this package that `pip` is to install.
+        wanted: What needs the module, as the start of a message.
 
     Raises:
-        ValueError: If it is not installed, or something that it needs is not, if
+        ValueError: If the module or something that it needs is not installed, if
             another file of that name is found in its place, or if its import fails.
 
     >>> brought("colorsys", extra="toys", wanted="Toy.id: 'top'").__name__
@@ -93,7 +93,7 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
 
 
 def _instead_of_package(module: str) -> str | None:
-    """The file that was imported as the package that a module should be in."""
+    """Returns the file that was imported in place of a module's package, if any."""
     found = sys.modules.get(module.partition(".")[0])
     return None if hasattr(found, "__path__") else getattr(found, "__file__", None)
 
@@ -102,7 +102,7 @@ class _Deferred(ModuleType):
     """Stands in for a module until something of it is used."""
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):  # Asked of every module by whoever inspects them.
+        if name.startswith("__"):  # Tools that inspect modules ask all of them.
             raise AttributeError(name)
         _withdraw(self)
         module = importlib.import_module(self.__name__)
@@ -113,6 +113,6 @@ class _Deferred(ModuleType):
 
 
 def _withdraw(stand_in: _Deferred) -> None:
-    """Lets the module itself be imported."""
+    """Removes a stand-in, so that the module itself can be imported."""
     if sys.modules.get(stand_in.__name__) is stand_in:
         del sys.modules[stand_in.__name__]

@@ -28,7 +28,7 @@ class Discrete(NamedTuple):
 
     @property
     def nvec(self) -> tuple[int, ...]:
-        """As a `MultiDiscrete` of one has it."""
+        """Number of choices, as in a `MultiDiscrete` with one action."""
         return (self.n,)
 
 
@@ -49,18 +49,20 @@ ActionSpace = Discrete | MultiDiscrete | Box
 
 
 class Timestep(NamedTuple):
-    """What one step of an environment led to; `outcome` makes one with right types."""
+    """Result of a step of an environment; `outcome` makes one with the right types."""
 
     obs: PyTree
-    """What the agent sees next: after the end of an episode, the next one's first."""
+    """The agent's next observation: after an end, the first of the next episode."""
     final_obs: PyTree
-    """What this step led to, before any reset; equal to `obs` within an episode."""
+    """The observation after this step and before any reset; equal to `obs` within an
+    episode."""
     reward: Array
-    """Float32 scalar, finite."""
+    """The reward, a finite float32 scalar."""
     terminated: Array
-    """The episode ended by itself: nothing is worth anything afterwards."""
+    """Whether the episode ended by itself: its value afterwards is 0."""
     truncated: Array
-    """The episode was cut off: its value goes on in `final_obs`, if it did not end."""
+    """Whether the episode was cut off: its value goes on in `final_obs`, unless it also
+    terminated."""
     weight: Array | float = 1.0
     """Weight of this step in losses and statistics, finite and ≥ 0; 0 hides it."""
     cost: Array | float = 0.0
@@ -70,7 +72,7 @@ class Timestep(NamedTuple):
 
 
 Step = tuple[Timestep, PyTree]
-"""What one step led to, and the state after it."""
+"""Result of one step, and the state after it."""
 
 
 def outcome(
@@ -82,10 +84,10 @@ def outcome(
     cost: ArrayLike = 0.0,
     group: ArrayLike = -1,
 ) -> Timestep:
-    """What a `transition` led to, every field a strong array of its type.
+    """Makes the `Timestep` of a `transition`, every field a strong array of its type.
 
-    `obs` is where the step led, and becomes `final_obs` too. All others are scalars and
-    mean what they mean in `Timestep`.
+    `obs` is the observation that the step led to, and becomes `final_obs` too. All
+    other arguments are scalars with the meaning of `Timestep`'s fields.
 
     >>> step = outcome(jnp.zeros(2), reward=1, terminated=True)
     >>> step.reward.dtype.name, step.terminated.item(), step.truncated.item()
@@ -155,18 +157,18 @@ class Env:
 
     @property
     def has_transition(self) -> bool:
-        """Whether a step is a `transition`, then a `restart` at an end; no more."""
+        """Whether a step is a `transition`, then a `restart` at an end, and no more."""
         own = type(self).transition is not Env.transition
         return own and type(self).step is Env.step
 
     @property
     def simulated(self) -> bool:
-        """Whether its steps are taken on the host, by `simulators`, in no program."""
+        """Whether `simulators` on the host take its steps, instead of programs."""
         return False
 
     @property
     def outline(self) -> "Env":
-        """What programs are traced with to know their shapes: of most, itself."""
+        """An environment to trace programs with for their shapes; by default itself."""
         return self
 
     def simulators(
@@ -176,9 +178,9 @@ class Env:
         processes: int,
         render_mode: str | None = None,
     ) -> Any:
-        """Simulators of the members' environments, if it is `simulated`.
+        """Makes simulators of the members' environments, if it is `simulated`.
 
-        Made with a `render_mode` of `rgb_array`, they can draw what they show.
+        With a `render_mode` of `rgb_array`, they can draw pictures.
         """
         raise missing(self, "simulators")
 
@@ -187,33 +189,36 @@ class Env:
         raise missing(self, "reset")
 
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
-        """One step without a reset; `obs` is what it led to, whatever happened."""
+        """Takes a step without a reset; `obs` is its result, also after an end."""
         raise missing(self, "transition")
 
     def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
-        """Starts the episode after one that left off in `state`; as `reset` does."""
+        """Starts the episode after one that ended in `state`, as `reset` does."""
         return self.reset(key)
 
     def renew(self, key: Key, state: PyTree) -> PyTree:
-        """Called once before every rollout: the state to go on with, of the same types.
+        """Returns the state to go on with before every rollout, of the same types.
 
-        The episode under way goes on; what other episodes need may be drawn anew.
+        The episode under way goes on; data that later episodes need may be drawn again.
         """
         return state
 
     def metrics(self, state: PyTree) -> Metrics:
-        """What to log of a rollout, from the state after it; it is summed over all."""
+        """Returns metrics of a rollout from the state after it.
+
+        They are summed over all environments.
+        """
         return {}
 
     def action_mask(self, state: PyTree) -> Array | None:
-        """Which actions are allowed in this state; None: all of them.
+        """Returns which actions are allowed in this state; None: all of them.
 
         Bool `[n]`, for `MultiDiscrete` `[sum(nvec)]`: one component after the other.
         """
         return None
 
     def render(self, state: PyTree) -> np.ndarray:
-        """A picture of a state, uint8 `[H, W, 3]`; asked on the host, never traced.
+        """Draws a state, uint8 `[H, W, 3]`; called on the host, never traced.
 
         The state is that of one environment, its leaves are arrays of the host.
 
@@ -227,7 +232,7 @@ class Env:
         )
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
-        """One step; when it ends an episode, the next episode starts at once.
+        """Takes a step; when it ends an episode, the next episode starts at once.
 
         An override keeps three promises: `final_obs` is from before the reset, `obs`
         and the state from after it, and the new episode is drawn with `key`.
@@ -255,7 +260,7 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strong(state: PyTree) -> PyTree:
-    """Arrays without weak types, which would make a loop's carry change its type.
+    """Returns arrays without weak types, which would change the type of a loop's carry.
 
     >>> strong({"time": 0})["time"].weak_type
     False

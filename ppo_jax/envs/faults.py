@@ -1,4 +1,4 @@
-"""Faults on purpose: what must survive an environment that breaks."""
+"""Faults on purpose, to test what survives an environment that breaks."""
 
 from typing import Annotated, NamedTuple
 
@@ -18,26 +18,28 @@ class FaultyState(NamedTuple):
 
     env: PyTree
     clock: Array
-    """Steps since the reset from outside, int32 scalar; episodes do not restart it."""
+    """Steps since the last call of `reset`, int32 scalar; new episodes of `step` do not
+    restart it."""
     start: Array
     """The clock's time at which the fault begins, int32 scalar; `NEVER`: no fault."""
 
 
 @component
 class Faulty(Wrapper):
-    """Adds NaN, ∞ or any number to what another environment says.
+    """Adds NaN, ∞ or any number to the results of another environment.
 
     While the fault lasts, `reward` is added to the reward, `weight` to the weight,
     `obs` to every float of the observation and `state` to every float of the state. A
-    NaN state stays NaN until somebody resets the environment, unless its episodes end
+    NaN state stays NaN until `reset` is called, unless the environment's episodes end
     all the same.
 
-    Which environments are struck is data. At every reset from outside `rate` decides,
-    a number that may differ between members. For exactly one environment set `rate` to
-    0 and name it in the state: `s._replace(start=s.start.at[member, env].set(5))`;
-    once reset it is healthy.
+    The choice of environments that are struck is data. At every call of `reset`, the
+    number `rate` decides, which may differ between members. For exactly one
+    environment, set `rate` to 0 and name it in the state:
+    `s._replace(start=s.start.at[member, env].set(5))`; once reset it is healthy.
 
-    Known answer: everybody else's results are the same, bit for bit, as without it.
+    Known answer: the results of all other environments are the same, bit for bit, as
+    without the fault.
 
     >>> from ppo_jax.envs.probes import TimeLimitChain
     >>> env = Faulty(TimeLimitChain(), reward=jnp.nan, after=0)
@@ -56,7 +58,7 @@ class Faulty(Wrapper):
     after: Natural = 3
     """Healthy steps before the fault."""
     steps: Count = 1
-    """How many steps it lasts; `NEVER`: it never stops."""
+    """Steps that the fault lasts; `NEVER`: it never stops."""
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         key_env, key_struck = jax.random.split(key)

@@ -38,17 +38,18 @@ LIMIT = "max_steps_in_episode"
 class Gymnax(Env):
     """An environment of gymnax ≥ 1.0; make yours known with `gymnax.register`.
 
-    Steps may say more in `info`: `weight`, `cost` and `group`, as in `Timestep`. An
+    Steps may put more into `info`: `weight`, `cost` and `group`, as in `Timestep`. An
     environment with a method `action_mask(state, params)` has its actions masked.
 
     Attributes:
-        id: What gymnax calls it.
-        params: Those of its parameters that are set, by name.
+        id: Gymnax's name of the environment.
+        params: Parameters that are set, by name.
 
     Raises:
         ValueError: At construction, for an id that gymnax does not know, an environment
-            that has to be downloaded and cannot, or another space of actions.
-        TypeError: At construction, for a parameter that there is not.
+            that cannot be downloaded though it has to be, or parameters that change its
+            space of actions.
+        TypeError: At construction, for an unknown parameter.
 
     >>> Gymnax("CartPole-v1", params={"gravity": 5, "max_steps_in_episode": 9})
     Gymnax(id='CartPole-v1', params={'max_steps_in_episode': 9, 'gravity': 5.0})
@@ -119,7 +120,7 @@ class Gymnax(Env):
         return pictures.draw(env, params, state)
 
     def _load(self) -> "_Loaded":
-        """The environment, with structure that is compiled for, and with numbers."""
+        """Returns the environment, with its static parameters and its numbers."""
         given = parameters.given(self.params)
         loaded = _load(self.id, parameters.structure(self.params))
         return loaded._replace(params=dataclasses.replace(loaded.params, **given))
@@ -128,14 +129,14 @@ class Gymnax(Env):
 def _timestep(
     obs: PyTree, reward: Array, terminated: Array, truncated: Array, info: Any
 ) -> Timestep:
-    """What a step led to, with what more is said in `info`."""
+    """Returns the timestep of a step, with further fields from `info`."""
     said = {"reward": reward, "terminated": terminated, "truncated": truncated}
     said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
     return outcome(obs, **{name: jnp.reshape(x, ()) for name, x in said.items()})
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
-    """Parameters of an environment, those that are not given None."""
+    """Returns the parameters of an environment; those not given are None."""
     _, params = _make(env_id)
     types = parameters.types_of(params)
     types |= {LIMIT: int} if LIMIT in types else {}
@@ -147,13 +148,13 @@ class _Loaded(NamedTuple):
     params: Any
     action_space: ActionSpace
     action_shape: tuple[int, ...]
-    limit: int | None  # Steps to truncation, where gymnax counts them.
-    has_transition: bool  # Whether all that a step adds to it is a reset.
+    limit: int | None  # Steps to truncation, if gymnax counts them.
+    has_transition: bool  # Whether a step is a transition and a reset, and no more.
 
 
 @functools.cache
 def _gymnax() -> Any:
-    """Imports gymnax at first use, without what only its pictures need.
+    """Imports gymnax at first use, without modules that only its pictures need.
 
     Seaborn, with pandas, and matplotlib would take 100 MiB and most of the time. JAX
     starts when gymnax is imported, so this is the last moment to choose its devices.
@@ -167,7 +168,7 @@ def _gymnax() -> Any:
 
 @functools.cache
 def _make(env_id: str) -> tuple[Any, Any]:
-    """Makes an environment once: gymnax compiles anew for every instance."""
+    """Makes an environment once, as gymnax compiles again for every instance."""
     # The first call may be inside a trace, whose tracers must not be cached.
     with jax.ensure_compile_time_eval():
         try:
@@ -179,7 +180,7 @@ def _make(env_id: str) -> tuple[Any, Any]:
 
 @functools.cache
 def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
-    """What is the same for all numbers."""
+    """Loads an environment with its static parameters, the same for all numbers."""
     env, params = _make(env_id)
     params = dataclasses.replace(params, **dict(structure))
     base = _gymnax().environments.environment.Environment
@@ -192,7 +193,7 @@ def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
 
 
 def _action_space(env_id: str, env: Any, params: Any) -> ActionSpace:
-    """The action space of gymnax as one of ours."""
+    """Converts an action space of gymnax."""
     with jax.ensure_compile_time_eval():
         space = env.action_space(params)
     if hasattr(space, "n"):

@@ -33,11 +33,12 @@ from ppo_jax.types import Array, Key, PyTree
 LIMIT = "time_limit"
 """The parameter that truncates an episode."""
 MASK = "action_mask"
-"""Of an observation: which actions are allowed."""
+"""The field of an observation that tells which actions are allowed."""
 MOST_KINDS = 32
-"""Values of an integer that are one-hot vectors; more are one number from 0 to 1."""
+"""Most values that an integer shown as a one-hot vector may have; one with more values
+is shown as a number from 0 to 1."""
 DOWNLOADED = ("Sokoban-v0",)
-"""What fetches its levels as soon as it is made."""
+"""Environments that download their levels as soon as they are made."""
 
 
 class JumanjiState(NamedTuple):
@@ -45,36 +46,37 @@ class JumanjiState(NamedTuple):
 
     env: PyTree
     mask: Array | None
-    """Actions that are allowed, if the environment says so."""
+    """Which actions are allowed; None if the environment does not tell."""
 
 
 @component
 class Jumanji(Env):
     """An environment of Jumanji, `jumanji/Snake-v1` as an id.
 
-    Observations are dictionaries of what Jumanji shows, as floats: an integer with up
-    to 32 values is a one-hot vector in an axis of its own, one with more goes from 0
-    to 1. So grids of kinds are grids with features, as `Cnn` takes them. Where no
-    action is allowed, as in a dead end of Snake, all are: whichever it is, it ends.
+    Observations are dictionaries of the fields that Jumanji shows, as floats: an
+    integer with up to 32 values is a one-hot vector in an axis of its own, one with
+    more goes from 0 to 1. So grids of kinds are grids with features, as `Cnn` takes
+    them. Where no action is allowed, as in a dead end of Snake, all are: the episode
+    ends with any of them.
 
-    Actions of several parts are `MultiDiscrete`, but where what is allowed of one part
-    depends on the others, as in Tetris: they are one `Discrete` of all combinations.
+    Actions of several parts are `MultiDiscrete`. If the allowed choices of one part
+    depend on the others, as in Tetris, they are one `Discrete` of all combinations.
     Several agents are one, who acts for all and has the sum of their rewards.
 
-    Jumanji says of most time limits that the episode has terminated. It has if it would
-    have ended without the limit too; else it is truncated.
+    Jumanji reports most time limits as terminations. Here, an episode has terminated
+    if it would have ended without the limit too; otherwise it is truncated.
 
     A `ResetPool` makes Snake by itself 1.7 times as fast, of which little is left in
     training; it pays where starts are costly.
 
     Attributes:
-        id: What Jumanji calls it.
-        params: Those of its constructor's numbers that are set, by name.
+        id: Jumanji's name of the environment.
+        params: Numbers of its constructor that are set, by name.
 
     Raises:
         ValueError: At construction, if Jumanji is not installed, does not know the id,
             or would have to download the environment.
-        TypeError: At construction, for a parameter that there is not.
+        TypeError: At construction, for an unknown parameter.
     """
 
     id: str = "Snake-v1"
@@ -115,7 +117,7 @@ class Jumanji(Env):
     def transition(self, key: Key, state: PyTree, action: Array) -> Step:
         loaded = self._load()
         action = loaded.action(action)
-        # Copies, as MMST writes into what it is given.
+        # Copies, as MMST writes into the state that it is given.
         after, timestep = loaded.env.step(copy.copy(state.env), action)
         _, unlimited = loaded.endless.step(copy.copy(state.env), action)
         terminated = unlimited.last() & (jnp.max(unlimited.discount) == 0)
@@ -136,7 +138,7 @@ class Jumanji(Env):
         return pictures[-1][::2, ::2, :3].copy()  # Large, and with no use for alpha.
 
     def _load(self) -> "_Loaded":
-        """The environment, with structure that is compiled for, and with numbers."""
+        """Returns the environment, with its static parameters and its numbers."""
         given = parameters.given(self.params)
         structure = dict(parameters.structure(self.params))
         loaded = _load(self.id, tuple(structure.items()))
@@ -146,7 +148,7 @@ class Jumanji(Env):
 
 
 def _keeping(pictures: list[np.ndarray], viewer: Any) -> Any:
-    """A viewer that keeps what it draws: some environments show it, and return None."""
+    """Makes a viewer keep its pictures, as some environments do not return them."""
     viewer._display = lambda drawn: pictures.append(viewer._display_rgb_array(drawn))
     return viewer
 
@@ -154,24 +156,24 @@ def _keeping(pictures: list[np.ndarray], viewer: Any) -> Any:
 class _Loaded(NamedTuple):
     env: Any
     endless: Any
-    """The same without a time limit."""
+    """The same environment without a time limit."""
     limit: int | None
     action_space: ActionSpace
     joint: tuple[int, ...] | None
-    """Parts of an action that are one, where a mask is of combinations."""
+    """Sizes of the parts that make up one action, if masks are of combinations."""
 
     def action(self, action: Array) -> Array:
-        """An action as Jumanji takes it."""
+        """Returns an action as Jumanji takes it."""
         if self.joint is not None:
             return jnp.stack(jnp.unravel_index(action, self.joint))
         return action.reshape(self.env.action_spec.shape)
 
     def seen(self, timestep: Any) -> PyTree:
-        """What an agent sees."""
+        """Returns the observation of a timestep."""
         return _numbers(self.env.observation_spec, timestep.observation)
 
     def state(self, state: PyTree, timestep: Any) -> JumanjiState:
-        """The state, with a mask in the form of the actions."""
+        """Returns the state, with a mask in the form of the actions."""
         mask = getattr(timestep.observation, MASK, None)
         if mask is None:
             return JumanjiState(strong(state), None)
@@ -181,7 +183,7 @@ class _Loaded(NamedTuple):
 
 
 def _numbers(spec: Any, seen: Any) -> PyTree:
-    """Everything that is seen, as floats; what has fields as a dictionary."""
+    """Converts an observation to floats; a part with fields becomes a dictionary."""
     fields = seen._asdict() if hasattr(seen, "_asdict") else seen
     if isinstance(fields, Mapping):
         return {name: _numbers(spec[name], x) for name, x in fields.items()}
@@ -196,7 +198,7 @@ def _numbers(spec: Any, seen: Any) -> PyTree:
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
-    """Parameters of a constructor, as long as an environment keeps them as numbers."""
+    """Returns the constructor's parameters that the environment keeps as numbers."""
     env = _load(env_id, ()).env
     names = inspect.signature(type(env)).parameters
     types = {name: type(getattr(env, name, None)) for name in names}
@@ -204,7 +206,7 @@ def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
 
 
 def _changed(env: Any, **attributes: Any) -> Any:
-    """An environment with other attributes."""
+    """Returns a copy of an environment with other attributes."""
     env = copy.copy(env)
     for name, value in attributes.items():
         setattr(env, name, value)
@@ -217,7 +219,7 @@ def _jumanji(env_id: str) -> ModuleType:
 
 @functools.cache
 def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
-    """What is the same for all numbers."""
+    """Loads an environment with its static parameters, the same for all numbers."""
     # The first call may be inside a trace, whose tracers must not be cached.
     with jax.ensure_compile_time_eval():
         env = _jumanji(env_id).make(env_id, **dict(structure))
@@ -229,7 +231,7 @@ def _load(env_id: str, structure: tuple[tuple[str, Any], ...]) -> _Loaded:
 
 
 def _actions(spec: Any, mask: Any) -> tuple[ActionSpace, tuple[int, ...] | None]:
-    """A space of actions as one of ours, and the parts that it is the product of."""
+    """Converts an action space; also returns its parts if masks are of combinations."""
     if not hasattr(spec, "num_values"):
         real = jnp.issubdtype(spec.dtype, jnp.floating)
         require(real, "Jumanji.id: actions", spec, "real ones, or so many of a kind")

@@ -1,4 +1,4 @@
-"""What MuJoCo draws with, and what is said where that is missing."""
+"""OpenGL, which MuJoCo draws with, and messages for systems without it."""
 
 import os
 import traceback
@@ -13,7 +13,7 @@ MEANS = "gl_context.py"
 
 
 def unmet(error: BaseException) -> str:
-    """What to do if MuJoCo cannot be imported for want of OpenGL; else nothing.
+    """Returns advice if MuJoCo's import failed for want of OpenGL, otherwise "".
 
     >>> unmet(ImportError("no such thing"))
     ''

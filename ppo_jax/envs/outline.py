@@ -1,4 +1,4 @@
-"""What programs can be traced with in place of an environment on the host."""
+"""Stand-ins for environments on the host, with which programs can be traced."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,12 @@ from ppo_jax.envs.env import ActionSpace, Env, Step, outcome
 from ppo_jax.types import Array, Key, PyTree
 
 STEPS = 100
-"""Of its episodes, where nobody says."""
+"""Steps of an episode, if the environment has no `max_episode_steps`."""
 
 
 @component
 class Outline(Env):
-    """Has the shapes of an environment, and makes up what there is to see.
+    """A stand-in with the shapes of an environment, and with random observations.
 
     Attributes:
         of: The environment.

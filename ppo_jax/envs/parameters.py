@@ -1,7 +1,8 @@
-"""Parameters of environments that somebody else wrote.
+"""Parameters of environments that other packages define.
 
-Which ones there are is known when an environment is made, so each has a class of its
-own. Floats are numbers: traced, and different from member to member.
+Their names are known only when an environment is made, so each environment has a class
+of parameters of its own. Floats are numbers: traced, and different from member to
+member.
 """
 
 import copyreg
@@ -13,18 +14,19 @@ from typing import Any
 from ppo_jax.component import children, component
 
 USABLE = (bool, int, float, str)
-"""Types of what can be set."""
+"""Types of parameters that can be set."""
 
 
 class _Class(type):
-    """Of classes of parameters, which can be pickled too."""
+    """Metaclass of classes of parameters, so that the classes can be pickled too."""
 
 
 @component
 class Parameters(metaclass=_Class):
-    """Parameters of an environment that are set; None: as it has them.
+    """Parameters of an environment that are set; None: the environment's own value.
 
-    They are equal to those made of the same names, and can be pickled.
+    Parameters are equal if they are made of the same names and values, and can be
+    pickled.
     """
 
     def __repr__(self) -> str:
@@ -35,7 +37,7 @@ class Parameters(metaclass=_Class):
 
 
 def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that are set, by name; those of a group as a dict of their own."""
+    """Returns the parameters that are set, by name; those of a group as a dict."""
     named = params if isinstance(params, Mapping) else children(params)
     plain = {
         name: given(value) if isinstance(value, Mapping | Parameters) else value
@@ -49,7 +51,7 @@ def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def types_of(values: Any) -> dict[str, type]:
-    """The types of a dataclass's fields, as an instance has them."""
+    """Returns the types of a dataclass instance's values, by field."""
     names = [field.name for field in dataclasses.fields(values)]
     return {name: type(getattr(values, name)) for name in names}
 
@@ -57,7 +59,9 @@ def types_of(values: Any) -> dict[str, type]:
 def structure(
     params: Parameters | Mapping[str, Any], prefix: str = ""
 ) -> tuple[tuple[str, Any], ...]:
-    """Parameters that are set and are no floats, by path: what is compiled for.
+    """Returns the static parameters, by path: those that are set and are no floats.
+
+    Programs are compiled for these.
 
     >>> structure({"length": 9, "scale": 0.5, "map": None, "noise": {"on": True}})
     (('length', 9), ('noise.on', True))
@@ -72,12 +76,12 @@ def structure(
 
 
 def kind(name: str, types: Mapping[str, Any]) -> type[Parameters]:
-    """The class of an environment's parameters.
+    """Returns the class of an environment's parameters.
 
     Args:
-        name: The environment's.
-        types: Of parameters, by name, a mapping for a group of them; those that are no
-            bool, int, float or str, such as arrays, cannot be set.
+        name: Name of the environment.
+        types: Types of parameters, by name; a mapping for a group of them. Parameters
+            that are no bool, int, float or str, such as arrays, cannot be set.
 
     >>> kind("Moon", {"gravity": float, "map": tuple})(gravity=2)
     {'gravity': 2.0}
@@ -105,13 +109,13 @@ def _kind(name: str, types: tuple[tuple[str, type], ...]) -> type[Parameters]:
 
 
 def _group(kind: type[Parameters]) -> Any:
-    """A field that holds parameters, and takes them by name."""
+    """Returns a field that holds parameters, and takes them by name."""
     metadata = {"converter": lambda values: kind(**given(values))}
     return dataclasses.field(default=kind(), metadata=metadata)
 
 
 def _types(kind: type[Parameters]) -> dict[str, Any]:
-    """The types that a class of parameters was made of."""
+    """Returns the types that a class of parameters was made of."""
     return {
         field: _types(hint) if isinstance(hint, type) else hint.__args__[0]
         for field, hint in kind.__annotations__.items()
@@ -125,7 +129,7 @@ def _again(
 
 
 def _pickled(of: Any) -> Any:
-    """How a class of parameters is pickled: by what it was made of."""
+    """Reduces a class of parameters to the arguments that it was made of."""
     if of is Parameters:
         return of.__name__
     return kind, (of.__name__, _types(of))

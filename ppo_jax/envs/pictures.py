@@ -1,4 +1,4 @@
-"""Pictures of environments of gymnax; its own ones take windows, or far longer."""
+"""Pictures of gymnax's environments; gymnax's own need windows, or far longer."""
 
 import math
 from typing import Any
@@ -13,10 +13,10 @@ WALL, GOAL, AGENT = range(3)
 
 
 def draw(env: Any, params: Any, state: Any) -> np.ndarray:
-    """A picture of a state, uint8 `[H, W, 3]`.
+    """Draws a picture of a state, uint8 `[H, W, 3]`.
 
     Raises:
-        UserError: If nobody has said how to draw it.
+        UserError: If there is no picture of this environment.
     """
     if env.name in MOVING:
         return MOVING[env.name](params, state)
@@ -95,4 +95,4 @@ MOVING = {
     "MountainCar-v0": _mountain_car,
     "MountainCarContinuous-v0": _mountain_car,
 }
-"""Those that are more than cells of a grid, by name."""
+"""Functions that draw environments which are no grids, by name."""

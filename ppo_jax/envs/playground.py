@@ -13,9 +13,9 @@ from ppo_jax.envs.deferred import brought
 from ppo_jax.envs.physics import MJX, Bodies, Simulation, changed
 
 POSE = ("qpos", "qvel", "mocap_pos", "mocap_quat")
-"""What is drawn of the data of a state."""
+"""Fields of a state's data that are drawn."""
 WARP = {"impl", "vision", "naconmax", "naccdmax", "njmax"}
-"""Settings that choose Warp, which needs a GPU, or that it alone reads."""
+"""Settings that choose Warp, which needs a GPU, or that only Warp reads."""
 
 
 @component
@@ -23,7 +23,7 @@ class Playground(Bodies):
     """An environment of MuJoCo Playground.
 
     Its parameters are settings of its `config`, `episode_length` and `action_repeat`
-    among them; those inside of others are given alike: `{"reward_config": {"scales":
+    among them. Settings within others are nested: `{"reward_config": {"scales":
     {"energy": 0.0}}}`.
 
     Put a `ResetPool` of one start around tasks of the control suite: none ends by
@@ -54,16 +54,16 @@ class Playground(Bodies):
 
 
 def _suites(env_id: str) -> Any:
-    """The package, with all of its suites, as an environment of it needs it."""
+    """Imports the package with all of its suites, for an environment of it."""
     wanted = f"Playground.id: {env_id!r}"
     return brought("mujoco_playground", extra="playground", wanted=wanted)
 
 
 def _config(env_id: str) -> Any:
-    """The settings of an environment, as they are by themselves.
+    """Returns the default settings of an environment.
 
     Raises:
-        ValueError: For an id that there is not.
+        ValueError: For an unknown id.
     """
     package = _suites(env_id)
     suites = package.dm_control_suite, package.locomotion, package.manipulation
@@ -95,7 +95,7 @@ def _load(env_id: str, given: tuple[tuple[str, Any], ...]) -> Simulation:
 
 
 def _require_models(package: Any, env_id: str) -> None:
-    """Raises a `ValueError` if an environment would download what it is made of."""
+    """Raises a `ValueError` if an environment would have to download its models."""
     there = package._src.mjx_env.MENAGERIE_PATH.exists()
     if there or env_id in package.dm_control_suite.ALL_ENVS:
         return

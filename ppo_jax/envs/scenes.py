@@ -15,12 +15,12 @@ HEIGHT, WIDTH = 240, 320
 
 
 def draw(name: str, model: Any, pose: Mapping[str, Any]) -> np.ndarray:
-    """A picture of a model, by its first camera if it has one, uint8 `[H, W, 3]`.
+    """Draws a model, by its first camera if it has one, uint8 `[H, W, 3]`.
 
     Args:
-        name: What messages call it.
-        model: MuJoCo's own, on the host.
-        pose: What is set of its data, such as `qpos`, by name.
+        name: The model's name in messages.
+        model: MuJoCo's own model, on the host.
+        pose: Fields to set of the model's data, such as `qpos`, by name.
 
     Raises:
         UserError: If there is no OpenGL.
@@ -37,7 +37,7 @@ def draw(name: str, model: Any, pose: Mapping[str, Any]) -> np.ndarray:
 
 @functools.cache
 def _renderer(name: str, model: Any) -> Any:
-    """It lives on, as a context of OpenGL takes its time to be made."""
+    """Makes a renderer, which is kept: a context of OpenGL takes long to make."""
     mujoco: Any = brought("mujoco", extra="mujoco", wanted=name)
     try:
         with warnings.catch_warnings(action="ignore"):

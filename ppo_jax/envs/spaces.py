@@ -1,4 +1,4 @@
-"""Spaces of gymnasium as ours: what agents see of them, and do in them."""
+"""Spaces of gymnasium, converted to observations and actions of agents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,12 +15,13 @@ from ppo_jax.types import PyTree
 
 
 class Leaf(NamedTuple):
-    """A leaf of observations, where it is and what it becomes."""
+    """A leaf of observations: its place, and the shape and type it is converted to."""
 
     path: tuple[Any, ...]
     """Keys and indices that lead to it."""
     choices: tuple[int, ...]
-    """Of whole numbers, how many values each has: they become ones among zeros."""
+    """Number of values of each whole number, which becomes a one-hot vector; `()` if
+    the leaf is none of whole numbers."""
     first: Any
     """The first of these values."""
     shape: tuple[int, ...]
@@ -28,10 +29,10 @@ class Leaf(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """What agents see."""
+    """The observations that agents see."""
 
     reads: tuple[Read, ...]
-    """Its leaves, as a worker reads them."""
+    """Leaves of an observation, as a worker reads them."""
     structure: Any
 
     @property
@@ -42,11 +43,11 @@ class Observations(NamedTuple):
 
 
 def action_space(name: str, space: Any) -> ActionSpace:
-    """The actions of an environment.
+    """Returns the action space of an environment.
 
     Raises:
-        ValueError: If its agent can do several things of different kinds at once, or
-            has bounds for whole numbers in place of choices.
+        ValueError: If an action has parts of different kinds, or is a whole number with
+            bounds in place of choices.
     """
     if hasattr(space, "nvec"):
         return MultiDiscrete(tuple(np.ravel(space.nvec).tolist()))
@@ -66,15 +67,16 @@ def action_space(name: str, space: Any) -> ActionSpace:
 
 
 def masked(name: str, space: ActionSpace, first: Any) -> tuple[int, ...]:
-    """How many choices each part of an action has, if masks say which are allowed.
+    """Returns the choices of each part of an action if there are masks, otherwise `()`.
 
     Args:
-        name: What messages call the environment.
+        name: The environment's name in messages.
         space: Its actions.
-        first: What its first reset gave: an observation and an info.
+        first: Result of its first reset: an observation and an info.
 
     Raises:
-        ValueError: If that is no reset of gymnasium, or no mask of these actions.
+        ValueError: If `first` is no result of a reset of gymnasium, or its mask does
+            not fit these actions.
 
     >>> first = None, {"action_mask": [1, 0, 1]}
     >>> masked("Maze", Discrete(3), first), masked("Maze", Discrete(3), (None, {}))
@@ -98,7 +100,7 @@ def masked(name: str, space: ActionSpace, first: Any) -> tuple[int, ...]:
 
 
 def moves(space: Any, actions: np.ndarray) -> np.ndarray:
-    """Actions `[n, ...]` as the environment takes them.
+    """Converts actions `[n, ...]` to those that the environment takes.
 
     >>> from gymnasium.spaces import Discrete
     >>> moves(Discrete(3, start=-1), np.array([0, 2])).tolist()
@@ -109,10 +111,10 @@ def moves(space: Any, actions: np.ndarray) -> np.ndarray:
 
 
 def observations(name: str, space: Any) -> Observations:
-    """What agents see of an environment; whole numbers as ones among zeros.
+    """Returns the observations of an environment; whole numbers become one-hot vectors.
 
     Raises:
-        ValueError: If it has no shape that stays the same.
+        ValueError: If the space has no fixed shape.
 
     >>> from gymnasium.spaces import Box, Dict, Discrete
     >>> space = Dict({"where": Discrete(4), "how": Box(-1.0, 1.0, (2,))})
@@ -144,6 +146,6 @@ def _described(name: str, space: Any, path: tuple[Any, ...]) -> PyTree:
 
 
 def _seen(dtype: Any) -> str:
-    """What numbers become: those of pictures stay as they are."""
+    """Returns the type that numbers are converted to; uint8 of pictures stays."""
     kinds = {"f": "float32", "b": "float32", "i": "int32", "u": "int32"}
     return "uint8" if dtype == np.uint8 else kinds[np.dtype(dtype).kind]

@@ -11,7 +11,7 @@ from ppo_jax.envs.env import Env
 
 
 class Suite(NamedTuple):
-    """Where the environments of a suite are: a class whose first field is their id."""
+    """The place of a suite: a module, and in it a class whose first field is the id."""
 
     module: str
     kind: str
@@ -28,11 +28,11 @@ SUITES = {
     "xminigrid": Suite("ppo_jax.envs.xminigrid", "XMiniGrid"),
     "gymnasium": Suite("ppo_jax.envs.gymnasium", "Gymnasium"),
 }
-"""By the name that ids begin with."""
+"""Suites by the name that ids begin with."""
 
 
 def make(env: Env | str) -> Env:
-    """An environment from an id, `suite/name`; an `Env` is returned as it is.
+    """Makes an environment from an id, `suite/name`; returns an `Env` as it is.
 
     Raises:
         ValueError: If there is no such suite, it is not installed, or it does not know

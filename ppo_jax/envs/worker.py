@@ -1,8 +1,8 @@
-"""The process of some simulators, which a parent steps.
+"""A process of some simulators, which a parent process steps.
 
-It is run as a file: without this package, and so without JAX, it is there at once. It
-ends when its parent does, however that ends and whatever a simulator is doing; what
-interrupts the parent is not heard.
+It is run as a file: without importing this package, and so without JAX, it starts at
+once. It ends when its parent does, however the parent ends and whatever a simulator is
+doing. It ignores signals that interrupt the parent.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 Read = tuple[tuple[Any, ...], tuple[int, ...], Any, tuple[int, ...], str]
-"""A leaf of observations: where it is, of how many choices if it is whole numbers, the
-first of these, and what it becomes: its shape and type."""
+"""A leaf of observations: the path to it, the numbers of choices if it holds whole
+numbers, the first of these choices, and the shape and type that it is converted to."""
 
 MASK, COST = "action_mask", "cost"
-"""What the info of gymnasium calls which actions are allowed, and what a step cost."""
+"""Keys of gymnasium's info for the allowed actions and for the cost of a step."""
 PATIENCE = 1.0
-"""Seconds in which simulators are to have ended by themselves."""
+"""Seconds in which simulators have to end by themselves."""
 
 
 class Share:
@@ -35,13 +35,13 @@ class Share:
     An episode that has ended is followed by the next one at once.
 
     Args:
-        makers: Make the simulators, which are environments of gymnasium.
+        makers: Functions that make the simulators, which are environments of gymnasium.
         reads: The leaves of their observations.
-        choices: How many there are for each part of an action, if masks say which of
-            them are allowed; else none.
+        choices: Number of choices for each part of an action if masks tell which are
+            allowed, otherwise none.
 
-    What there is to see are the leaves of observations `[n, ...]`, then masks. They are
-    read at once, as a simulator may write into what it gave before.
+    A *view* is a list of the leaves of observations `[n, ...]`, then masks. It is read
+    at once, as a simulator may write into an observation that it gave before.
     """
 
     def __init__(
@@ -55,20 +55,21 @@ class Share:
         self._reads, self._choices = reads, choices
 
     def reset(self, seeds: Sequence[int | None]) -> list[np.ndarray]:
-        """What there is to see of new episodes."""
+        """Starts an episode in each simulator, and returns their view."""
         pairs = zip(self._envs, seeds, strict=True)
         return _stacked([self._seen(*env.reset(seed=seed)) for env, seed in pairs])
 
     def restart(self, which: Sequence[int]) -> list[np.ndarray]:
-        """What there is to see of new episodes of some simulators."""
+        """Starts an episode in some of the simulators, and returns their view."""
         return _stacked([self._seen(*self._envs[i].reset()) for i in which])
 
     def step(self, moves: np.ndarray) -> tuple[Any, ...]:
-        """A step of each.
+        """Takes a step in each simulator.
 
         Returns:
-            What there is to see, observations that the steps led to if an episode
-            ended, rewards, whether episodes terminated and were truncated, and costs.
+            The view after the step and any new start; the observations that the steps
+            led to, or None if no episode ended; rewards, whether episodes terminated,
+            whether they were truncated, and costs.
         """
         led, shown, said = [], [], []
         for env, move in zip(self._envs, moves, strict=True):
@@ -88,18 +89,18 @@ class Share:
         return _stacked(shown), final, *paid
 
     def render(self, _: tuple[()]) -> list[Any]:
-        """A picture of each."""
+        """Returns a picture of each simulator."""
         with _quiet():
             return [env.render() for env in self._envs]
 
     def close(self) -> None:
-        """Closes all of them; what one raises then is nothing to anybody."""
+        """Closes all simulators; errors that they raise then are ignored."""
         for env in self._envs:
             with contextlib.suppress(Exception):
                 env.close()
 
     def _seen(self, obs: Any, info: Mapping[str, Any]) -> list[np.ndarray]:
-        """What there is to see of one simulator."""
+        """Returns the view of one simulator."""
         return [*self._observed(obs), *self._allowed(info)]
 
     def _observed(self, obs: Any) -> list[np.ndarray]:
@@ -110,15 +111,15 @@ class Share:
 
 
 def _stacked(each: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Leaves of all simulators."""
+    """Stacks the leaves of all simulators."""
     return [np.stack(leaf) for leaf in zip(*each, strict=True)]
 
 
 def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:
-    """Which actions are allowed, one part after the other, bool `[sum(choices)]`.
+    """Returns the mask of allowed actions, part after part, bool `[sum(choices)]`.
 
     Raises:
-        ValueError: If that is not said, or no action is.
+        ValueError: If there is no mask, if it does not fit, or if it allows no action.
     """
     given = info.get(MASK)
     if given is None:
@@ -135,7 +136,7 @@ def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:
 
 
 def _cost(info: Mapping[str, Any]) -> float:
-    """What a step cost; nothing, if nothing is said of it."""
+    """Returns the cost of a step; 0, if the info has none."""
     given = info.get(COST, 0.0)
     try:
         return float(given)
@@ -145,7 +146,7 @@ def _cost(info: Mapping[str, Any]) -> float:
 
 
 def _leaf(obs: Any, read: Read) -> np.ndarray:
-    """A leaf of an observation, as the agent is to see it."""
+    """Returns a leaf of an observation, converted for the agent."""
     path, choices, first, shape, dtype = read
     for key in path:
         obs = obs[key]
@@ -160,7 +161,7 @@ def _leaf(obs: Any, read: Read) -> np.ndarray:
 
 
 def _one_hot(given: np.ndarray, choices: tuple[int, ...], first: Any) -> np.ndarray:
-    """Ones where something was chosen, one after the other, `[sum(choices)]`."""
+    """Returns the one-hot vectors of choices, one after the other, `[sum(choices)]`."""
     chosen = given.ravel() - np.ravel(first)
     possible = chosen.shape == (len(choices),) and (chosen >= 0).all()
     if not (possible and (chosen < choices).all()):
@@ -172,7 +173,7 @@ def _one_hot(given: np.ndarray, choices: tuple[int, ...], first: Any) -> np.ndar
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """What is printed is dropped, also what no Python prints."""
+    """Drops all output to stdout and stderr, also output not printed by Python."""
     sys.stdout.flush()
     kept, nothing = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_WRONLY)
     try:
@@ -188,14 +189,14 @@ def _quiet() -> Iterator[None]:
 
 
 def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
-    """What an error says, and the files, lines and functions that it passed."""
+    """Returns an error's message, and files, lines and functions of its traceback."""
     passed = traceback.extract_tb(error.__traceback__)
     said = "".join(traceback.format_exception_only(error)).strip()
     return said, [(x.filename, x.lineno or 0, x.name) for x in passed]
 
 
 def _serve(parent: Connection) -> None:
-    """Does what the parent asks for, until it asks no more."""
+    """Serves requests of the parent until it closes the connection."""
     share: Any = None
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -205,7 +206,7 @@ def _serve(parent: Connection) -> None:
 
 
 def _served(parent: Connection, share: Any) -> Any:
-    """One thing that the parent asks for; at first, to make the share of simulators."""
+    """Serves one request of the parent; the first one makes the share of simulators."""
     name, argument = parent.recv()
     try:
         if share is None:
@@ -220,7 +221,7 @@ def _served(parent: Connection, share: Any) -> Any:
 
 
 def _end_with_the_parent() -> None:
-    """The parent keeps the other end of this pipe open for as long as it lives."""
+    """Ends the process when the parent has ended, which closes the pipe at stdin."""
     os.read(0, 1)
     time.sleep(PATIENCE)
     os._exit(0)
@@ -230,7 +231,7 @@ def main() -> None:
     """Serves the parent at the other end of a connection."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    sys.unraisablehook = lambda _: None  # What fails to be tidied up concerns nobody.
+    sys.unraisablehook = lambda _: None  # Failures while tidying up do not matter.
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     _serve(Connection(int(sys.argv[1])))
     os._exit(0)  # There is nothing to tidy up, which would take a while.

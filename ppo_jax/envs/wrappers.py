@@ -1,7 +1,7 @@
 """Environments around environments.
 
-A wrapper sees its environment through `reset` and `step`, which resets by itself. So it
-can be put around anything, other wrappers included.
+A wrapper uses its environment through `reset` and `step`, which resets by itself. So it
+can be put around any environment, other wrappers included.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,10 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 
 
 def steppable(env: Env | str) -> Env:
-    """As `make`, of an environment whose steps a program can take.
+    """Makes an environment as `make` does, if programs can take its steps.
 
     Raises:
-        ValueError: Of any other.
+        ValueError: If simulators on the host take its steps.
     """
     env = make(env)
     expected = (
@@ -119,7 +119,7 @@ class TimeLimit(Wrapper):
         key_step, key_reset = jax.random.split(key)
         timestep, inner = self.env.step(key_step, state.env, action)
         steps = state.steps + 1
-        ended = timestep.terminated | timestep.truncated  # And `env` has started anew.
+        ended = timestep.terminated | timestep.truncated  # `env` has restarted then.
         over = steps >= self.limit
         obs, inner = tree.where(
             over & ~ended, self.env.restart(key_reset, inner), (timestep.obs, inner)

@@ -1,4 +1,4 @@
-"""Grids of XLand-MiniGrid: what an agent sees around itself, MiniGrid's tasks."""
+"""MiniGrid's tasks in XLand-MiniGrid, with the grid around the agent as observation."""
 
 import functools
 from collections.abc import Mapping
@@ -18,31 +18,32 @@ from ppo_jax.envs.parameters import Parameters
 from ppo_jax.types import Array, Key, PyTree
 
 UNRULED = "XLand"
-"""How ids begin of tasks that are nothing without rules from elsewhere."""
+"""Start of the ids of tasks whose rules come from a benchmark."""
 LAYERS = (13, 12)
-"""How many tiles and colours there are."""
+"""Numbers of tiles and of colours."""
 
 
 @component
 class XMiniGrid(Env):
     """An environment of XLand-MiniGrid, `xminigrid/MiniGrid-DoorKey-8x8` as an id.
 
-    Observations are what the suite shows, an egocentric square of the grid, and where
-    the agent looks: `{"grid": [view, view, 25], "direction": [4]}`. Of each cell, 13
-    numbers say which tile it is and 12 which colour, as one-hot vectors; a `Cnn` takes
-    them as they are. As in the suite, what the agent carries cannot be seen.
+    Observations are an egocentric square of the grid, as the suite shows it, and the
+    direction of the agent: `{"grid": [view, view, 25], "direction": [4]}`. Each cell
+    has one-hot vectors of its tile, 13 numbers, and of its colour, 12 numbers; a `Cnn`
+    takes them as they are. As in the suite, the object that the agent carries cannot be
+    seen.
 
     A `ResetPool` makes DoorKey-8x8 by itself about twice as fast, of which little is
     left in training.
 
     Attributes:
-        id: What xminigrid calls it.
-        params: Those of its parameters that are set, by name; all are structure.
+        id: XLand-MiniGrid's name of the environment.
+        params: Parameters that are set, by name; all are structure.
 
     Raises:
         ValueError: At construction, if xminigrid is not installed, does not know the
             id, or needs rules for it.
-        TypeError: At construction, for a parameter that there is not.
+        TypeError: At construction, for an unknown parameter.
     """
 
     id: str = "MiniGrid-DoorKey-8x8"
@@ -100,7 +101,7 @@ class XMiniGrid(Env):
 
 
 def _seen(timestep: Any) -> PyTree:
-    """What a timestep of xminigrid shows, as numbers that a network takes."""
+    """Returns the observation of a timestep of xminigrid, as floats."""
     layers = zip(jnp.moveaxis(timestep.observation, -1, 0), LAYERS, strict=True)
     kinds = [jax.nn.one_hot(layer, count) for layer, count in layers]
     direction = jax.nn.one_hot(timestep.state.agent.direction, 4)
@@ -108,7 +109,7 @@ def _seen(timestep: Any) -> PyTree:
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
-    """Parameters of an environment, which are counts; those that are not given None."""
+    """Returns an environment's parameters, which are counts; None if not given."""
     types = parameters.types_of(_load(env_id, ()).params)
     counts = {name: of for name, of in types.items() if of is int}
     return parameters.kind(env_id, counts)(**given)

@@ -1,3 +1,3 @@
-"""Does an environment keep its promises?"""
+"""Checks that an environment keeps its promises."""
 
 from ppo_jax.envs.check.check import check, check_types

@@ -1,4 +1,4 @@
-"""What `check` finds by playing: random episodes, read afterwards on the host."""
+"""Findings of `check` by playing: random episodes, read afterwards on the host."""
 
 import functools
 import warnings
@@ -14,7 +14,7 @@ from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, Timestep, strong
 from ppo_jax.types import Array, Key, PyTree
 
 NUM_RESETS = 1024
-"""Resets that show what the beginning of an episode can look like."""
+"""Number of resets that show how an episode can begin."""
 
 
 class Played(NamedTuple):
@@ -34,7 +34,7 @@ class Table(NamedTuple):
 
     names: list[str]
     leaves: list[str]
-    """What each of them is a part of."""
+    """The leaf that each column is a part of."""
     values: np.ndarray
 
 
@@ -65,7 +65,7 @@ def play(env: Env, steps: int, num_envs: int, seed: int) -> tuple[Played, Played
 
 
 def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array]:
-    """A random action that is allowed, and whether there is one."""
+    """Draws a random allowed action; also returns whether there is one."""
     if isinstance(space, Box):
         low, high = (np.nan_to_num(x, posinf=10.0, neginf=-10.0) for x in space)
         action = low + (high - low) * jax.random.uniform(key, low.shape)
@@ -84,7 +84,7 @@ def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array
 def read(
     env: Env, played: Played, again: Played, carried: tuple[str, ...]
 ) -> list[str]:
-    """What is wrong with a record, and with its repetition."""
+    """Returns the findings about a record and its repetition."""
     steps, num_envs = played.timestep.reward.shape
     rows = steps * num_envs
     final_obs = _table("final_obs", played.timestep.final_obs, rows)
@@ -109,7 +109,7 @@ def read(
 
 
 def _not_repeated(played: Played, again: Played, rows: int) -> Iterator[str]:
-    """The same keys give the same results."""
+    """Checks that the same keys give the same results."""
     first, second = (_table("", (x.timestep, x.state), rows) for x in (played, again))
     if not np.array_equal(first.values, second.values, equal_nan=True):
         yield (
@@ -119,7 +119,7 @@ def _not_repeated(played: Played, again: Played, rows: int) -> Iterator[str]:
 
 
 def _not_finite(timestep: Timestep, first_obs: Table, num_envs: int) -> Iterator[str]:
-    """Observations, rewards and weights are finite; costs need not be."""
+    """Checks that observations, rewards and weights are finite; costs need not be."""
     for row, column in _first(~np.isfinite(first_obs.values)):
         given = f"{first_obs.names[column]}: got {first_obs.values[row, column]}"
         yield f"reset: {given}, expected finite numbers"
@@ -134,7 +134,7 @@ def _not_finite(timestep: Timestep, first_obs: Table, num_envs: int) -> Iterator
 
 
 def _not_allowed(allowed: np.ndarray) -> Iterator[str]:
-    """Masks leave something to do."""
+    """Checks that masks always allow some action."""
     for step, env in _first(~allowed):
         yield (
             f"action_mask: got no allowed action before step {step} of environment "
@@ -143,7 +143,7 @@ def _not_allowed(allowed: np.ndarray) -> Iterator[str]:
 
 
 def _lengths(env: Env, timestep: Timestep) -> Iterator[str]:
-    """Episodes keep what `min_steps_to_truncation` and `max_episode_steps` promise."""
+    """Checks lengths against `min_steps_to_truncation` and `max_episode_steps`."""
     shortest, longest = np.inf, 0
     length = np.zeros(timestep.reward.shape[1], int)
     for terminated, truncated in zip(
@@ -170,7 +170,7 @@ def _lengths(env: Env, timestep: Timestep) -> Iterator[str]:
 def _final_observations(
     final_obs: Table, obs: Table, ends: np.ndarray, num_envs: int
 ) -> Iterator[str]:
-    """`final_obs` is `obs` within an episode, and older than it at an end."""
+    """Checks that `final_obs` is `obs` within an episode, and older at an end."""
     differ = _differ(final_obs.values, obs.values)
     for row, column in _first(differ & ~ends[:, None]):
         yield (
@@ -187,7 +187,7 @@ def _final_observations(
 
 
 def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> Iterator[str]:
-    """What follows an end lies where resets lie, or not ten times as far out."""
+    """Checks that values after an end lie in the range of resets, ten times widened."""
     low, high = begun.values.min(axis=0), begun.values.max(axis=0)
     slack = 10 * (high - low) + 1e-5 * np.maximum(np.abs(low), np.abs(high)) + 1e-6
     values = after.values[ends]
@@ -207,7 +207,7 @@ def _not_reset(after: Table, begun: Table, ends: np.ndarray) -> Iterator[str]:
 def _same_start(
     after: list[Table], begun: list[Table], ends: np.ndarray
 ) -> Iterator[str]:
-    """New episodes differ if resets do."""
+    """Checks that new episodes differ if resets do."""
     starts = np.concatenate([table.values[ends] for table in after], axis=1)
     resets = np.concatenate([table.values for table in begun], axis=1)
     if len(starts) < 16 or _differ(starts, starts[:1]).any():
@@ -223,12 +223,12 @@ def _same_start(
 def _tables(
     obs: PyTree, state: PyTree, rows: int, carried: tuple[str, ...]
 ) -> list[Table]:
-    """Observations, and states without what is carried on purpose."""
+    """Returns tables of observations, and of states without parts in `carried`."""
     return [_table("obs", obs, rows), _without(carried, _table("state", state, rows))]
 
 
 def _table(name: str, tree: PyTree, rows: int) -> Table:
-    """The leaves of a tree, whose leading axes become rows."""
+    """Makes a table of the leaves of a tree, whose leading axes become rows."""
     names, leaves, columns = [], [], [np.zeros((rows, 0))]
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         column = np.asarray(leaf, np.float64).reshape(rows, -1)
@@ -246,18 +246,18 @@ def _without(carried: tuple[str, ...], table: Table) -> Table:
 
 
 def plain(x: Array) -> Array:
-    """An array that NumPy understands: a key becomes its data."""
+    """Returns an array that NumPy understands: a key becomes its data."""
     is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     return jax.random.key_data(x) if is_key else x
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Beyond what two programs for the same formula may differ by."""
+    """Returns where values differ by more than two programs of one formula may."""
     return ~np.isclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def _first(bad: np.ndarray) -> np.ndarray:
-    """Where the first of what is bad is, a row of indices; no row if all is well."""
+    """Returns the indices of the first bad place as a row; no row if there is none."""
     return np.argwhere(bad)[:1]
 
 

@@ -1,4 +1,4 @@
-"""Is this environment what training takes it for? `check` asks before training does.
+"""`check`, which finds defects of an environment before training does.
 
 Defects of environments are seldom loud. A state that is not reset, an observation from
 the wrong side of a reset or a limit that is not kept train an agent all the same,
@@ -20,7 +20,7 @@ from ppo_jax.envs.suites import make
 from ppo_jax.errors import Misfit, brief, own_lines
 
 MIN_STEPS, MAX_STEPS = 256, 10_000
-"""Of play, where nobody says how many."""
+"""Bounds on the steps to play, if `check` is not given a number."""
 FACTS = ("action_space", "min_steps_to_truncation", "max_episode_steps")
 
 
@@ -54,13 +54,13 @@ def check(
 
     Args:
         env: An `Env`, or the id of one.
-        steps: Steps to play; as many as an episode can have, or resets go unchecked,
-            which gives a warning. None: as many as the environment says that an episode
-            can have, if that is 256 to 10,000.
+        steps: Steps to play. It should be as many as an episode can have: if no episode
+            ends, resets go unchecked, which gives a warning. None: the environment's
+            `max_episode_steps`, but at least 256 and at most 10,000.
         num_envs: Environments side by side.
         seed: Seed of the random actions and of everything in the environment.
         carried: Parts of the state that outlive episodes on purpose, such as a count
-            of them, under the names that findings have: bsuite's deep sea passes with
+            of them, by their names in findings: bsuite's deep sea passes with
             `("state.total_bad_episodes", "state.denoised_return")`.
 
     Raises:
@@ -92,9 +92,9 @@ def check(
 
 
 def check_types(env: Env) -> None:
-    """What `check` finds by tracing once: settings, types, shapes and structures.
+    """Checks settings, types, shapes and structures, as `check` does by tracing once.
 
-    Less than a second is enough for it, so training begins with it.
+    It takes less than a second, so training begins with it.
 
     Raises:
         Misfit: If anything was found; the message lists all of it.
@@ -114,7 +114,7 @@ def _refuse(env: Env, findings: list[str]) -> None:
 
 
 def _settings(env: Env) -> list[str]:
-    """Facts about episodes and actions are there and in range."""
+    """Checks that facts about episodes and actions exist and are in range."""
     return list(_unanswered(env)) or list(_out_of_range(*_facts(env)))
 
 
@@ -139,7 +139,7 @@ def _out_of_range(space: ActionSpace, least: int, most: int | None) -> Iterator[
 
 
 def _not_static(env: Env) -> Iterator[str]:
-    """What a program is compiled for: hashable, and the same for all numbers."""
+    """Checks that static parts can be hashed, and are the same for all numbers."""
     yield from _unhashable(env, type(env).__name__)
     facts, (numbers, rebuild) = _facts(env), traces.opened(env)
 
@@ -184,7 +184,7 @@ def _valid(space: ActionSpace) -> bool:
 
 
 def _unhashable(node: Any, path: str) -> Iterator[str]:
-    """Static fields that cannot be part of a signature of jit, at any depth."""
+    """Yields static fields that cannot be part of a jit signature, at any depth."""
     children, _ = jax.tree_util.tree_flatten_with_path(
         node, is_leaf=lambda x: x is not node
     )

@@ -1,4 +1,4 @@
-"""What `check` finds by tracing: types that differ, and habits that hurt."""
+"""Findings of `check` by tracing: types that differ, and harmful habits."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -26,21 +26,21 @@ SCALARS = {
 
 
 class Trace(NamedTuple):
-    """What tracing a method shows."""
+    """Result of tracing a method."""
 
     name: str
     out: PyTree
-    """Abstract values of what it returns."""
+    """Abstract values of the method's results."""
     programs: tuple[Any, Any]
-    """Its jaxpr, from tracing it twice."""
+    """The method's jaxprs, from tracing it twice."""
 
 
 class Untraceable(Exception):
-    """What an environment cannot answer, or JAX not trace; the message is a finding."""
+    """An error of a method or property, or in tracing it; the message is a finding."""
 
 
 def trace_methods(env: Env) -> tuple[list[Trace], list[str]]:
-    """Traces the methods twice; what they return must fit together."""
+    """Traces all methods twice; returns the traces, and results that do not fit."""
     traces = []
 
     def trace(name, *args):
@@ -51,7 +51,7 @@ def trace_methods(env: Env) -> tuple[list[Trace], list[str]]:
 
 
 def misfits(env: Env) -> Iterator[str]:
-    """What the methods return that does not fit together; the quickest way to know."""
+    """Yields results of methods that do not fit together, by tracing only once."""
     numbers, rebuild = opened(env)
 
     def shapes(name, *args):
@@ -64,10 +64,10 @@ def misfits(env: Env) -> Iterator[str]:
 
 
 def attempted(name: str, attempt: Callable[[], T]) -> T:
-    """What comes of asking an environment for something.
+    """Calls `attempt`, a question to an environment, and returns its result.
 
     Raises:
-        Untraceable: If it fails; the message shows the lines that led there.
+        Untraceable: If the call fails; the message shows the lines that led there.
     """
     try:
         return attempt()
@@ -85,7 +85,7 @@ def attempted(name: str, attempt: Callable[[], T]) -> T:
 
 
 def draws(env: Env) -> bool:
-    """Whether a key changes anything: how an episode begins, or where a step leads."""
+    """Returns whether resets or steps depend on the key."""
     key = jax.random.key(0)
     _, state = jax.eval_shape(env.reset, key)
     programs = (
@@ -96,7 +96,7 @@ def draws(env: Env) -> bool:
 
 
 def unread(env: Env) -> list[str]:
-    """Paths of the numbers that neither a reset nor a transition depends on."""
+    """Returns paths of numbers that neither a reset nor a transition depends on."""
     values, rebuild = opened(env)
 
     def call(values, key, action):
@@ -110,13 +110,13 @@ def unread(env: Env) -> list[str]:
 
 
 def _used(jaxpr: Any) -> list[bool]:
-    """Whether a result depends on an argument, for each of them."""
+    """Returns, for each argument, whether a result depends on it."""
     _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
     return used
 
 
 def _listed(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
-    """All mismatches, up to the first method that cannot be traced."""
+    """Yields all mismatches, up to the first method that cannot be traced."""
     try:
         yield from _mismatches(env, trace)
     except Untraceable as error:
@@ -151,7 +151,7 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
 
 
 def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:
-    """What is not as `reset` and `Timestep` have it."""
+    """Yields results of a step that differ from those of `reset`, or of `Timestep`."""
     pair = isinstance(out, tuple) and len(out) == 2
     if not (pair and isinstance(out[0], Timestep)):
         yield f"{name}: got {kind(out)}, expected (Timestep, state)"
@@ -166,7 +166,7 @@ def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:
 
 
 def _unlike(name: str, given: PyTree, expected: PyTree) -> Iterator[str]:
-    """Differences in structure, shape and type."""
+    """Yields differences in structure, shape and type."""
     if jax.tree.structure(given) != jax.tree.structure(expected):
         yield (
             f"{name}: got the structure {jax.tree.structure(given)}, expected "
@@ -183,7 +183,7 @@ def _unlike(name: str, given: PyTree, expected: PyTree) -> Iterator[str]:
 
 
 def weak_types(trace: Trace) -> Iterator[str]:
-    """Observations and states, which loops carry, are strong."""
+    """Checks that observations and states, which loops carry, have strong types."""
     for name, part in _carried(trace).items():
         for path, leaf in jax.tree_util.tree_flatten_with_path(part)[0]:
             if leaf.weak_type:
@@ -195,7 +195,7 @@ def weak_types(trace: Trace) -> Iterator[str]:
 
 
 def _carried(trace: Trace) -> dict[str, PyTree]:
-    """What of a method's results goes into the next step."""
+    """Returns the results of a method that go into the next step, by name."""
     match trace.name, trace.out:
         case "reset", (obs, state):
             return {"obs": obs, "state": state}
@@ -207,7 +207,7 @@ def _carried(trace: Trace) -> dict[str, PyTree]:
 
 
 def habits(trace: Trace) -> Iterator[str]:
-    """What a method may not do: call the host, or be different each time."""
+    """Checks that a method does not call the host, and is the same each time."""
     first, second = trace.programs
     calls = sorted(set(_host_calls(first.jaxpr)))
     if calls:
@@ -240,7 +240,7 @@ def _trace(env: Env, name: str, *args: PyTree) -> Trace:
 
 
 def _host_calls(jaxpr: Any) -> Iterator[str]:
-    """Names of primitives that call Python, at any depth."""
+    """Yields the names of primitives that call Python, at any depth."""
     for equation in jaxpr.eqns:
         if re.search("callback|debug_print", equation.primitive.name):
             yield equation.primitive.name
@@ -265,16 +265,16 @@ def _strong_shape(aval: Any) -> jax.ShapeDtypeStruct:
 
 
 def _alike(a: Array, b: Array) -> bool:
-    """Equal, NaN being itself; also for keys."""
+    """Returns whether arrays, or keys, are equal; NaN equals itself."""
     return bool(jnp.all((a == b) | ((a != a) & (b != b))))
 
 
 def _text(program: Any) -> str:
-    """The program without the addresses of functions in it."""
+    """Returns a program as text without addresses of functions."""
     return re.sub("0x[0-9a-f]+", "", str(program))
 
 
 def opened(env: Env) -> tuple[list[Array], Callable[[list[Array]], Env]]:
-    """Its numbers as training has them, and the way back; jit never hashes the rest."""
+    """Returns numbers as in training, and the way back; jit never hashes the rest."""
     numbers, structure = jax.tree.flatten(as_arrays(env))
     return numbers, structure.unflatten

@@ -1,6 +1,6 @@
 """Tiny environments with known answers, one for each kind of defect.
 
-Each docstring says what a correct agent reaches, and what a broken one does instead.
+Each docstring gives the result of a correct agent, and that of a broken one.
 Everything is small: a probe compiles in no time.
 """
 

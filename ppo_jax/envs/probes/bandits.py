@@ -26,7 +26,8 @@ from ppo_jax.types import Array, Key, PyTree
 class OneStep(Env):
     """Episodes of one step, which always terminates them.
 
-    A subclass says what is hidden (`draw`), seen (`observe`) and paid (`pay`).
+    A subclass defines the hidden state (`draw`), the observation (`observe`) and the
+    reward (`pay`).
     """
 
     action_space: ClassVar[ActionSpace] = Discrete(2)
@@ -34,15 +35,15 @@ class OneStep(Env):
     max_episode_steps: ClassVar[int | None] = 1
 
     def draw(self, key: Key) -> PyTree:
-        """The state of a new episode."""
+        """Draws the state of a new episode."""
         return jnp.zeros((), jnp.int32)
 
     def observe(self, state: PyTree) -> PyTree:
-        """The observation of a state; by default the same for all."""
+        """Returns the observation of a state; by default the same for all states."""
         return jnp.ones(1)
 
     def pay(self, key: Key, state: PyTree, action: Array) -> Array:
-        """The reward."""
+        """Returns the reward."""
         raise missing(self, "pay")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
@@ -89,7 +90,7 @@ class RiskyBandit(OneStep):
 
     @property
     def gain(self) -> float | Array:
-        """What arm 1 pays when it does not lose, so that its mean is `risky`."""
+        """Reward of arm 1 when it does not lose, so that its mean is `risky`."""
         return (self.risky - self.chance * self.loss) / (1 - self.chance)
 
     def pay(self, key: Key, state: PyTree, action: Array) -> Array:
@@ -99,7 +100,7 @@ class RiskyBandit(OneStep):
 
 @component
 class NoisyReturns(OneStep):
-    """Normal returns whose spread can be seen, whatever the action.
+    """Normal returns that do not depend on the action, with their spread in view.
 
     Known answer: the observation is s, either `low` or `high`, the return N(0, s²), so
     its τ-quantile is s · Φ⁻¹(τ).
@@ -120,7 +121,7 @@ class NoisyReturns(OneStep):
 
 @component
 class MaskedBandit(OneStep):
-    """The best arms are forbidden, and pay 10 to whoever takes one all the same.
+    """A bandit whose best arms are forbidden, and pay 10 if taken all the same.
 
     Arm i pays i / (n − 1). Arms up to one drawn at random are allowed; the observation
     does not tell which.
@@ -147,10 +148,10 @@ class MaskedBandit(OneStep):
 
 @component
 class HiddenSteps(OneStep):
-    """A share of steps has weight 0, and rewards that say the opposite.
+    """A bandit in which a share of steps has weight 0, and the opposite rewards.
 
     Arm 1 pays 1 and arm 0 pays 0. On a hidden step arm 1 pays −`garbage` and arm 0
-    pays `garbage`. The observation tells nothing.
+    pays `garbage`. The observation does not tell which steps are hidden.
 
     Known answer: an agent that honours weights takes arm 1, one that does not arm 0;
     the weighted mean reward is the probability of arm 1.

@@ -16,8 +16,8 @@ from ppo_jax.types import Array, Key, PyTree
 class TimeLimited(Env):
     """Episodes of `limit` steps, which are always truncated, whatever the action.
 
-    A subclass says what is drawn (`draw`), seen (`observe`) and paid (`pay`); `time` is
-    the number of steps taken so far.
+    A subclass defines the episode's constant (`draw`), the observation (`observe`) and
+    the reward (`pay`); `time` is the number of steps taken so far.
     """
 
     limit: Count = 8
@@ -37,11 +37,11 @@ class TimeLimited(Env):
         return jnp.ones((), jnp.float32)
 
     def observe(self, drawn: Array, time: Array) -> Array:
-        """The observation; by default what was drawn."""
+        """Returns the observation; by default the scalar that was drawn."""
         return drawn.reshape(1)
 
     def pay(self, drawn: Array, time: Array) -> dict[str, Array]:
-        """The reward of the step after `time` steps, and more for `outcome`."""
+        """Returns the reward of the step after `time` steps, and more for `outcome`."""
         raise missing(self, "pay")
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
@@ -60,9 +60,9 @@ class TimeLimited(Env):
 class Accumulator(TimeLimited):
     """Observations 1, 2, 3, …, each also the reward of the step that follows it.
 
-    Known answer (limit 3): a memory h ← h + x with value h says 1, 3, 6, and
-    10 at the truncation, where `final_obs` is 4. One that sees observations twice says
-    1, 5, 9 and 8. Returns are `limit` · (`limit` + 1) / 2.
+    Known answer (limit 3): a memory h ← h + x with value h predicts 1, 3, 6, and
+    10 at the truncation, where `final_obs` is 4. One that sees observations twice
+    predicts 1, 5, 9 and 8. Returns are `limit` · (`limit` + 1) / 2.
 
     >>> env, key = Accumulator(limit=3), jax.random.key(0)
     >>> obs, state = env.reset(key)
@@ -89,9 +89,9 @@ class TimeLimitChain(TimeLimited):
     episodes, which shows values that leak from the next episode into the one before.
 
     Known answer: V = ± `reward` / (1 − γ), 10 for γ = 0.9, whatever the limit. Taking
-    truncation for an end gives at most (1 − γˡⁱᵐⁱᵗ) of it, and a leak from the next
-    episode shrinks it when half of them are negative. The reward is a number: raise it
-    during a run to see a return scale drift.
+    truncation for an end gives at most (1 − γˡⁱᵐⁱᵗ) of V, and a leak from the next
+    episode shrinks V when half of the episodes are negative. The reward is a number:
+    raise it during a run to see a return scale drift.
     """
 
     reward: float = 1.0
@@ -131,11 +131,12 @@ class RecallState(NamedTuple):
 
 @component
 class RecallCue(Env):
-    """A cue, up to `delay` blanks, then a query: what was the cue?
+    """A cue, up to `delay` blanks, then a query for the cue.
 
-    The number of blanks is drawn anew for every episode. Observations `[num_cues + 1]`
-    show the cue one-hot, zeros, and the last component alone for the query. Only the
-    action at the query is paid, with 1 if it names the cue, and ends the episode.
+    The number of blanks is drawn for every episode. Observations `[num_cues + 1]` are
+    one-hot for the cue, zeros for a blank, and the last component alone for the query.
+    Only the action at the query is paid, with 1 if it names the cue, and ends the
+    episode.
 
     Known answer: the return is 1 with a memory, 1 / `num_cues` without one, or with one
     that is cleared, lost or replayed at the wrong time.

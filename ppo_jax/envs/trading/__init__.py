@@ -1,8 +1,8 @@
 """A market on the device: bring prices, and `Trading` trades them.
 
-`PriceFile` reads prices of your own, and `repairs` mend what is wrong with them if they
-are asked to. `Stocks`, `Sp500Stocks` and `Sp500Index` come with packages. Of
-`RandomWalk` and `Shuffled` nothing can be learned.
+`PriceFile` reads prices of your own, and `repairs` mend their defects if asked to.
+`Stocks`, `Sp500Stocks` and `Sp500Index` come with packages. From `RandomWalk` and
+`Shuffled` nothing can be learned.
 """
 
 from ppo_jax.envs.trading import repairs

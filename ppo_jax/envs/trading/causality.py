@@ -1,4 +1,4 @@
-"""Whether features know what was not known yet."""
+"""A check that features do not depend on later prices."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from ppo_jax.component import require
 from ppo_jax.envs.trading.bars import Bars
 
 CUTS = 8
-"""Bars at which it is tried what features say without all later ones."""
+"""Number of bars at which features are computed again without the later bars."""
 
 
 def require_causal(features: Any, bars: Bars) -> np.ndarray:
-    """Features `[N, A, F]`, once it is known that they are of the past.
+    """Computes features `[N, A, F]`, and checks that they depend on the past alone.
 
-    At some bars, they are compared with what they are if the bars after it are others,
-    and if there are none.
+    At some bars, features are compared with those computed with other bars after it,
+    and with none after it.
 
     Raises:
         ValueError: If features are not finite, of another shape, or change with later
@@ -45,7 +45,7 @@ def require_causal(features: Any, bars: Bars) -> np.ndarray:
 
 
 def until(bars: Bars, bar: int) -> Bars:
-    """What was known at the close of a bar."""
+    """Returns the bars that were known at the close of a bar."""
     known = slice(bar + 1)
     first = None if bars.open is None else bars.open[known]
     return Bars(
@@ -54,7 +54,7 @@ def until(bars: Bars, bar: int) -> Bars:
 
 
 def changed_after(bars: Bars, bar: int) -> Bars:
-    """The same bars up to one, and others after it."""
+    """Returns the same bars up to one, and other bars after it."""
     count, assets = bars.close.shape
     noise = np.exp(np.random.default_rng(bar).normal(0, 0.1, (count, assets)))
     noise[: bar + 1] = 1.0

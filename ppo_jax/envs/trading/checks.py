@@ -1,4 +1,4 @@
-"""What prices have to be, and which repairs mend what they are not."""
+"""Checks of prices, and the repairs that mend what a check would refuse."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -14,28 +14,27 @@ from ppo_jax.envs.trading.table import ADJUSTED, OTHERS, PRICES, SYMBOLS, TIMES,
 
 Repair = Callable[[Table], Table]
 LEAST = 3
-"""Bars that there have to be."""
+"""Least number of bars."""
 LONG, SPACINGS = pd.Timedelta(days=10), 3
-"""A gap is longer than both: these days, and so many times the usual spacing."""
+"""A gap is longer than both `LONG` and `SPACINGS` times the usual spacing."""
 ROUNDING = 1e-6
-"""How far a price may be beyond its bar's range, as a share of it."""
+"""Largest excess of a price beyond its bar's range, relative to the range's end."""
 
 
 class Stage(NamedTuple):
-    """A check, and what can be asked for before it."""
+    """A check, and the repairs that can be asked for before it."""
 
     check: Callable[[Table], None]
     mends: tuple[Repair, ...] = ()
     accepts: tuple[Repair, ...] = ()
-    """Those that let everything pass."""
+    """Repairs that leave out the check."""
 
 
 def examined(table: Table, asked: Iterable[Repair]) -> Table:
-    """A table that has passed all checks, with the repairs that were asked for.
+    """Repairs a table as asked, and returns it once it has passed all checks.
 
     Raises:
-        PriceError: At the first thing that is wrong; the message says which repair
-            would mend it.
+        PriceError: At the first defect; the message names the repairs that mend it.
     """
     asked = set(asked)
     for check, mends, accepts in STAGES:
@@ -54,14 +53,14 @@ def examined(table: Table, asked: Iterable[Repair]) -> Table:
 
 
 def columns(table: Table) -> None:
-    """Each column is known."""
+    """Checks that each column is known."""
     for name in table.others[:1]:
         known = (*TIMES, *SYMBOLS, *PRICES, *ADJUSTED[:1], *OTHERS)
         raise PriceError(f"{table.name}: {unknown('column of prices', name, known)}")
 
 
 def zones(table: Table) -> None:
-    """All times are of one zone."""
+    """Checks that all times are of one zone."""
     rows = table.rows
     first = rows.iloc[0]
     for row in _first(rows, rows["zone"] != first["zone"]):
@@ -72,7 +71,7 @@ def zones(table: Table) -> None:
 
 
 def order(table: Table) -> None:
-    """Times of an asset do not go back."""
+    """Checks that the times of an asset do not go back."""
     before = table.rows.groupby("symbol", sort=False)["time"].shift(1)
     for row in _first(table.rows, table.rows["time"] < before):
         said = f"got {row['time']} after {before[row.name]}, expected the oldest first"
@@ -80,7 +79,7 @@ def order(table: Table) -> None:
 
 
 def duplicates(table: Table) -> None:
-    """An asset has one row at a time."""
+    """Checks that an asset has one row per time."""
     rows = table.rows
     for row in _first(rows, rows.duplicated(["time", "symbol"])):
         same = (rows["time"] == row["time"]) & (rows["symbol"] == row["symbol"])
@@ -92,7 +91,7 @@ def duplicates(table: Table) -> None:
 
 
 def finite(table: Table) -> None:
-    """Prices are no infinities."""
+    """Checks that no price is infinite."""
     for name in table.prices:
         for row in _first(table.rows, np.isinf(table.rows[name])):
             said = f"got {row[name]}, expected a finite price"
@@ -100,7 +99,7 @@ def finite(table: Table) -> None:
 
 
 def positive(table: Table) -> None:
-    """Prices are above 0."""
+    """Checks that prices are above 0."""
     for name in table.prices:
         for row in _first(table.rows, table.rows[name] <= 0):
             said = f"got {row[name]:g}, expected a price > 0"
@@ -108,14 +107,14 @@ def positive(table: Table) -> None:
 
 
 def present(table: Table) -> None:
-    """No price is missing."""
+    """Checks that no price is missing."""
     for name in table.prices:
         for row in _first(table.rows, table.rows[name].isna()):
             raise PriceError(f"{table.where(row, name)}: a price is missing")
 
 
 def adjusted(table: Table) -> None:
-    """Closes are the adjusted ones, up to a scale."""
+    """Checks that closes are the adjusted ones, up to a scale."""
     if "adjusted" not in table.rows:
         return
     scale = table.rows["adjusted"] / table.rows["close"]
@@ -129,7 +128,7 @@ def adjusted(table: Table) -> None:
 
 
 def ranges(table: Table) -> None:
-    """No price is above the high or below the low of its bar."""
+    """Checks that no price is above the high or below the low of its bar."""
     rows = table.rows
     for end, sign in (("high", 1), ("low", -1)):
         for name in table.prices if end in rows else ():
@@ -143,7 +142,7 @@ def ranges(table: Table) -> None:
 
 
 def calendars(table: Table) -> None:
-    """All assets have the same times."""
+    """Checks that all assets have the same times."""
     rows = table.rows
     symbols = list(dict.fromkeys(rows["symbol"]))
     count = rows.groupby("time")["symbol"].transform("size")
@@ -157,7 +156,7 @@ def calendars(table: Table) -> None:
 
 
 def gaps(table: Table) -> None:
-    """No long time is without bars."""
+    """Checks that no long time is without bars."""
     spacing = table.rows.groupby("symbol", sort=False)["time"].diff()
     limit = max(SPACINGS * spacing.median(), LONG)
     for row in _first(table.rows, spacing > limit):
@@ -169,7 +168,7 @@ def gaps(table: Table) -> None:
 
 
 def jumps(table: Table) -> None:
-    """No price jumps as at a split of shares."""
+    """Checks that no price jumps as at a split of shares."""
     found = factors(table.rows)
     for row in _first(table.rows, found != 1):
         name = "open" if "open" in table.rows else "close"
@@ -181,7 +180,7 @@ def jumps(table: Table) -> None:
 
 
 def enough(table: Table) -> None:
-    """There are some bars."""
+    """Checks that there are at least `LEAST` bars."""
     count = table.rows["time"].nunique()
     if count < LEAST:
         raise PriceError(f"{table.name}: got {count} bars, expected at least {LEAST}")
@@ -206,7 +205,7 @@ REPAIRS = tuple(dict.fromkeys(r for s in STAGES for r in (*s.mends, *s.accepts))
 
 
 def _first(rows: Frame, bad: Column) -> Iterable[Column]:
-    """The first row of which something is true, if there is one."""
+    """Returns the first row where `bad` is true, if there is one."""
     found = rows[bad.reindex(rows.index)]
     return [row for _, row in found.iloc[:1].iterrows()]
 

@@ -1,4 +1,4 @@
-"""What is seen of prices: numbers of the past alone."""
+"""Features of prices, which depend on the past alone."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ppo_jax.envs.trading.bars import Bars
 
 @component
 class Features:
-    """Features of each asset at the close of each bar, of closes up to it.
+    """Features of each asset at the close of each bar, from closes up to that bar.
 
     With closes p and r_h(t) = ln p(t) − ln p(t − h):
 
@@ -18,8 +18,8 @@ class Features:
     - d(t) = p(t) / max p − 1, the maximum over the last `drawdown` bars and t: how far
       a price is below its highest.
 
-    A subclass gives others with `__call__`, `lookback` and fields that are no floats.
-    `Trading` refuses features that change if later prices do.
+    A subclass defines other features with `__call__`, `lookback` and fields that are no
+    floats. `Trading` refuses features that change if later prices do.
 
     >>> from ppo_jax.envs.trading.prices import RandomWalk
     >>> features = Features(horizons=(1, 5), volatility=10, drawdown=10)
@@ -38,11 +38,11 @@ class Features:
 
     @property
     def lookback(self) -> int:
-        """Bars that it takes until all features are known."""
+        """Number of bars until all features are known."""
         return max(*self.horizons, self.volatility, self.drawdown)
 
     def __call__(self, bars: Bars) -> np.ndarray:
-        """Features `[N, A, F]`, float64; those of the first `lookback` bars are 0."""
+        """Returns features `[N, A, F]`, float64; 0 for the first `lookback` bars."""
         logs = np.log(bars.close)
         returns = [_change(logs, h) for h in self.horizons]
         variance = _mean(_change(logs, 1) ** 2, self.volatility)
@@ -53,21 +53,21 @@ class Features:
 
 
 def _change(x: np.ndarray, bars: int) -> np.ndarray:
-    """Against so many bars before; 0 where there were none."""
+    """Returns the change against `bars` bars before; 0 if there were fewer."""
     return np.concatenate([np.zeros_like(x[:bars]), x[bars:] - x[:-bars]])[: len(x)]
 
 
 def _mean(x: np.ndarray, bars: int) -> np.ndarray:
-    """Of the last bars; zeros are before the first."""
+    """Returns the mean of the last `bars` bars, with zeros before the first one."""
     return _windows(x, bars, 0.0).mean(axis=-1)
 
 
 def _highest(x: np.ndarray, bars: int) -> np.ndarray:
-    """Of the last bars."""
+    """Returns the maximum of the last `bars` bars."""
     return _windows(x, bars, -np.inf).max(axis=-1)
 
 
 def _windows(x: np.ndarray, bars: int, before: float) -> np.ndarray:
-    """The last bars at each of them, `[N, A, bars]`."""
+    """Returns the last `bars` bars at each bar, `[N, A, bars]`."""
     padded = np.concatenate([np.full_like(x[:1], before).repeat(bars - 1, axis=0), x])
     return np.lib.stride_tricks.sliding_window_view(padded, bars, axis=0)

@@ -12,9 +12,9 @@ from ppo_jax.errors import UserError
 
 KINDS = (".csv", ".parquet")
 Frame = Any
-"""A `pandas.DataFrame`, whose methods may return anything, as checkers see them."""
+"""A `pandas.DataFrame`; `Any`, as its methods may return anything to type checkers."""
 Column = Any
-"""A `pandas.Series`, likewise."""
+"""A `pandas.Series`; `Any` likewise."""
 
 
 class PriceError(UserError, ValueError):
@@ -22,26 +22,26 @@ class PriceError(UserError, ValueError):
 
 
 class Cells(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     name: str
-    """Of the file, as it was given."""
+    """Name of the file, as it was given."""
     header: list[str]
     rows: Frame
-    """Text, whose columns are numbered."""
+    """Cells as text, in numbered columns."""
     place: list[int]
-    """The line of each row in the file, or its number where there are no lines."""
+    """The line of each row in the file, or the row's number if there are no lines."""
     unit: str
-    """What `place` counts: lines or rows."""
+    """Unit of `place`: lines or rows."""
     ended: bool = True
     """Whether the last line has its end."""
 
 
 def cells(path: str) -> Cells:
-    """What a file holds.
+    """Reads a file.
 
     Raises:
-        PriceError: If it cannot be read.
+        PriceError: If the file cannot be read.
     """
     file = Path(path)
     if file.suffix.lower() not in KINDS:
@@ -56,7 +56,7 @@ def cells(path: str) -> Cells:
 
 
 def cells_of(frame: Frame, name: str, unit: str = "row") -> Cells:
-    """A table of pandas, as a file would hold it."""
+    """Converts a table of pandas to the cells that a file would have."""
     numbered = pd.api.types.is_integer_dtype(frame.index)
     frame = frame.reset_index(drop=numbered)
     header = [str(name) for name in frame.columns]
@@ -99,5 +99,5 @@ def _counted(row: list[str]) -> str:
 
 
 def column(found: Cells, index: int) -> Column:
-    """The cells of a column, without spaces around them."""
+    """Returns the cells of a column, without spaces around them."""
     return found.rows[index].str.strip()

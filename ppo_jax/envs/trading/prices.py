@@ -1,4 +1,4 @@
-"""Where prices come from, and what they are known by."""
+"""Sources of prices, and the digests that identify them."""
 
 import dataclasses
 import functools
@@ -12,23 +12,23 @@ from ppo_jax.errors import missing
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Prices:
-    """Prices of assets over time; a subclass says where they come from, in `load`.
+    """Prices of assets over time; a subclass gets them from a source, in `load`.
 
-    They are read at construction. Programs are compiled for them, and a run is stored
-    with where they come from and the SHA-256 of what was read. Prices of the same
-    content are equal, wherever they come from.
+    Prices are read at construction. Programs are compiled for them, and a run is stored
+    with their source and the SHA-256 of their content. Prices of the same content are
+    equal, whatever their source.
     """
 
     def __post_init__(self) -> None:
-        self.sha256  # noqa: B018 - What cannot be used is refused at once.
+        self.sha256  # noqa: B018 - Refuses unusable prices at once.
 
     def load(self) -> Bars:
-        """What was read and checked."""
+        """Reads the prices, and checks them."""
         raise missing(self, "load")
 
     @property
     def note(self) -> str:
-        """What is to be known of those who earn at them, as what was left out."""
+        """A warning for those who judge earnings at them, such as about omissions."""
         return ""
 
     @functools.cached_property
@@ -56,7 +56,7 @@ class Prices:
 
 
 def _shown(value: Any) -> str:
-    """As `repr`, the same in every process."""
+    """Formats a value as `repr` does, but the same in every process."""
     if isinstance(value, tuple):
         items = ", ".join(_shown(item) for item in value)
         return f"({items},)" if len(value) == 1 else f"({items})"
@@ -67,16 +67,16 @@ def _shown(value: Any) -> str:
 class RandomWalk(Prices):
     """Driftless geometric random walks: nothing can be earned, but by chance.
 
-    The expected price tomorrow is the price today, so that whoever trades expects to
-    lose the costs. Bars are weekdays from 2000 on.
+    The expected price tomorrow is the price today, so that trading loses its costs on
+    average. Bars are weekdays from 2000 on.
 
     Attributes:
-        num_bars: How many.
-        num_assets: How many, of independent prices.
-        volatility: Of a year's log returns.
+        num_bars: Number of bars.
+        num_assets: Number of assets, of independent prices.
+        volatility: Standard deviation of a year's log returns.
         overnight: The share of the variance between a close and the next open; None:
             closes only.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     >>> RandomWalk(num_bars=100, num_assets=2).bars.close.shape
     (100, 2)
@@ -115,10 +115,10 @@ class RandomWalk(Prices):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Shuffled(Prices):
-    """Other prices, whose returns come in another order: of the past, nothing is left.
+    """Other prices with their returns in random order: the past tells nothing.
 
-    The bars of all assets are shuffled together, so that they end where they ended, and
-    what they have in common stays.
+    The bars of all assets are shuffled together, so that prices end where they ended,
+    and the common moves of assets stay.
 
     >>> walk = RandomWalk(num_bars=100)
     >>> Shuffled(walk).bars.close[-1].round(9) == walk.bars.close[-1].round(9)

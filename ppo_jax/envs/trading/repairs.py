@@ -1,7 +1,7 @@
 """Repairs of prices, each of which has to be asked for by name.
 
-None knows the future, but for `undo_splits` and `adjust`, which scale all prices before
-an event alike: no return changes but the one across it.
+No repair uses later prices, but for `undo_splits` and `adjust`. These two scale all
+prices before an event alike, so that no return changes but the one across the event.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from ppo_jax.envs.trading.table import Table
 
 
 def drop_other_columns(table: Table) -> Table:
-    """Ignores columns that say nothing of prices."""
+    """Ignores columns that have nothing to do with prices."""
     return table._replace(others=())
 
 
 def to_utc(table: Table) -> Table:
-    """Takes times of several zones for what they are in UTC; none may lack a zone."""
+    """Accepts times of several zones, read in UTC; none may lack a zone."""
     zone = table.rows["zone"]
     return table._replace(rows=table.rows.assign(zone=zone.where(zone == "", "Z")))
 
@@ -36,13 +36,13 @@ def keep_last(table: Table) -> Table:
 
 
 def blank_non_positive(table: Table) -> Table:
-    """Takes prices that are not above 0 for missing."""
+    """Treats prices that are not above 0 as missing."""
     prices = table.rows[table.prices]
     return table._replace(rows=table.rows.assign(**prices.where(prices > 0)))
 
 
 def drop_incomplete(table: Table) -> Table:
-    """Drops bars at which a price of any asset is missing, or an asset altogether."""
+    """Drops bars at which any asset, or a price of any asset, is missing."""
     rows = table.rows
     whole = rows[table.prices].notna().all(axis=1)
     count = whole.groupby(rows["time"]).transform("sum")
@@ -59,14 +59,14 @@ def forward_fill(table: Table) -> Table:
 
 
 def adjust(table: Table) -> Table:
-    """Scales prices by what adjusted closes are of closes: splits and dividends."""
+    """Scales prices by adjusted close / close, for splits and dividends."""
     scale = table.rows["adjusted"] / table.rows["close"]
     scaled = {name: table.rows[name] * scale for name in table.prices}
     return table._replace(rows=table.rows.assign(**scaled))
 
 
 def widen_range(table: Table) -> Table:
-    """Takes the highest price of a bar for its high, and the lowest for its low."""
+    """Sets the high of a bar to its highest price, and the low to its lowest."""
     prices = table.rows[table.prices]
     ends = {"high": prices.max(axis=1), "low": prices.min(axis=1)}
     ends = {name: values for name, values in ends.items() if name in prices}
@@ -83,22 +83,22 @@ def undo_splits(table: Table) -> Table:
 
 
 def accept_gaps(table: Table) -> Table:
-    """Says that long times without a bar are as they should be."""
+    """Accepts long times without a bar."""
     return table
 
 
 def accept_jumps(table: Table) -> Table:
-    """Says that jumps which look like splits are what was earned or lost."""
+    """Accepts jumps that look like splits as real gains or losses."""
     return table
 
 
 def accept_unadjusted(table: Table) -> Table:
-    """Says that closes are meant, though there are adjusted ones that differ."""
+    """Accepts closes that differ from the adjusted closes beside them."""
     return table
 
 
 def _filled(rows: Frame, times: np.ndarray, prices: list[str]) -> Frame:
-    """One asset at all times from its first on."""
+    """Returns the rows of an asset at all times from its first one on, filled."""
     whole = rows.set_index("time").reindex(times[times >= rows["time"].iloc[0]])
     missing = whole[prices].isna().any(axis=1)
     held = whole["close"].where(~missing).ffill()

@@ -1,4 +1,4 @@
-"""Prices of files, and those that come with packages."""
+"""Prices from files, and prices that come with packages."""
 
 import dataclasses
 import importlib
@@ -30,12 +30,12 @@ class PriceFile(Prices):
     2020-01-31T16:00:00+00:00) and prices, oldest first: `close`, and `open`, `high`,
     `low`, `volume`, `adj close` if they are known. For several assets there is a column
     `symbol`, or instead of all these a column of closes for each asset, with its name.
-    Whatever is wrong is refused, and what can be repaired is repaired if it is asked
-    for.
+    A file with defects is refused, unless they can be repaired and the repairs are
+    asked for.
 
     Attributes:
-        path: The file, as seen from where the command is given, or absolute.
-        repairs: Of `trading.repairs`; in which order does not matter.
+        path: The file, relative to the working directory of the command, or absolute.
+        repairs: Repairs from `trading.repairs`; their order does not matter.
 
     Raises:
         PriceError: At construction, for a file that cannot be used; the message names
@@ -65,7 +65,7 @@ class PriceFile(Prices):
         return bars(examined(table(self.read()), self.repairs))
 
     def read(self) -> Cells:
-        """What the file holds."""
+        """Reads the cells of the file."""
         return cells(self.path)
 
 
@@ -74,7 +74,7 @@ class Packaged(Prices):
     """Prices that come with a package of the extra `market`; nothing is downloaded.
 
     Attributes:
-        symbols: Which of its assets; (): all of them.
+        symbols: Assets of the package to use; (): all of them.
 
     Raises:
         PriceError: At construction, if the package is not installed, or does not know a
@@ -87,7 +87,7 @@ class Packaged(Prices):
     repairs: ClassVar[tuple[Repair, ...]] = ()
 
     def frame(self, package: ModuleType) -> Frame:
-        """What the package has, with the columns of a file."""
+        """Returns the prices of the package, with the columns of a file."""
         raise missing(self, "frame")
 
     def load(self) -> Bars:
@@ -115,8 +115,8 @@ class Stocks(Packaged):
     """Daily opens and closes of AAPL, IBM and MSFT, 2000-03 to 2013-03.
 
     They come with `bokeh_sampledata` (Quandl WIKI, public domain), and are adjusted for
-    splits and dividends. GOOG is there as well, from 2004-08 on, and FB, from 2012-05
-    on; bars are those at which all assets have a price.
+    splits and dividends. GOOG is available as well, from 2004-08 on, and FB, from
+    2012-05 on; there is a bar at each time at which all assets have a price.
     """
 
     symbols: tuple[str, ...] = ("AAPL", "IBM", "MSFT")
@@ -142,7 +142,7 @@ class Stocks(Packaged):
 class Sp500Stocks(Packaged):
     """Daily adjusted closes of 20 companies, 1990-01 to 2022-12, of `skfolio`.
 
-    One jump looks like a split and is left: RRC in April 1990.
+    One jump looks like a split and is left as it is: RRC in April 1990.
     """
 
     package: ClassVar[str] = "skfolio.datasets"

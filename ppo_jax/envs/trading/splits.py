@@ -6,16 +6,17 @@ import pandas as pd
 from ppo_jax.envs.trading.files import Column, Frame
 
 RATIOS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 50, 100)
-"""How many shares become of one; and of how many becomes one."""
+"""Numbers of shares that one share is split into, or that are merged into one."""
 LIKE = 0.03
-"""How far a jump may be from a ratio, as a share of it."""
+"""Largest relative difference of a jump from a ratio."""
 
 
 def factors(rows: Frame) -> Column:
-    """What each row's jump overnight is, if it looks like a split; else 1.
+    """Returns the exact ratio of each row's overnight jump that looks like a split.
 
-    Rows are in the order of time for each asset. The jump is that from a close to the
-    next open, or to the next close where only closes are known.
+    The ratio is 1 for other rows. Rows are in the order of time for each asset. The
+    jump is that from a close to the next open, or to the next close if only closes are
+    known.
     """
     before = rows.groupby("symbol", sort=False)["close"].shift(1)
     jump = (rows["open" if "open" in rows else "close"] / before).fillna(1.0)

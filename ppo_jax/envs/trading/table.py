@@ -1,4 +1,4 @@
-"""Prices as rows: a time, an asset, and what was paid."""
+"""Prices as rows: a time, an asset, and its prices."""
 
 import re
 from typing import NamedTuple
@@ -16,7 +16,7 @@ PRICES = ("open", "high", "low", "close")
 ADJUSTED = ("adj close", "adjclose", "adjusted close")
 OTHERS = ("volume", "tradable")
 MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
-"""What stands for a number that is not there, in small letters."""
+"""Texts that stand for a missing number, in small letters."""
 LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 """A time without its zone."""
 ISO = re.compile(LOCAL.pattern + r"(Z|[+-]\d\d:?\d\d)?")
@@ -26,37 +26,37 @@ class Table(NamedTuple):
     """Prices row by row, before and after they are checked."""
 
     name: str
-    """Of the file."""
+    """Name of the file."""
     rows: Frame
-    """`place`, `time` in UTC, `zone` as it was written, `symbol`, and numbers:
+    """Columns `place`, `time` in UTC, `zone` as it was written, `symbol`, and numbers:
     prices by name, `adjusted`, `volume`, `tradable`."""
     unit: str
-    """What `place` counts: lines or rows."""
+    """Unit of `place`: lines or rows."""
     headers: dict[str, str]
-    """What columns of numbers are called in the file; {}: as the symbols are."""
+    """Names of columns of numbers in the file; {}: the symbols are their names."""
     others: tuple[str, ...] = ()
-    """Columns that say nothing of prices."""
+    """Columns that have nothing to do with prices."""
 
     @property
     def prices(self) -> list[str]:
-        """Prices that there are."""
+        """Names of the prices that the table has."""
         return [name for name in PRICES if name in self.rows]
 
     def where(self, row: Column, field: str | None = None) -> str:
-        """Where something is in the file."""
+        """Describes the place of a row, or of a field in it, in the file."""
         header = self.headers.get(str(field), row["symbol"])
         place = f"{self.name}, {self.unit} {row['place']}"
         return f"{place}, column {header!r}" if field else place
 
 
 def table(cells: Cells) -> Table:
-    """The rows of a file, whatever its layout.
+    """Returns the rows of a file, whatever its layout.
 
     Layouts are: one asset, with a column `close`; many below each other, with a column
     `symbol` as well; many side by side, a column of closes each.
 
     Raises:
-        PriceError: If a column, a time or a number is not to be understood.
+        PriceError: If a column, a time or a number cannot be understood.
     """
     names = [re.sub(r"[\s_]+", " ", name.strip().casefold()) for name in cells.header]
     _require_distinct(cells, names)
@@ -81,7 +81,7 @@ def table(cells: Cells) -> Table:
 
 
 def bars(table: Table) -> Bars:
-    """The arrays of a table that was checked."""
+    """Returns the arrays of a table that was checked."""
     rows = table.rows
     symbols = tuple(dict.fromkeys(rows["symbol"]))
     wide = rows.pivot(index="time", columns="symbol")
@@ -106,9 +106,10 @@ def _side_by_side(cells: Cells, begun: Frame, columns: list[int]) -> Table:
 
 
 def _with_trades(rows: Frame) -> Frame:
-    """Says which bars saw a trade: from an asset's first volume on, those of one.
+    """Adds the column `tradable`: which bars saw a trade.
 
-    The first is so in time, whatever the order of the rows.
+    From an asset's first volume on, these are the bars with a volume. The first volume
+    is the first in time, whatever the order of the rows.
     """
     traded = pd.Series(True, rows.index)
     if "volume" in rows:
@@ -132,7 +133,7 @@ def _require_distinct(cells: Cells, names: list[str]) -> None:
 
 
 def _one_of(cells: Cells, names: list[str], wanted: tuple[str, ...]) -> int:
-    """Where the one column is that is called in one of some ways."""
+    """Returns the index of the only column whose name is in `wanted`."""
     found = [i for i, name in enumerate(names) if name in wanted]
     if len(found) > 1:
         both = " and ".join(repr(cells.header[i]) for i in found)
@@ -154,7 +155,7 @@ def _symbols(cells: Cells, columns: list[int]) -> Column | str:
 
 
 def _numbers(cells: Cells, index: int) -> Column:
-    """The numbers of a column; NaN where none is."""
+    """Returns the numbers of a column; NaN where a number is missing."""
     text = column(cells, index)
     found: Column = pd.to_numeric(text, errors="coerce")
     numbers = found.astype(float)

@@ -26,12 +26,12 @@ from ppo_jax.envs.trading.prices import Prices
 from ppo_jax.types import Array, Key, PyTree
 
 RUIN = 0.01
-"""Bankrupt is who has no more than this, of 1 at the start."""
+"""Equity at which a trader is bankrupt, from 1 at the start."""
 
 
 @component
 class Trading(Env):
-    """Holds shares of equity in assets, which are decided anew at every close.
+    """Trades assets: the shares of equity held in them are decided at every close.
 
     An action has a number a in [−1, 1] per asset. At the close of bar t it asks for
     positions of `leverage` · a / max(1, Σ|a|) of equity, which are taken at the next
@@ -41,13 +41,13 @@ class Trading(Env):
     of an episode. `Timestep.cost` is the costs and interest of a step as a share of
     equity, `weight` 0 where no order could be filled.
 
-    It is observed, at the close of t, what `features` say of each asset, and the
-    positions. An episode begins with cash; it ends when equity is 1 % of what it was or
-    less, and is cut off at its last bar. Its state is an `Account`.
+    Observations at the close of t are the `features` of each asset, and the positions.
+    An episode begins with cash; it ends when equity is 1 % of that or less, and is cut
+    off at its last bar. Its state is an `Account`.
 
     Attributes:
-        prices: What is traded: `read`, or another `Prices`.
-        cost: Costs of trading, in basis points of what is traded.
+        prices: Prices of the assets to trade, any `Prices`.
+        cost: Costs of trading, in basis points of the traded amount.
         borrow: Interest per year on shares that are sold short, and on loans of cash.
         leverage: The most that positions may add up to when orders are filled, long and
             short alike.
@@ -57,8 +57,8 @@ class Trading(Env):
             [first, last) is a fold, and folds are numbers.
         window: Steps of an episode, which begins at a random bar; None: an episode has
             all bars of [first, last).
-        positions: What may be chosen for each asset, in [−1, 1]; None: any number.
-        features: What is seen of prices.
+        positions: Choices of a for each asset, in [−1, 1]; None: any number.
+        features: Features of prices that are observed.
 
     Raises:
         ValueError: At construction, if there are too few bars, no window fits into
@@ -84,7 +84,7 @@ class Trading(Env):
     features: Features = Features()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for what does not go together."""
+        """Raises a `ValueError` for values that do not go together."""
         name, value = "Trading.features", self.features
         require(not numbers(value), name, value, "fields that are no floats")
         choices = self.positions or (0.0, 1.0)
@@ -150,7 +150,7 @@ class Trading(Env):
         return timestep, strong(account)
 
     def target(self, action: Array) -> Array:
-        """What an action asks for, as shares of equity `[A]`."""
+        """Returns the positions that an action asks for, as shares of equity `[A]`."""
         if self.positions is not None:
             action = jnp.asarray(self.positions)[action]
         action = jnp.clip(jnp.reshape(action, -1), -1.0, 1.0)
@@ -161,7 +161,7 @@ class Trading(Env):
         return tape(self.prices, self.features)
 
     def _seen(self, account: Account) -> Array:
-        """Features at the close of the bar, asset by asset, then positions."""
+        """Returns features at the close of the bar, asset by asset, then positions."""
         features = jnp.asarray(self._tape.features)[account.bar]
         return jnp.concatenate([features, account.positions])
 
@@ -172,17 +172,17 @@ class Trading(Env):
 
 
 class Tape(NamedTuple):
-    """What devices need of prices, float32; in a program they are constants."""
+    """Arrays of prices for devices, float32; in a program they are constants."""
 
     close: np.ndarray
     fill: np.ndarray
     tradable: np.ndarray
     years: np.ndarray
     features: np.ndarray
-    """`[N, A · F]`, asset by asset."""
+    """Features `[N, A · F]`, asset by asset."""
 
     def after(self, bar: Array) -> Market:
-        """What happens from the close of a bar to the next."""
+        """Returns the market from the close of a bar to the next close."""
         return Market(
             before=jnp.asarray(self.close)[bar],
             fill=jnp.asarray(self.fill)[bar + 1],
@@ -194,7 +194,7 @@ class Tape(NamedTuple):
 
 @functools.cache
 def tape(prices: Prices, features: Features) -> Tape:
-    """Prices and their features, computed once in float64.
+    """Returns prices and their features, computed once in float64.
 
     Raises:
         ValueError: If features are not finite, or know later prices.
