@@ -14,7 +14,7 @@ class Divergence:
     """KL(π_old ‖ π_new) in nats, per example."""
 
     metric: ClassVar[str]
-    """The metric's name of its mean over a minibatch."""
+    """Name of the metric that is its mean over a minibatch."""
     reads_old_policy: ClassVar[bool] = False
     """Whether it needs the policy that acted, which is stored only if needed."""
 

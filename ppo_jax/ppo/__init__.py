@@ -1,1 +1,1 @@
-"""One agent: how it acts, what it learns from that, and many such at once."""
+"""One agent or a population: acting, learning from it, and evolving."""

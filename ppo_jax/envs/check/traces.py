@@ -134,7 +134,7 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
     own += ["step"] * (type(env).step is not Env.step)
     if not own:
         yield "transition: got none, expected one, or a step that resets by itself"
-    for name in own:  # An inherited step is made of a transition and a reset.
+    for name in own:  # An inherited step needs no check: it is transition and reset.
         wrong = list(_wrong(name, trace(name, key, state, _action(env)), obs, state))
         yield from wrong
         if wrong:

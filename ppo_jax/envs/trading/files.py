@@ -70,7 +70,7 @@ def _parquet(path: str) -> Cells:
         raise PriceError(f"{path}: {said}; or write a .csv")
     try:
         return cells_of(pd.read_parquet(path), path)
-    except Exception as error:  # Those of pyarrow, of which there are many kinds.
+    except Exception as error:  # Pyarrow has many kinds of errors.
         raise PriceError(f"{path}: cannot be read: {error}") from error
 
 
