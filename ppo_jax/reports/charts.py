@@ -8,22 +8,22 @@ import numpy as np
 from ppo_jax.reports.scales import written
 
 TONES = ("one", "two", "three", "four", "five", "six")
-"""Colours of curves; the style of the page says which."""
+"""Names of the colours of curves, which the page's style sheet defines."""
 
 
 class Curve(NamedTuple):
-    """Values that are joined."""
+    """Points that a line joins."""
 
     name: str
     x: np.ndarray
     y: np.ndarray
     tone: str = "one"
     dots: bool = False
-    """Whether each of them is to be seen."""
+    """Whether each point is drawn as a dot, unless there are too many."""
 
 
 class Band(NamedTuple):
-    """What lies between two curves."""
+    """The area between two curves."""
 
     name: str
     x: np.ndarray
@@ -33,15 +33,15 @@ class Band(NamedTuple):
 
 
 class Threads(NamedTuple):
-    """Many curves that others stand out from."""
+    """Many faint curves, from which others stand out."""
 
     name: str
     lines: Sequence[tuple[Any, Any]]
-    """Their x and y."""
+    """The x and y of each curve."""
 
 
 class Points(NamedTuple):
-    """Values that nothing joins."""
+    """Points that no line joins."""
 
     name: str
     x: np.ndarray
@@ -53,13 +53,13 @@ Mark = Curve | Band | Threads | Points
 
 
 class Size(NamedTuple):
-    """Of a chart, in units that are pixels where it is shown at its own width."""
+    """Size of a chart; its units are pixels where it is shown at its own width."""
 
     width: float
     height: float
     ticks: int
     detail: float
-    """Share of a page's points that a curve has."""
+    """Factor on the page's number of points per curve."""
 
 
 LARGE, SMALL = Size(400, 230, 5, 1.0), Size(280, 130, 3, 0.5)
@@ -73,19 +73,19 @@ class Chart(NamedTuple):
     x: str = "steps"
     unit: str = ""
     text: str = ""
-    """What it shows."""
+    """A description of the chart."""
     healthy: tuple[float, float] | None = None
-    """The values between which all is well."""
+    """The lowest and the highest healthy value; None: not known."""
     log: bool | None = None
-    """Whether its values span orders of magnitude; None: as they do."""
+    """Whether values are on a log axis; None: if they span orders of magnitude."""
     across: Sequence[float] = ()
-    """What the axis has to show, such as the time at which a run began."""
+    """Values that the horizontal axis has to show, such as the start of a run."""
     up: Sequence[float] = ()
-    """What the axis of values has to show."""
+    """Values that the vertical axis has to show."""
 
 
 def told(curve: Curve | Points) -> str:
-    """A curve in words.
+    """Describes a curve in words.
 
     >>> told(Curve("loss", np.array([1.0, 2.0]), np.array([3.0, 2.5])))
     'loss: from 3 to 2.5, least 2.5, greatest 3.'
@@ -101,7 +101,7 @@ def told(curve: Curve | Points) -> str:
 
 
 def values(mark: Mark) -> tuple[list[Any], list[Any]]:
-    """All x, and all y, of a mark."""
+    """Returns all arrays of x, and all arrays of y, of a mark."""
     if isinstance(mark, Curve | Points):
         return [mark.x], [mark.y]
     if isinstance(mark, Band):

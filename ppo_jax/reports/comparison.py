@@ -25,7 +25,7 @@ BESIDE = (
     "train/value_loss",
     SPEED,
 )
-"""Metrics of runs that are drawn over each other."""
+"""Metrics whose curves of all runs are drawn into one chart."""
 SURE = (
     "Intervals are 95 % by the stratified bootstrap over runs; one run alone says "
     "nothing of chance, and has none."
@@ -33,7 +33,7 @@ SURE = (
 
 
 def of(paths: Sequence[Path]) -> str:
-    """The page that compares what directories hold.
+    """Returns the page that compares the runs or sweeps of some directories.
 
     Raises:
         UserError: If one is no run or sweep, or there is nothing to compare.
@@ -57,7 +57,7 @@ def of(paths: Sequence[Path]) -> str:
 
 
 def _beside(found: Sequence[Contender], runs: Sequence[Record]) -> Section | None:
-    """Training and diagnostics of runs over each other; None: they have none of it."""
+    """Returns charts of metrics with all runs in each; None: no run has any of them."""
     known = {run.name: run for run in runs}
     charts = [Chart(name, _each(found, known, name)) for name in BESIDE]
     charts = [chart for chart in charts if chart.marks]
@@ -67,7 +67,7 @@ def _beside(found: Sequence[Contender], runs: Sequence[Record]) -> Section | Non
 def _each(
     found: Sequence[Contender], runs: Mapping[str, Record], name: str
 ) -> list[Curve]:
-    """A metric of every run that has it, in the colour of its contender."""
+    """Returns a metric's curve of every run that has it, in its contender's colour."""
     curves = []
     for index, each in enumerate(found):
         said, tone = each.name, tone_of(index)
@@ -79,7 +79,7 @@ def _each(
 
 
 def _runs(runs: Sequence[Record]) -> Section | None:
-    """A row per run, and the fields in which they differ."""
+    """Returns a table of the runs, and one of the fields in which they differ."""
     if not runs:
         return None
     header = ("run", "state", "steps", "time", SCORE, "CVaR 5 %", "steps / s", "alerts")

@@ -1,4 +1,4 @@
-"""What is compared: settings, each with the runs of its seeds."""
+"""Contenders of a comparison: settings, each with the runs of its seeds."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ from ppo_jax.sweeps import plan, scores, settings
 
 SEED, OFF = "seed", "None"
 FEW = 3
-"""More differences than these make no name."""
+"""The most fields that the name of a contender lists."""
 
 
 class Trial(NamedTuple):
@@ -27,7 +27,7 @@ class Trial(NamedTuple):
 
     @property
     def last(self) -> float:
-        """Its score; NaN if the last evaluation was not finite."""
+        """The score of the last evaluation; NaN if it was not finite."""
         return float(self.scores[-1]) if self.scores.size else float("nan")
 
 
@@ -37,7 +37,7 @@ class Contender(NamedTuple):
     name: str
     trials: list[Trial]
     setting: Mapping[str, Any] = {}
-    """What a sweep set it to."""
+    """Values that the sweep gave to fields, by path."""
 
     @property
     def column(self) -> np.ndarray:
@@ -46,15 +46,16 @@ class Contender(NamedTuple):
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a directory is that of a sweep."""
+    """Returns whether a directory is that of a sweep."""
     return (path / plan.KEPT).exists() or (path / scores.ALL).exists()
 
 
 def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
-    """What directories hold: contenders, those that are runs, and what their score is.
+    """Returns the contenders of directories, those that are runs, and their metric.
 
     Raises:
-        UserError: If one is neither, cannot be read, or they have no score in common.
+        UserError: If a path is no run or sweep, cannot be read or is given twice, or if they
+            have no score in common.
     """
     sweeps = [_sweep(path) for path in paths if is_sweep(path)]
     runs = [read(path) for path in paths if not is_sweep(path)]
@@ -73,7 +74,7 @@ def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
 
 
 def of_runs(runs: Sequence[Record]) -> list[Contender]:
-    """Runs of one experiment with different seeds are one contender."""
+    """Groups runs into contenders: runs that differ in their seed alone are one."""
     groups: dict[Any, list[Record]] = {}
     seen: Counter = Counter()
     for run in runs:
@@ -90,7 +91,10 @@ def of_runs(runs: Sequence[Record]) -> list[Contender]:
 
 
 def differing(runs: Sequence[Record]) -> list[str]:
-    """Fields, other than the seed, that are not the same in all runs; off is absent."""
+    """Returns the paths of fields, other than the seed, that differ between runs.
+
+    A field that a run lacks counts as `None`.
+    """
     paths = dict.fromkeys(path for run in runs for path in run.description)
     return [
         path
@@ -118,7 +122,7 @@ def _trial(run: Record) -> Trial:
 
 
 def _sweep(path: Path) -> tuple[str, list[Contender]]:
-    """The metric of a sweep, and its settings that have runs."""
+    """Returns the metric of a sweep, and its settings that have runs."""
     file = path / scores.ALL
     if not file.exists():
         raise UserError(f"{path}: no batch of this sweep is finished")

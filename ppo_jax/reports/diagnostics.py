@@ -1,4 +1,4 @@
-"""Losses and diagnostics in the groups of the catalogue, with what is healthy."""
+"""Losses and diagnostics in the groups of the catalogue, with healthy ranges."""
 
 import math
 from collections.abc import Iterable
@@ -29,15 +29,15 @@ ELSEWHERE = (
     "eval/",
     "step",
 )
-"""Beginnings of metrics that other parts of the page show."""
+"""Prefixes of metrics that other parts of the page show."""
 OWN = "Of the experiment"
 MANY = "Lines are those of the median member, bands the quartiles of the members."
 FIRST = ("Rollouts", "Policy", "Value", OWN)
-"""Groups that are open."""
+"""Groups that are open at first."""
 
 
 def section(run: Record) -> Section:
-    """All that a run said of its updates; what never changed is in tables."""
+    """Returns charts of a run's metrics of updates, and tables of constant ones."""
     groups = grouped(name for name in run.names if not name.startswith(ELSEWHERE))
     folds = [_fold(run, title, rows) for title, rows in groups.items() if rows]
     said = element("p", MANY) if run.members > 1 else None
@@ -45,7 +45,7 @@ def section(run: Record) -> Section:
 
 
 def grouped(names: Iterable[str]) -> Groups:
-    """The metrics of each group, by their rows of the catalogue.
+    """Groups metrics as the catalogue does, by their rows.
 
     >>> found = grouped(["train/critic1_grad_norm", "mine/speed", "train/loss"])
     >>> [list(rows.values()) for rows in found.values() if rows]
@@ -60,7 +60,7 @@ def grouped(names: Iterable[str]) -> Groups:
 
 
 def healthy(name: str) -> tuple[float, float] | None:
-    """The values of a metric for which no alert has a limit; None: none has any.
+    """Returns the range of a metric that no alert's limit excludes; None: no alert.
 
     >>> healthy("train/kl_over_target"), healthy("train/loss")
     ((-inf, 2.0), None)
@@ -79,7 +79,7 @@ def healthy(name: str) -> tuple[float, float] | None:
 
 
 def _alerts(name: str) -> list[Alert]:
-    """The alerts that look at a metric."""
+    """Returns the alerts that look at a metric."""
     return [alert for alert in ALERTS if match(alert.metric, name) is not None]
 
 
@@ -103,7 +103,10 @@ def _fold(run: Record, title: str, rows: dict[Metric, list[str]]) -> Fold:
 
 
 def _only_value(run: Record, name: str) -> float | None:
-    """The value of a metric that never changed; None: it did, or was never finite."""
+    """Returns the value of a metric that never changed.
+
+    None: it changed, differs between members, or was never finite.
+    """
     if f"q25/{name}" in run.names and _differs(run, name):
         return None
     _, values = series(run.rows, name)
@@ -112,7 +115,7 @@ def _only_value(run: Record, name: str) -> float | None:
 
 
 def _differs(run: Record, name: str) -> bool:
-    """Whether members differ."""
+    """Returns whether members ever differed in a metric."""
     ends = [series(run.rows, f"{end}/{name}")[1] for end in ("q25", "q75")]
     return not np.array_equal(*ends, equal_nan=True)
 
@@ -131,7 +134,7 @@ def _meaning(name: str) -> str:
 
 
 def _chart(run: Record, row: Metric, names: list[str]) -> Chart:
-    """A metric, or all that a pattern stands for."""
+    """Returns the chart of a metric, or of all metrics of a row with a pattern."""
     name = names[0]
     said = [row.meaning.removesuffix(".") + "."] if row.meaning else []
     if len(names) > 1:
@@ -145,12 +148,12 @@ def _chart(run: Record, row: Metric, names: list[str]) -> Chart:
 
 
 def _alone(run: Record, name: str) -> list[Mark]:
-    """A metric, of several members with its spread."""
+    """Returns the curve of a metric, with its spread if there are several members."""
     return [*spread(run, name, ""), _curve(run, name, "", "one")]
 
 
 def _several(run: Record, row: Metric, names: list[str]) -> list[Mark]:
-    """A curve each, as far as there are colours; all others as threads."""
+    """Returns a curve per metric while there are colours, and threads for the rest."""
     marks: list[Mark] = []
     if len(names) > len(TONES):
         rest = names[len(TONES) :]

@@ -21,13 +21,13 @@ from ppo_jax.reports.scales import Scale, scale_of, spans_orders
 from ppo_jax.reports.thinning import thinned
 
 CHARACTER = 6.6
-"""Width of one, in the units of a chart."""
+"""Width of a character, in the units of a chart."""
 SPARK = 120, 28
 """Width and height of a curve in a line of text."""
 
 
 class Frame(NamedTuple):
-    """Where the axes of a chart are."""
+    """The scales of a chart's axes, and their place in the picture."""
 
     across: Scale
     up: Scale
@@ -37,18 +37,18 @@ class Frame(NamedTuple):
     height: float
 
     def points(self, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Values as coordinates."""
+        """Converts values to coordinates."""
         right = self.left + self.across.place(x) * self.width
         down = self.top + (1 - self.up.place(y)) * self.height
         return right, down
 
 
 def draw(chart: Chart, size: Size, detail: int) -> Element:
-    """A figure: caption, picture and legend.
+    """Draws a chart as a figure: caption, picture and legend.
 
     Args:
-        chart: What to draw.
-        size: How large.
+        chart: The chart.
+        size: Its size.
         detail: Points of a curve, at most.
     """
     named = [mark for mark in chart.marks if mark.name]
@@ -70,7 +70,7 @@ def draw(chart: Chart, size: Size, detail: int) -> Element:
 
 
 def sparkline(curve: Curve) -> Element | None:
-    """A curve in a line of text, without axes; None: of fewer than two points."""
+    """Draws a curve for a line of text, without axes; None: it has under two points."""
     if len(curve.x) < 2:
         return None
     width, height = SPARK
@@ -86,7 +86,7 @@ def sparkline(curve: Curve) -> Element | None:
 
 
 def _picture(chart: Chart, size: Size, detail: int) -> Element:
-    """The SVG of a chart, with a text for those who do not see it."""
+    """Draws the SVG of a chart, with a text for those who do not see it."""
     curves = [mark for mark in chart.marks if isinstance(mark, Curve | Points)]
     frame = _frame(chart, size)
     return element(
@@ -128,7 +128,7 @@ def _frame(chart: Chart, size: Size) -> Frame:
 
 
 def _grid(frame: Frame, size: Size) -> list[Element]:
-    """Lines and labels of both axes."""
+    """Draws the lines and labels of the axes."""
     found = []
     for value, label in frame.up.ticks(size.ticks):
         _, (y,) = frame.points([frame.across.low], [value])
@@ -153,7 +153,7 @@ def _grid(frame: Frame, size: Size) -> list[Element]:
 
 
 def _healthy(chart: Chart, frame: Frame) -> Element | None:
-    """The part of the picture in which all is well."""
+    """Draws the area of healthy values; None: there is none in the picture."""
     if chart.healthy is None:
         return None
     ends = np.clip(chart.healthy, frame.up.low, frame.up.high)
@@ -197,7 +197,7 @@ def _dots(x: np.ndarray, y: np.ndarray, tone: str) -> Element:
 
 
 def _area(band: Band, frame: Frame, detail: int) -> Element:
-    """What lies between the curves of a band, apart wherever one is unknown."""
+    """Draws the area between the curves of a band, without unknown points."""
     x, low = _thin(band.x, band.low, detail // 2)
     high_x, high = _thin(band.x, band.high, detail // 2)
     known, high_known = np.isfinite(low), np.isfinite(high)
@@ -214,7 +214,7 @@ def _thin(x: Any, y: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:
-    """Straight lines between points, with gaps where they are unknown.
+    """Returns a path of straight lines between points, with gaps at unknown ones.
 
     >>> _path(np.array([0.0, 1, 2, 3]), np.array([0.0, 1, np.nan, 2]))
     'M0,0L1,1M3,2h0'
@@ -236,7 +236,7 @@ def _empty(frame: Frame) -> Element:
 
 
 def _round(value: float) -> str:
-    """A coordinate, to a tenth.
+    """Formats a coordinate to a tenth.
 
     >>> _round(3.04), _round(2.96), _round(-0.01)
     ('3', '3', '0')

@@ -10,13 +10,13 @@ from xml.etree.ElementTree import Element
 Content = Any
 """A text, an element, several of them, or None."""
 UNFIT = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""What no page may hold."""
+"""Characters that no page may hold."""
 STYLE = Path(__file__).with_name("page.css").read_text()
-"""How elements look, charts among them."""
+"""Style sheet of all elements, charts among them."""
 
 
 def element(tag: str, *content: Content, **attributes: Any) -> Element:
-    """An element; `class_` is its class, `stroke_width` is `stroke-width`.
+    """Makes an element; `class_` is its class, `stroke_width` is `stroke-width`.
 
     Attributes that are None are left out.
 
@@ -42,7 +42,7 @@ def add(parent: Element, content: Content) -> None:
 
 
 def fit(text: str) -> str:
-    r"""A text without what no page may hold.
+    r"""Replaces the characters of a text that no page may hold.
 
     >>> fit("a\x1bb\ud800")
     'a�b�'
@@ -51,17 +51,17 @@ def fit(text: str) -> str:
 
 
 def markup(root: Element) -> str:
-    """An element as HTML, in ASCII: what reads it need not know its encoding."""
+    """Returns an element as HTML in ASCII, which readers need no encoding for."""
     return ElementTree.tostring(root, encoding="us-ascii", method="html").decode()
 
 
 def document(title: str, head: Content, *body: Content) -> str:
-    """A whole page.
+    """Returns a whole page.
 
     Args:
-        title: What it is about.
-        head: What else its head holds, such as `STYLE`.
-        *body: What it shows.
+        title: Title of the page.
+        head: Further content of its head, such as `STYLE`.
+        *body: Content that it shows.
     """
     screen = {"name": "viewport", "content": "width=device-width, initial-scale=1"}
     root = element(
@@ -80,7 +80,7 @@ def document(title: str, head: Content, *body: Content) -> str:
 
 
 def table(header: Iterable[Content], rows: Iterable[Iterable[Content]]) -> Element:
-    """A table, the first column of which names its rows."""
+    """Makes a table, the first column of which names its rows."""
     head = element("tr", [element("th", cell, scope="col") for cell in header])
     body = [
         element("tr", element("th", first, scope="row"), [element("td", c) for c in x])
@@ -95,7 +95,7 @@ def table(header: Iterable[Content], rows: Iterable[Iterable[Content]]) -> Eleme
 
 
 def tiles(facts: Iterable[tuple[str, Content]]) -> Element:
-    """Facts by name, side by side."""
+    """Shows facts by name, side by side."""
     shown = [
         element("div", element("dt", name), element("dd", fact)) for name, fact in facts
     ]
@@ -103,7 +103,7 @@ def tiles(facts: Iterable[tuple[str, Content]]) -> Element:
 
 
 def prose(text: str) -> list[Content]:
-    """A text in which `names` are between backticks.
+    """Marks the `names` of a text, which are between backticks, as code.
 
     >>> markup(element("p", prose("lower `gamma`, then `x`")))
     '<p>lower <code>gamma</code>, then <code>x</code></p>'
@@ -113,7 +113,7 @@ def prose(text: str) -> list[Content]:
 
 
 def code(text: str) -> Element:
-    """A name, a path or a line of code."""
+    """Returns the element of a name, a path or a line of code."""
     return element("code", text)
 
 

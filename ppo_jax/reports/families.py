@@ -1,4 +1,4 @@
-"""A population: who continued whom, and the schedules that were found."""
+"""A population: its family tree, and the schedules that were found."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Lineage = list[dict[str, Any]]
 
 
 def section(run: Record) -> Section | None:
-    """The family tree and all searched numbers; None: it is a single run."""
+    """Returns the family tree and all searched numbers; None: it is a single run."""
     if not run.generations:
         return None
     lines, end = run.generations, float(run.rows[-1][UPDATES])
@@ -31,7 +31,7 @@ def section(run: Record) -> Section | None:
 
 
 def fittest(rows: Rows) -> int:
-    """The fittest member at the last evaluation; the first one before there is any.
+    """Returns the fittest member at the last evaluation; 0 before there is any.
 
     >>> fittest([{"pbt/fittest": 1.0}, {"pbt/fittest": 2.0}, {}])
     2
@@ -41,7 +41,7 @@ def fittest(rows: Rows) -> int:
 
 
 def family_tree(lines: Lineage, best: int, end: float) -> Chart:
-    """Who continues whom: members over updates, and the ancestry of the best.
+    """Draws which member continues which, over updates, and the ancestry of the best.
 
     Args:
         lines: The lineage.
@@ -63,7 +63,7 @@ def family_tree(lines: Lineage, best: int, end: float) -> Chart:
 
 
 def schedule(lines: Lineage, path: str, best: int, end: float) -> Chart:
-    """A searched number of every member, and along the ancestry of the best."""
+    """Draws a searched number of every member, and along the ancestry of the best."""
     updates = [line["update"] for line in lines]
     each = np.array([line["numbers"][path] for line in lines]).T.tolist()
     past = lineage.schedule(lines, best)
@@ -81,7 +81,7 @@ def _strong(line: Line) -> Curve:
 
 
 def _stairs(values: Sequence[tuple[float, float]], end: float) -> Line:
-    """A line that holds each value until the next one.
+    """Returns a line that holds each value until the next one.
 
     >>> _stairs([(0, 1.0), (4, 2.0)], 6)
     Line(x=[0, 4, 4, 6], y=[1.0, 1.0, 2.0, 2.0])
@@ -101,7 +101,7 @@ def _said(lines: Lineage, best: int) -> str:
 
 
 def _numbers(lines: Lineage, best: int) -> Element:
-    """Searched numbers of the fittest at last, and of all at first and at last."""
+    """Returns a table of searched numbers: the fittest's, and all at start and end."""
     first, final = lines[0]["numbers"], lines[-1]["numbers"]
     rows = [
         (code(path), written(final[path][best]), _ends(first[path]), _ends(final[path]))

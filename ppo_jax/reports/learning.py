@@ -1,4 +1,4 @@
-"""How well a run came to do: training, evaluations, and the tail of their returns."""
+"""Returns of a run: in training, in evaluations, and in their worst episodes."""
 
 import numpy as np
 
@@ -10,17 +10,17 @@ from ppo_jax.reports.sections import Grid, Section
 TRAINING = "rollout/ep_rew_mean"
 UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 NORMAL = 1.96
-"""Deviations of a mean between which 95 % of a normal distribution lie."""
+"""Deviations around the mean within which 95 % of a normal distribution lie."""
 
 
 def section(run: Record) -> Section:
-    """Returns over steps and over time, and how those of an evaluation are spread."""
+    """Charts returns over steps and over time, and their spread in evaluations."""
     charts = [_returns(run, STEP), _returns(run, SECONDS), _distribution(run)]
     return Section("Learning", [Grid([chart for chart in charts if chart.marks])])
 
 
 def clock(seconds: np.ndarray) -> tuple[str, float]:
-    """A unit in which times are read easily, and its seconds.
+    """Returns a unit in which times are read easily, and its seconds.
 
     >>> clock(np.array([0.0, 7200.0]))
     ('hours', 3600.0)
@@ -31,7 +31,7 @@ def clock(seconds: np.ndarray) -> tuple[str, float]:
 
 
 def scored(run: Record, x: str = STEP) -> list[Mark]:
-    """Evaluations with an interval: over the members, or of the mean of one."""
+    """Returns evaluations with an interval: over members, or of a single run's mean."""
     at, mean = series(run.rows, SCORE, x)
     if not at.size:
         return []
@@ -50,7 +50,7 @@ def scored(run: Record, x: str = STEP) -> list[Mark]:
 def spread(
     run: Record, name: str, said: str, x: str = STEP, tone: str = "one"
 ) -> list[Mark]:
-    """Quartiles of a metric over the members, if there are several."""
+    """Returns the quartiles of a metric over the members, if there are several."""
     at, low = series(run.rows, f"q25/{name}", x)
     high_at, high = series(run.rows, f"q75/{name}", x)
     same = at.size and np.array_equal(at, high_at)
@@ -71,7 +71,7 @@ def _returns(run: Record, x: str) -> Chart:
 
 
 def _scaled(mark: Mark, unit: float) -> Mark:
-    """A mark over seconds, in another unit."""
+    """Converts a mark over seconds to another unit."""
     if isinstance(mark, Threads):
         lines = [(np.asarray(x) / unit, y) for x, y in mark.lines]
         return mark._replace(lines=lines)
@@ -79,7 +79,7 @@ def _scaled(mark: Mark, unit: float) -> Mark:
 
 
 def _of_the_mean(run: Record, x: str) -> list[Mark]:
-    """95 % of the mean of an evaluation, by the deviation of its returns."""
+    """Returns 95 % intervals of the means of evaluations, by their deviations."""
     rows = [row for row in run.rows if SCORE in row]
     at, mean = series(rows, SCORE, x)
     _, deviation = series(rows, "eval/std_reward", x)
@@ -96,7 +96,7 @@ def _each(run: Record, x: str) -> Threads:
 
 
 def _distribution(run: Record) -> Chart:
-    """The returns of single episodes; of a population, those of the fittest member."""
+    """Charts the returns of single episodes; in a population, the fittest member's."""
     best = "best/" if BEST in run.names else ""
     median, low, high, tail, mean = (
         series(run.rows, f"{best}eval/{name}_reward")

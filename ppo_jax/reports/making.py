@@ -1,4 +1,4 @@
-"""Which page is made of which directories, and where it goes."""
+"""Makes the page of some directories, and chooses its path."""
 
 import sys
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ PAGE, PAGE_OF_SEVERAL = "report.html", "comparison.html"
 
 
 def place(paths: Sequence[Path]) -> Path:
-    """Where a page goes: beside its run, or here if it is about several."""
+    """Returns the path of a page: in its run, or here if it is about several."""
     return paths[0] / PAGE if len(paths) == 1 else Path(PAGE_OF_SEVERAL)
 
 
 def text(paths: Sequence[Path]) -> str:
-    """The page of a run, or one that compares runs and sweeps.
+    """Returns the page of a run, or one that compares runs and sweeps.
 
     Raises:
         UserError: If one of them is no run, or cannot be read.
@@ -28,7 +28,10 @@ def text(paths: Sequence[Path]) -> str:
 
 
 def leave(run_dir: Path) -> Path | None:
-    """Leaves a page beside a run at its end, and where; else a line says why not."""
+    """Writes the page of a run that has ended, and returns its path.
+
+    If that fails, the reason is printed, and None returned.
+    """
     page = place([run_dir])
     try:
         files.write(page, text([run_dir]))

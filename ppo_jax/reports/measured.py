@@ -1,4 +1,4 @@
-"""What was measured of a run afterwards: `evaluate --json`, and `robustness`."""
+"""Measurements of a run after its training: `evaluate --json`, and `robustness`."""
 
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -16,7 +16,7 @@ RISKS = (("mean", "mean return"), ("cvar_5", "mean of the worst 5 %"))
 
 
 def section(run: Record) -> Section | None:
-    """Risk and robustness, as far as they were measured; None: they were not."""
+    """Returns risk and robustness, as far as measured; None: neither was."""
     played = {name: x for name, x in run.measured.items() if is_evaluation(x)}
     attacked = {name: x for name, x in run.measured.items() if is_robustness(x)}
     parts: list[Part] = [_evaluations(played)] if played else []
@@ -28,12 +28,12 @@ def section(run: Record) -> Section | None:
 
 
 def is_evaluation(value: dict[str, Any]) -> bool:
-    """Whether a file is one that `evaluate --json` writes."""
+    """Returns whether the content of a file is that of `evaluate --json`."""
     return all(_is_figure(value.get(name, "none")) for name in FIGURES)
 
 
 def is_robustness(value: dict[str, Any]) -> bool:
-    """Whether a file is one that `robustness` writes."""
+    """Returns whether the content of a file is that of `robustness`."""
     eps, agents = value.get("eps"), value.get("agents")
     return (
         isinstance(eps, list)
@@ -44,7 +44,7 @@ def is_robustness(value: dict[str, Any]) -> bool:
 
 
 def _is_figure(value: Any) -> bool:
-    """Whether a value is a number, or None in the place of one that is not finite."""
+    """Returns whether a value is a number, or None for one that is not finite."""
     return value is None or type(value) in (int, float)
 
 
@@ -73,7 +73,7 @@ def _evaluations(played: dict[str, dict[str, Any]]) -> Element:
 
 
 def _charts(said: dict[str, Any]) -> list[Chart]:
-    """Returns over the radius: a chart for each agent and figure."""
+    """Charts returns over the radius: one chart for each agent and figure."""
     eps = np.array(said["eps"], np.float64)
     return [
         Chart(f"{agent}: {title}", _curves(curves, eps, key), "ε", log=False)
@@ -83,7 +83,10 @@ def _charts(said: dict[str, Any]) -> list[Chart]:
 
 
 def _curves(curves: dict[str, Any], eps: np.ndarray, key: str) -> list[Curve]:
-    """A curve each; those above have gaps, as opponents often cost the same."""
+    """Returns a curve per opponent.
+
+    Those drawn on top have gaps, as opponents often cost the same.
+    """
     each = ("one", *(f"{tone} gaps" for tone in TONES[1:]))
     return [
         Curve(name, eps, numbers(point.get(key) for point in points), tone, dots=True)

@@ -18,13 +18,13 @@ from ppo_jax.reports.sections import Section, laid_out
 
 Lead = Sequence[Element | None]
 LIMIT = 1_000_000
-"""Characters of a page, each of which is a byte."""
+"""The most characters of a page, each of which is a byte."""
 DETAILS = (240, 120, 60, 30, 12)
-"""Points of a curve; the first that keep a page within its limit."""
+"""Points of a curve at most; the first of these that keeps a page in its limit."""
 
 
 def of_run(run: Record) -> str:
-    """The page of a run."""
+    """Returns the page of a run."""
     parts = [
         learning.section(run),
         about.section(run),
@@ -41,12 +41,12 @@ def of_run(run: Record) -> str:
 def page(
     title: str, lead: Lead, sections: Sequence[Section], maker: str = "report"
 ) -> str:
-    """A page as text, as detailed as fits into its limit.
+    """Returns a page as text, as detailed as fits into its limit.
 
     Args:
-        title: What it is about.
-        lead: What stands above all sections.
-        sections: What it holds.
+        title: Title of the page.
+        lead: Elements above all sections.
+        sections: Its sections.
         maker: The command that makes it.
     """
     text = ""

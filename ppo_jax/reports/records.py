@@ -1,4 +1,4 @@
-"""Runs as their directories tell of them, also where something is damaged."""
+"""Records of runs, read from their directories even if files are damaged."""
 
 import json
 import math
@@ -17,56 +17,56 @@ from ppo_jax.host.run_dir.description import Description
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
 WALKED = "backtest.html"
-"""What a walk-forward ends with."""
+"""Page that a walk-forward writes at its end."""
 OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
-"""Files that tell of a run itself, and not of what was measured later."""
+"""Names of JSON files about a run itself; all others are later measurements."""
 
 
 class Record(NamedTuple):
-    """What is known of a run."""
+    """Contents of a run's directory."""
 
     path: Path
     rows: Rows
     generations: list[dict[str, Any]]
-    """Its lineage; empty for a single run."""
+    """The lineage; empty for a single run."""
     description: Description
-    """Its experiment; empty if that cannot be read."""
+    """Fields of the experiment; empty if they cannot be read."""
     measured: dict[str, dict[str, Any]]
-    """What commands have left beside it, by the names of their files."""
+    """JSON files that commands have left in the directory, by name."""
     notes: list[str]
-    """What is missing or damaged."""
+    """Messages about missing or damaged files."""
 
     @property
     def name(self) -> str:
-        """Its directory."""
+        """The directory of the run."""
         return str(self.path)
 
     @property
     def members(self) -> int:
-        """How many it trained."""
+        """The number of members that it trained."""
         first = f"each/{SCORE}/"
         return max(1, len({name for name in self.names if name.startswith(first)}))
 
     @property
     def names(self) -> set[str]:
-        """The metrics that it has."""
+        """The names of its metrics."""
         return {name for row in self.rows for name in row}
 
     def field(self, path: str, default: str = "") -> str:
-        """The value of a field of its experiment."""
+        """Returns the value of a field of the experiment, as text."""
         return self.description.get(path, {}).get("value", default)
 
     def count(self, path: str) -> int | None:
-        """The value of a field that is a whole number, if that is known."""
+        """Returns the value of a field if it is a known whole number, or None."""
         value = self.field(path)
         return int(value) if value.isdecimal() else None
 
 
 def read(run_dir: Path) -> Record:
-    """What a directory tells of a run.
+    """Reads the record of a run from its directory.
 
     Raises:
-        UserError: If there is none, or what it logged is damaged.
+        UserError: If there is no run, or its log is damaged.
     """
     rows = _logged(run_dir)
     notes: list[str] = []
@@ -83,7 +83,7 @@ def read(run_dir: Path) -> Record:
 
 
 def series(rows: Rows, name: str, x: str = STEP) -> tuple[np.ndarray, np.ndarray]:
-    """A metric where it was logged, NaN where it was not finite.
+    """Returns x and a metric where it was logged; NaN where it was not finite.
 
     >>> rows = [{"step": 1, "loss": 2.0}, {"step": 2}, {"step": 3, "loss": None}]
     >>> [values.tolist() for values in series(rows, "loss")]
@@ -94,26 +94,26 @@ def series(rows: Rows, name: str, x: str = STEP) -> tuple[np.ndarray, np.ndarray
 
 
 def last(rows: Rows, name: str) -> float:
-    """The last finite value of a metric; NaN if it has none."""
+    """Returns the last finite value of a metric; NaN if it has none."""
     _, values = series(rows, name)
     known = values[np.isfinite(values)]
     return float(known[-1]) if known.size else math.nan
 
 
 def numbers(values: Iterable[Any]) -> np.ndarray:
-    """Values as floats `[n]`; NaN for what is no number."""
+    """Converts values to floats `[n]`; NaN for those that are no numbers."""
     each = [float(value) if is_number(value) else math.nan for value in values]
     return np.array(each, np.float64)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value from JSON is a number that is finite."""
+    """Returns whether a value from JSON is a finite number."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return known and abs(value) < 1e300
 
 
 def _logged(run_dir: Path) -> Rows:
-    """The rows of a run, each of which knows when it was."""
+    """Returns the rows of a run, after checking that each has its step and update."""
     path = run_dir / "metrics.jsonl"
     try:
         rows = files.rows(path)
@@ -134,7 +134,7 @@ def _logged(run_dir: Path) -> Rows:
 
 
 def _tried(read: Any, path: Path, default: Any, notes: list[str]) -> Any:
-    """What can be read of a file; else the default, and a note of why."""
+    """Returns the result of `read`; on an error, notes it and returns the default."""
     try:
         return read()
     except UserError as error:
@@ -145,7 +145,7 @@ def _tried(read: Any, path: Path, default: Any, notes: list[str]) -> Any:
 
 
 def _description(run_dir: Path) -> Description:
-    """What an experiment was; nothing is known of one without a file."""
+    """Returns the fields of the stored experiment; empty if there is no file."""
     if not (run_dir / experiment.CONFIG).exists():
         return {}
     found = experiment.stored_description(run_dir)
@@ -156,7 +156,7 @@ def _description(run_dir: Path) -> Description:
 
 
 def _lineage(run_dir: Path) -> list[dict[str, Any]]:
-    """The generations of a population, all of one size and with the same numbers."""
+    """Returns the generations of a population, checked for equal sizes and numbers."""
     path = run_dir / "lineage.jsonl"
     lines = files.rows(path)
     for number, line in enumerate(lines, start=1):

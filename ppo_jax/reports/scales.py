@@ -1,4 +1,4 @@
-"""Where values lie on an axis, and what is written beside it."""
+"""Scales of axes: places of values, and texts of ticks."""
 
 import math
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ import numpy as np
 from ppo_jax.host.process.console import duration, figure
 
 MARGIN = 0.04
-"""Share of the span that is added at both ends."""
+"""Share of the span that is added at each end."""
 DECADES = 30
-"""More than these are shown from the greatest value down."""
+"""The most decades of a logarithmic axis, from the greatest value down."""
 UNKNOWN = "–"
-"""Is written for what is not finite."""
+"""Text for a value that is not finite."""
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -25,7 +25,7 @@ class Scale(NamedTuple):
     log: bool = False
 
     def place(self, values: np.ndarray) -> np.ndarray:
-        """Shares of the axis; NaN for what has no place.
+        """Returns values as shares of the axis; NaN for those without a place.
 
         >>> Scale(1.0, 100.0, log=True).place(np.array([1.0, 10.0, -1.0])).tolist()
         [0.0, 0.5, nan]
@@ -39,7 +39,7 @@ class Scale(NamedTuple):
         return (known - self.low) / (self.high - self.low)
 
     def ticks(self, count: int = 5) -> list[tuple[float, str]]:
-        """Values that are round, and how they are written.
+        """Returns round values of the axis, and their texts.
 
         >>> Scale(0.0, 1.0).ticks(4)
         [(0.0, '0'), (0.5, '0.5'), (1.0, '1')]
@@ -68,7 +68,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(values: Iterable[np.ndarray], log: bool = False) -> Scale:
-    """The axis on which all finite values have a place.
+    """Returns the axis on which all finite values have a place.
 
     >>> scale_of([np.array([0.0, 50.0, np.nan]), np.array([100.0])])
     Scale(low=-4.0, high=104.0, log=False)
@@ -91,7 +91,7 @@ def scale_of(values: Iterable[np.ndarray], log: bool = False) -> Scale:
 
 
 def spans_orders(values: np.ndarray) -> bool:
-    """Whether values are better told apart by their order of magnitude.
+    """Returns whether values are better told apart by their order of magnitude.
 
     >>> spans_orders(np.array([1.0, 1e4])), spans_orders(np.array([-1.0, 1e4]))
     (True, False)
@@ -101,7 +101,7 @@ def spans_orders(values: np.ndarray) -> bool:
 
 
 def nice(step: float) -> float:
-    """The next step that is read easily: 1, 2 or 5, times a power of ten.
+    """Rounds a step up to one that is read easily: 1, 2 or 5, times a power of ten.
 
     >>> nice(0.03), nice(1.0), nice(612.0)
     (0.05, 1.0, 1000.0)
@@ -111,7 +111,7 @@ def nice(step: float) -> float:
 
 
 def written(value: float, digits: int = 4) -> str:
-    """A number in few characters.
+    """Formats a number in few characters.
 
     >>> [written(x) for x in (0.25, 1500.0, 20000.0, 2.5e6, 1e-5, -1e12)]
     ['0.25', '1500', '20k', '2.5M', '10⁻⁵', '−10¹²']
@@ -133,7 +133,7 @@ def written(value: float, digits: int = 4) -> str:
 
 
 def exactly(value: float) -> str:
-    """A number as the console says it.
+    """Formats a number as the console does.
 
     >>> exactly(1234567.0), exactly(math.nan)
     ('1,234,567', '–')
@@ -142,5 +142,5 @@ def exactly(value: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """A time as the console says it."""
+    """Formats a time as the console does."""
     return duration(seconds) if math.isfinite(seconds) else UNKNOWN

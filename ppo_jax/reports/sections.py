@@ -1,4 +1,4 @@
-"""Parts of a page as plain data, and how they are laid out."""
+"""Parts of a page as plain data, and their layout."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Grid(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """What can be opened and closed."""
+    """Parts that a reader can open and close."""
 
     title: str
     parts: "Sequence[Part]"
@@ -28,22 +28,22 @@ Part = Element | Grid | Fold | None
 
 
 class Section(NamedTuple):
-    """A heading, and what stands below it."""
+    """A heading, and the parts below it."""
 
     title: str
     parts: Sequence[Part]
 
     @property
     def anchor(self) -> str:
-        """Its place in the page."""
+        """The name of its place in the page."""
         return self.title.lower().replace(" ", "-")
 
 
 def laid_out(section: Section, detail: int) -> Element:
-    """A section as an element of the page.
+    """Returns a section as an element of the page.
 
     Args:
-        section: What is in it.
+        section: The section.
         detail: Points of a curve, at most.
     """
     heading = element("h2", section.title)

@@ -1,4 +1,4 @@
-"""How fast a run was, and where its time went."""
+"""Speed of a run, and the shares of its time."""
 
 import itertools
 from xml.etree.ElementTree import Element
@@ -17,7 +17,7 @@ SPEED, COMPILING = "time/fps", "time/compiling"
 
 
 def section(run: Record) -> Section:
-    """Steps per second over the run, and the shares of its time."""
+    """Returns the shares of a run's time, and charts of its steps per second."""
     parts: list[Part] = [_shares(times(run))]
     x, y = series(run.rows, SPEED)
     if x.size:
@@ -28,7 +28,7 @@ def section(run: Record) -> Section:
 
 
 def times(run: Record) -> dict[str, float]:
-    """Seconds by what they went to; none is known of those before a run was resumed.
+    """Returns seconds by use; those before a run was resumed are not known.
 
     >>> row = {"step": 100, "time/fps": 50.0, "time/compiling": 3.0}
     >>> run = Record(None, [row | {"time/time_elapsed": 6.0}], [], {}, {}, [])
@@ -50,7 +50,7 @@ def times(run: Record) -> dict[str, float]:
 
 
 def _shares(spent: dict[str, float]) -> Element:
-    """A bar, and its parts in words."""
+    """Returns a bar of the shares of time, and its parts in words."""
     total = sum(spent.values()) or 1.0
     said = [f"{k}: {elapsed(v)}, {v / total:.0%}" for k, v in spent.items()]
     ends = [end / total for end in itertools.accumulate(spent.values())]
@@ -67,7 +67,7 @@ def _shares(spent: dict[str, float]) -> Element:
 
 
 def _clock(run: Record) -> Chart:
-    """Steps over time: a pause or a slow stretch is a bend."""
+    """Charts steps over time, where a pause or a slow stretch is a bend."""
     x, y = series(run.rows, STEP, SECONDS)
     name, unit = clock(x)
     text = "A flat stretch went to something else than steps."

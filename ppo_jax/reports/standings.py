@@ -1,6 +1,6 @@
-"""What the runs of several settings say together, and how sure that is.
+"""Aggregate scores of several settings, with their intervals.
 
-All of it are definitions of Agarwal et al., 2021: `ppo_jax.sweeps.aggregate`.
+All definitions are those of Agarwal et al., 2021: `ppo_jax.sweeps.aggregate`.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from ppo_jax.reports.strips import Estimate, forest, pair
 from ppo_jax.sweeps import aggregate, scores
 
 STEPS, LEVELS = 60, 150
-"""How many points curves of interquartile means have, and performance profiles."""
+"""The most points of interquartile means, and the points of performance profiles."""
 DRAWS = 400
-"""For the interval of each of them."""
+"""Draws of the bootstrap for the interval of each point."""
 FEW = 4
-"""Up to so many are compared each with each."""
+"""The most contenders that are compared each with each."""
 
 
 def standing(found: Sequence[Contender]) -> Section:
-    """Interquartile means with their intervals, the best one first."""
+    """Returns interquartile means with their intervals, the best one first."""
     said = [scores.statistics(each.column, found[0].column) for each in found]
     order = sorted(range(len(found)), key=lambda i: -said[i]["iqm"])
     rows = [
@@ -52,12 +52,12 @@ def standing(found: Sequence[Contender]) -> Section:
 
 
 def tone_of(index: int) -> str:
-    """The colour of a contender in all pictures; of those without one, faint."""
+    """Returns the colour of a contender in all pictures; faint if there is none left."""
     return TONES[index] if index < len(TONES) else "faint"
 
 
 def curves(found: Sequence[Contender], metric: str) -> Section:
-    """Interquartile means over steps, and which share of runs reaches what."""
+    """Charts interquartile means over steps, and the shares of runs above scores."""
     marks: list[Mark] = []
     if rest := found[len(TONES) :]:
         lines = [(run.steps, run.scores) for each in rest for run in each.trials]
@@ -72,7 +72,10 @@ def curves(found: Sequence[Contender], metric: str) -> Section:
 
 
 def chances(found: Sequence[Contender]) -> Section | None:
-    """How likely a run of one is better than one of another; None: it is not known."""
+    """Returns the probabilities that a run of one contender beats one of another.
+
+    None: fewer than two contenders have several runs.
+    """
     able = [each for each in found if len(each.trials) > 1]
     pairs = [(other, able[0]) for other in able[1:]]
     if len(able) <= FEW:
@@ -94,7 +97,7 @@ def chances(found: Sequence[Contender]) -> Section | None:
 
 
 def sensitivity(found: Sequence[Contender], metric: str) -> Section | None:
-    """Scores over the numbers that a sweep varied; None: there are none."""
+    """Charts scores over the numbers that a sweep varied; None: there are none."""
     paths = dict.fromkeys(path for each in found for path in each.setting)
     charts = []
     for path in paths:
@@ -130,7 +133,7 @@ def _over_steps(each: Contender, tone: str) -> list[Mark]:
 def common(
     curves: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Steps that all runs have reached `[n]`, and their scores there `[runs, n]`.
+    """Returns steps that all runs have reached `[n]`, and scores there `[runs, n]`.
 
     >>> one = (np.array([0.0, 4.0]), np.array([0.0, 8.0]))
     >>> other = (np.array([2.0, 6.0]), np.array([1.0, 1.0]))
@@ -147,7 +150,7 @@ def common(
 
 
 def _intervals(statistic, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Intervals of a statistic of every column `[n, runs, 1]`; NaN without an end."""
+    """Returns intervals of a statistic by column `[n, runs, 1]`; NaN if not finite."""
     ends = [aggregate.interval(statistic, column, draws=DRAWS) for column in columns]
     known = np.array(ends, np.float64).reshape(-1, 2)
     low, high = np.where(np.isfinite(known), known, np.nan).T
@@ -155,7 +158,7 @@ def _intervals(statistic, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _profiles(found: Sequence[Contender], metric: str) -> Chart:
-    """The share of runs with a score above τ, over τ."""
+    """Charts the share of runs with a score above τ, over τ."""
     every = np.array(_last(found))
     known = every[np.isfinite(every)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
@@ -172,7 +175,7 @@ def _profiles(found: Sequence[Contender], metric: str) -> Chart:
 
 
 def _profile_band(each: Contender, levels: np.ndarray, tone: str) -> Band:
-    """The profile's interval: of every level, that of whether a run is above it."""
+    """Returns the interval of a profile: at each level, of the share of runs above."""
     above = (np.nan_to_num(each.column, nan=-np.inf) > levels).astype(float)
     low, high = _intervals(lambda x: x.mean(axis=(-2, -1)), above.T[:, :, None])
     return Band("", levels, low, high, tone)

@@ -9,7 +9,7 @@ from ppo_jax.reports.elements import element
 from ppo_jax.reports.scales import written
 
 THIN = 0.002
-"""Share of a strip that every bar has at least."""
+"""Least width of a bar, as a share of its strip."""
 
 
 class Bar(NamedTuple):
@@ -18,11 +18,11 @@ class Bar(NamedTuple):
     begin: float
     end: float
     kind: str = ""
-    """Its class, of which the style of the page knows the colour."""
+    """Class of the bar, whose colour the page's style sheet defines."""
 
 
 class Estimate(NamedTuple):
-    """A number, and how sure it is."""
+    """A number with its interval."""
 
     name: str
     value: float
@@ -30,13 +30,13 @@ class Estimate(NamedTuple):
     tone: str = "one"
 
     def __str__(self) -> str:
-        """The number in words."""
+        """Returns the number and its interval as text."""
         ends = f", {pair(self.interval)}" if self.interval else ""
         return written(self.value) + ends
 
 
 def strip(title: str, said: str, bars: Iterable[Bar], tone: str = "") -> Element:
-    """A strip, which is as wide as there is room.
+    """Draws a strip, which is as wide as there is room.
 
     >>> from ppo_jax.reports.elements import markup
     >>> markup(strip("x", "half", [Bar(0.0, 0.5)])).count("<rect")
@@ -65,17 +65,17 @@ def strip(title: str, said: str, bars: Iterable[Bar], tone: str = "") -> Element
 
 
 def axis(left: str, right: str) -> Element:
-    """What the ends of strips are."""
+    """Returns the labels of both ends of strips."""
     return element("div", element("span", left), element("span", right), class_="axis")
 
 
 def forest(
     estimates: Sequence[Estimate], low: float, high: float, middle: float | None = None
 ) -> Element:
-    """Estimates below each other on one scale.
+    """Draws estimates below each other on one scale.
 
     Args:
-        estimates: What is estimated.
+        estimates: The estimates.
         low: The left end of the scale.
         high: The right end.
         middle: A value that a line marks, if any.
@@ -102,7 +102,7 @@ def forest(
 
 
 def pair(ends: tuple[float, float] | None) -> str:
-    """An interval as text.
+    """Formats an interval.
 
     >>> pair((0.5, 2.0)), pair(None)
     ('0.5 to 2', '')

@@ -4,9 +4,9 @@ import numpy as np
 
 
 def thinned(x: np.ndarray, y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """A curve of at most `count` points, with its ends and every extreme.
+    """Thins a curve to at most `count` points, with its ends and every extreme.
 
-    Of each stretch it has the least and the greatest value; one without a finite value
+    Each stretch keeps its least and its greatest value; one without a finite value
     stays a gap.
 
     Args:

@@ -1,4 +1,4 @@
-"""Alerts of a run on a time line, with what causes them and what to do."""
+"""Alerts of a run on a time line, with their causes and remedies."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ppo_jax.reports.strips import THIN, Bar, axis, strip
 
 PREFIX = "warn/"
 ABOVE = "As above"
-"""How a row of alerts refers to the one before."""
+"""Words by which a row of alerts refers to the row before it."""
 
 
 class Trouble(NamedTuple):
@@ -26,15 +26,15 @@ class Trouble(NamedTuple):
     spells: list[tuple[float, float]]
     """Beginnings and ends, in steps."""
     share: float
-    """Of the run's phases."""
+    """Share of the run's phases in which it was active."""
     members: float
-    """For how many at most."""
+    """The most members for which it was active."""
     lasts: bool
-    """Whether it still is."""
+    """Whether it is active at the end."""
 
 
 def section(run: Record) -> Section:
-    """When which alerts were active, and what there is to know of them."""
+    """Returns the times at which alerts were active, with causes and remedies."""
     found = troubles(run)
     watched = sum(name.startswith(PREFIX) for name in run.names)
     if not found:
@@ -54,7 +54,7 @@ def section(run: Record) -> Section:
 
 
 def troubles(run: Record) -> list[Trouble]:
-    """All alerts that were ever active, the longest first."""
+    """Returns all alerts that were ever active, the longest first."""
     found = []
     for name in sorted(name for name in run.names if name.startswith(PREFIX)):
         steps, active = series(run.rows, name)
@@ -70,7 +70,7 @@ def troubles(run: Record) -> list[Trouble]:
 def _merged(
     begun: np.ndarray, ended: np.ndarray, end: float
 ) -> list[tuple[float, float]]:
-    """Phases as spells; two that no eye could tell apart are one."""
+    """Merges phases into spells; a gap that is too small to see does not count."""
     spells: list[tuple[float, float]] = []
     for first, last in zip(begun.tolist(), ended.tolist(), strict=True):
         if spells and first - spells[-1][1] <= end * THIN:
@@ -97,7 +97,7 @@ def _item(trouble: Trouble, end: float, members: int) -> Element:
 
 
 def advised(name: str) -> list[Alert]:
-    """The rows of an alert; one that refers to the row before says what that says.
+    """Returns the rows of an alert; references to the row before are written out.
 
     >>> [row.remedy for row in advised("warn/log_ratio_severe_instability")]
     ['Lower the learning rate or the number of epochs; use `early_stop`; keep the \
@@ -124,7 +124,7 @@ def _advice(row: Alert) -> Element:
 
 
 def summary(run: Record) -> tuple[int, int]:
-    """How many alerts were active, and how many of them still are.
+    """Returns how many alerts were active, and how many of them are at the end.
 
     >>> rows = [{"step": 1, "warn/x": 1.0, "warn/y": 1.0}, {"step": 2, "warn/x": 0.0}]
     >>> summary(Record(None, [*rows, rows[0] | {"step": 3}], [], {}, {}, []))
