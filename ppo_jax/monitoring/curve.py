@@ -1,4 +1,4 @@
-"""A curve that grows, in little room."""
+"""A growing curve in little memory."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ class Curve:
     """Points of a series: all of a short one, evenly spread ones of a long one.
 
     Args:
-        most: How many points are kept, at most.
+        most: The most points that are kept.
 
     Attributes:
         last: The newest point; None: there is none.
@@ -25,7 +25,7 @@ class Curve:
         self._most, self._stride, self._count = most, 1, 0
 
     def add(self, step: int, value: float) -> None:
-        """Goes on by a point."""
+        """Adds a point."""
         self.last = (step, value)
         if self._count % self._stride == 0:
             self._points.append(self.last)

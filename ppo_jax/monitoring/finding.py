@@ -1,4 +1,4 @@
-"""Which runs there are below a folder."""
+"""Finds the runs below a folder."""
 
 import os
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from ppo_jax.sweeps import plan
 
 LOGGED = "metrics.jsonl"
 MARKS = {CONFIG, LOGGED, plan.KEPT}
-"""A folder with any of these is a run, or a sweep of them."""
+"""Names of files, any of which marks a folder as a run, or as a sweep of runs."""
 WITHOUT_RUNS = {"checkpoints", "imported"}
 
 
 def find(root: Path) -> Iterator[Path]:
-    """The runs below a folder, itself included; links to folders are not followed.
+    """Yields the runs below a folder, itself included; links are not followed.
 
     Raises:
         UserError: If there is no such folder, or it cannot be read.
@@ -31,7 +31,7 @@ def find(root: Path) -> Iterator[Path]:
 
 
 def size(run_dir: Path) -> int:
-    """Bytes of all files of a run, and of those below it."""
+    """Returns the bytes of all files of a run, and of those below it."""
     total = 0
     for folder, _, names in os.walk(run_dir):
         for name in names:
@@ -43,7 +43,7 @@ def size(run_dir: Path) -> int:
 
 
 def _refuse_only(root: Path):
-    """What is done with folders that cannot be read: others than the root are empty."""
+    """Returns a handler of unreadable folders: only the root's is an error."""
 
     def refuse(error: OSError) -> None:
         if error.filename == os.fspath(root):

@@ -16,15 +16,15 @@ UNKNOWN = "–"
 
 
 class Listed(NamedTuple):
-    """A run, and the room that it takes."""
+    """A run, and its size on disk."""
 
     status: Status
     size: int
-    """Bytes."""
+    """In bytes."""
 
 
 def listed(root: Path) -> list[Listed]:
-    """All runs below a folder, by path; none may be there.
+    """Returns all runs below a folder, by path; there may be none.
 
     Raises:
         UserError: If there is no such folder.
@@ -34,14 +34,14 @@ def listed(root: Path) -> list[Listed]:
 
 
 def text(runs: Sequence[Listed]) -> str:
-    """The runs as a table, then what to do about those that did not finish."""
+    """Returns the runs as a table, then advice on those that did not finish."""
     table = tables.aligned(HEADER, [_cells(run) for run in runs])
     badly = [run.status for run in runs if ended_badly(run.status)]
     return table + "".join(f"\n{_advice(each)}\n" for each in badly)
 
 
 def as_json(runs: Sequence[Listed]) -> list[dict[str, Any]]:
-    """The runs as JSON has them; what is not known is null."""
+    """Returns the runs as data for JSON; values that are not known are None."""
     return [
         run.status._asdict() | {"path": printable(run.status.path), "size": run.size}
         for run in runs
@@ -49,7 +49,7 @@ def as_json(runs: Sequence[Listed]) -> list[dict[str, Any]]:
 
 
 def printable(path: Path | str) -> str:
-    r"""A path as text that does nothing to a terminal.
+    r"""Returns a path as text that does nothing to a terminal.
 
     >>> printable("runs/a\x1b[2Jb"), printable("runs/\udcff")
     ('runs/a�[2Jb', 'runs/�')
@@ -58,7 +58,7 @@ def printable(path: Path | str) -> str:
 
 
 def steps(run: Status) -> str:
-    """How far it is."""
+    """Returns the steps that a run has done, as text."""
     if run.kind in OF_BATCHES.values():
         return UNKNOWN
     done = f"{run.step:,}"
@@ -66,12 +66,12 @@ def steps(run: Status) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as it is read, or that it is not known."""
+    """Formats a number; None is a dash."""
     return UNKNOWN if value is None else figure(value)
 
 
 def ago(seconds: float) -> str:
-    """How long it is since a moment, in seconds since the epoch; 0: not known."""
+    """Formats the time since a moment, in seconds since the epoch; 0: not known."""
     if not seconds:
         return UNKNOWN
     return f"{duration(max(0.0, time.time() - seconds))} ago"
@@ -91,7 +91,7 @@ def _cells(run: Listed) -> tuple[str, ...]:
 
 
 def _advice(run: Status) -> str:
-    """Why it did not finish, and how it goes on."""
+    """Returns why a run did not finish, and the command that continues it."""
     why = f", {printable(run.why)}" if run.why else ""
     following = f"\n  {printable(run.next)}" if run.next else ""
     return f"{printable(run.path)}: {run.state}{why}{following}"

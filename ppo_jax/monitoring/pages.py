@@ -35,9 +35,9 @@ from ppo_jax.reports.scales import written
 OWN_STYLE = Path(__file__).with_name("page.css").read_text()
 SCRIPT = Path(__file__).with_name("page.js").read_text()
 MOST = 500
-"""Rows of a list; of more runs, the others are counted."""
+"""The most rows of a list; further runs are only counted."""
 SIZE, DETAIL = Size(640, 230, 5, 1.0), 400
-"""Of a chart, and points of a curve at most."""
+"""Size of a chart, and the most points of a curve."""
 REPORT = "report.html"
 HEADER = ("run", "state", "progress", "evaluation", "best", "", "")
 CHARTS = {
@@ -46,14 +46,14 @@ CHARTS = {
     "Steps per second": {"steps per second": "time/fps"},
     "Alerts": {"active alerts": "warn/*"},
 }
-"""What is drawn of a run: titles, names of curves, and their metrics."""
+"""Charts of a run: titles, names of curves, and their metrics."""
 FROM = {"Steps per second": (0.0,), "Alerts": (0.0,)}
-"""Where the axes of some begin."""
+"""Values that the vertical axes of some charts have to show."""
 GONE = "The monitor has ended; this is what it showed last."
 
 
 def listing(root: Path, runs: Mapping[str, Seen], nonce: str) -> str:
-    """The page of all runs below a folder."""
+    """Returns the page of all runs below a folder."""
     counts = collections.Counter(run.status.state for run in runs.values())
     said = [_badge(x, f"{counts[x]} {x}") for x in STATES if counts[x]]
     shown = element("p", said), _table(runs)
@@ -66,7 +66,7 @@ def listing(root: Path, runs: Mapping[str, Seen], nonce: str) -> str:
 
 
 def of_run(name: str, runs: Mapping[str, Seen], nonce: str) -> str:
-    """The page of one run, with those that are below it, as of a sweep."""
+    """Returns the page of one run, with the runs below it, such as those of a sweep."""
     run, home = runs[name], f"{name}/" if name else ""
     now, tail = run.status, run.tail
     below = {x: y for x, y in runs.items() if x.startswith(home) and x != name}
@@ -87,7 +87,7 @@ def of_run(name: str, runs: Mapping[str, Seen], nonce: str) -> str:
 
 
 def missing(nonce: str) -> str:
-    """The page that stands for any other."""
+    """Returns the page for addresses of which there is no run."""
     return _page(
         "Nothing",
         nonce,
@@ -97,7 +97,7 @@ def missing(nonce: str) -> str:
 
 
 def address(kind: str, name: str) -> str:
-    """Where a run's page is, or its report.
+    """Returns the address of a run's page, or of its report.
 
     >>> address("run", "a b/<x>")
     '/run/a%20b/%3Cx%3E'
@@ -120,7 +120,7 @@ def _page(title: str, nonce: str, *body: Content) -> str:
 
 
 def _table(runs: Mapping[str, Seen]) -> list[Element]:
-    """Runs, a row each."""
+    """Returns a table with a row per run."""
     shown = list(runs.values())[:MOST]
     more = len(runs) - len(shown)
     others = [element("p", f"and {more:,} more, longer ago")] if more else []
@@ -142,7 +142,7 @@ def _row(run: Seen) -> tuple[Content, ...]:
 
 
 def _facts(now: Status, tail: Tail) -> list[Content]:
-    """What a run is, in a few numbers."""
+    """Returns the progress of a run, and a few facts about it."""
     facts = {
         "kind": now.kind,
         "steps": steps(now),
@@ -159,7 +159,7 @@ def _facts(now: Status, tail: Tail) -> list[Content]:
 
 
 def _chart(title: str, now: Status, tail: Tail) -> Element:
-    """The curves of a run that are drawn together, with their last values."""
+    """Draws a chart of a run's curves, with their last values."""
     found = {name: tail.curves[metric] for name, metric in CHARTS[title].items()}
     known = {name: curve for name, curve in found.items() if curve.last}
     if not known:
@@ -180,7 +180,7 @@ def _curve(name: str, points: Any, tone: str = TONES[0]) -> Curve:
 
 
 def _alerts(tail: Tail) -> list[Element]:
-    """Every alert there was, with what it means and what to do about it."""
+    """Returns every alert there was, with its causes and remedies."""
     if not tail.alerts:
         return []
     told = sorted(tail.alerts.items(), key=lambda x: (-x[1], x[0]))
@@ -229,7 +229,7 @@ def _badge(state: str, said: str) -> Element:
 
 
 def _called(run: Seen) -> str:
-    """Its name; that of the folder itself is the folder's."""
+    """Returns the name of a run; a run without one has that of its folder."""
     return printable(run.name or run.run_dir.name)
 
 

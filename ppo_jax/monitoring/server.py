@@ -1,7 +1,8 @@
 """Pages about runs for browsers on this machine, and for nobody else.
 
-What is asked for is looked up among the runs that were found, never on the disk. A page
-may load nothing, and other sites, which may have their names lead here, learn nothing.
+Requests are looked up among the runs that were found, never on the disk. A page may
+load nothing from elsewhere. Other sites learn nothing, even if their names resolve to
+this machine.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from ppo_jax.monitoring.watch import Seen, Watch
 
 HERE = "127.0.0.1"
 HOSTS = {HERE, "localhost", "[::1]"}
-"""What this machine calls itself; ports may be forwarded, and are not looked at."""
+"""Host names of this machine; ports may be forwarded, and are not looked at."""
 METHODS = ("GET", "HEAD")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -34,28 +35,28 @@ PAGE = (
     "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What a page of this server may do."""
+"""Security policy of this server's pages."""
 REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What a report may do, whoever has written it: it is looked at."""
+"""Security policy of reports, which anybody may have written: they may be read."""
 POLICY, KIND = "Content-Security-Policy", "Content-Type"
 HTML = {KIND: "text/html; charset=utf-8"}
 TEXT = {KIND: "text/plain; charset=utf-8", POLICY: "default-src 'none'"}
 ONLY_FILES = os.O_NOFOLLOW | os.O_NONBLOCK
-"""How a file is opened, so that no link is followed and no pipe is waited for."""
+"""Flags for opening a file, which follow no link and wait for no pipe."""
 
 
 class Server(ThreadingHTTPServer):
-    """Answers on a port of this machine.
+    """A server on a port of this machine.
 
     Args:
         watch: The runs.
         port: 0: any that is free.
 
     Raises:
-        UserError: If the port cannot be had.
+        UserError: If the port cannot be opened.
     """
 
     daemon_threads = True
@@ -72,26 +73,26 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where a browser finds it."""
+        """The address for a browser."""
         return f"http://{HERE}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Is silent about browsers that did not wait for the answer."""
+        """Reports errors, except of browsers that did not wait for the answer."""
         with contextlib.suppress(ConnectionError, TimeoutError):
             raise
         super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Handler of one request."""
 
     server: Server
     server_version, sys_version = "ppo_jax", ""
     timeout = 20
-    """Seconds that a browser has to ask."""
+    """Seconds that a browser has to send its request."""
 
     def parse_request(self) -> bool:
-        """Refuses what is not asked by a browser of this machine, and by reading."""
+        """Refuses requests for other hosts than this machine, and any but reading."""
         if not super().parse_request():
             return False
         if _name(self.headers.get("Host", "")) not in HOSTS:
@@ -126,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: a page asks every few seconds."""
+        """Logs nothing: a page asks every few seconds."""
 
     def _answer(
         self, status: HTTPStatus, body: bytes, headers: Mapping[str, str] = TEXT
@@ -141,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _name(host: str) -> str:
-    """A host without its port.
+    """Returns a host without its port.
 
     >>> _name("LOCALHOST:6007"), _name("[::1]:80"), _name("[::1]"), _name("other.org")
     ('localhost', '[::1]', '[::1]', 'other.org')
@@ -152,7 +153,7 @@ def _name(host: str) -> str:
 
 
 def _asked(path: str) -> tuple[str, str]:
-    """What is asked for, and of which run.
+    """Returns the kind of page that a path asks for, and the name of the run.
 
     >>> _asked("/run/a%20b/%3Cx%3E?y"), _asked("/"), _asked("/run/../x")
     (('run', 'a b/<x>'), ('', ''), ('run', '../x'))
@@ -162,7 +163,7 @@ def _asked(path: str) -> tuple[str, str]:
 
 
 def _report(run: Seen) -> bytes | None:
-    """What a run's report says; None: it is no file of its directory."""
+    """Returns the content of a run's report; None: it is no file of its directory."""
     if run.run_dir.resolve() != run.run_dir:  # It has become a link.
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a run has logged, read on from where it was left."""
+"""The log of a run, read on from where reading stopped."""
 
 import collections
 import json
@@ -12,28 +12,28 @@ from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.monitoring.curve import Curve
 
 CHUNK = 2**20
-"""Bytes that are read at once, and the longest line that there may be."""
+"""Bytes that are read at once, and the length of the longest line."""
 FITTEST = f"best/{SCORE}"
 CURVES = ("rollout/ep_rew_mean", SCORE, FITTEST, "time/fps", "warn/*")
-"""What is drawn; the last one is how many alerts are active."""
+"""Metrics that are drawn; the last one is the number of active alerts."""
 
 Row = dict[str, Any]
 
 
 class Tail:
-    """What is of use of a run's `metrics.jsonl`, in little memory however long it is.
+    """A summary of a run's `metrics.jsonl`, in little memory however long that is.
 
     Args:
-        path: That file. It may not be there yet, or not any more.
+        path: Path of that file, which may not exist yet, or no longer.
 
     Attributes:
-        curves: By metric.
-        rows: The last two.
-        alerts: The step at which each alert was active the last time.
+        curves: Curves by metric.
+        rows: The last two rows.
+        alerts: The last step at which each alert was active.
         score: The last evaluation; of a population, that of its fittest member.
-        best: The best one.
-        odd: Lines that are no row.
-        changed: When a row was added, in seconds since the epoch.
+        best: The best evaluation.
+        odd: The number of lines that are no row.
+        changed: When the file was last written, in seconds since the epoch.
     """
 
     def __init__(self, path: Path):
@@ -51,7 +51,7 @@ class Tail:
         self._offset, self._file, self._skipping = 0, None, False
 
     def read(self) -> None:
-        """Reads what is new; a file that was cut back or replaced is read anew."""
+        """Reads new rows; a file that was cut back or replaced is read from scratch."""
         try:
             # Nothing but a file is waited for, wherever a link leads.
             handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -76,7 +76,7 @@ class Tail:
 
     @property
     def step(self) -> int:
-        """Environment steps done, of each member."""
+        """Environment steps done by each member."""
         return self.last.get("step", 0)
 
     @property
@@ -88,7 +88,7 @@ class Tail:
         return (last - first) / (now - begun) if now > begun else None
 
     def _take(self, chunk: bytes) -> bool:
-        """Takes whole lines of what is next; returns whether there were any."""
+        """Takes the whole lines of a chunk; returns whether there were any."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             if len(chunk) < CHUNK:
@@ -125,7 +125,7 @@ class Tail:
 
 
 def _row(line: bytes) -> Row | None:
-    """The finite numbers of a line; None: it is no row.
+    """Returns the finite numbers of a line; None: it is no row.
 
     >>> _row(b'{"step": 2, "x": null, "y": 1.5, "z": NaN}')
     {'step': 2, 'y': 1.5}

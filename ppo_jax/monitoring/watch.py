@@ -1,4 +1,4 @@
-"""Runs that are looked at again and again, by several at a time."""
+"""Runs that several threads look at again and again."""
 
 import contextlib
 import threading
@@ -12,13 +12,13 @@ from ppo_jax.monitoring.status import RUNNING, Status, status
 from ppo_jax.monitoring.tail import Tail
 
 SECONDS = 1.0
-"""For which what was seen is still true."""
+"""The least time for which the results of a search are used."""
 SEARCHES = 5
-"""As many times as what a search took, the next one waits."""
+"""The next search waits at least this many times as long as the last one took."""
 
 
 class Seen:
-    """A run, as it was seen last."""
+    """A run, as of the last look at it."""
 
     def __init__(self, name: str, run_dir: Path):
         self.name, self.run_dir = name, run_dir
@@ -26,7 +26,7 @@ class Seen:
         self.look()
 
     def look(self) -> None:
-        """Reads what is new."""
+        """Reads the run's new rows and its status."""
         self.tail.read()
         self.status: Status = status(self.run_dir, self.tail)
 
@@ -51,9 +51,9 @@ class Watch:
 
     @contextlib.contextmanager
     def seen(self) -> Iterator[dict[str, Seen]]:
-        """The runs by name, which nobody else reads meanwhile.
+        """Yields the runs by name, which no other thread reads meanwhile.
 
-        Those under way are first, then the one that was last heard of.
+        Runs under way come first; among equals, the last one that changed.
         """
         with self._lock:
             if time.monotonic() >= self._due:
