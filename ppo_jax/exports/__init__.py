@@ -1,1 +1,1 @@
-"""Policies as files: a StableHLO program, arrays for NumPy, and what both mean."""
+"""Policies as files: a StableHLO program, arrays for NumPy, and a description."""

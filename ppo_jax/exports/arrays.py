@@ -1,4 +1,4 @@
-"""What the runner needs of a policy: arrays by name, and how they go together."""
+"""The arrays of a policy by name, and the network that the runner builds of them."""
 
 from types import NoneType
 from typing import Any
@@ -26,7 +26,7 @@ HEADS = (
 
 
 def arrays(policy: Policy) -> dict[str, np.ndarray]:
-    """Parameters by path, and of what the normaliser and the head are made.
+    """Returns parameters by path, and the arrays of the normaliser and the head.
 
     Of the i-th leaf of an observation there are `mean.i` and `deviation.i`; of real
     actions `low`, `high` and, if it depends on no observation, their `scale`.
@@ -47,10 +47,10 @@ def arrays(policy: Policy) -> dict[str, np.ndarray]:
 
 
 def network(policy: Policy) -> dict[str, Any]:
-    """How the runner is to put the arrays together.
+    """Describes the network that the runner builds of the arrays.
 
     Raises:
-        UserError: If it does not know a part of the network.
+        UserError: If the runner does not know a part of the network, or its precision.
     """
     parts = policy.architecture
     if parts.compute_dtype != "float32":
@@ -71,7 +71,7 @@ def network(policy: Policy) -> dict[str, Any]:
 
 
 def _known(name: str, part: Any, known: tuple[type, ...]) -> Any:
-    """A part of a network; a `UserError` if it is one of one's own."""
+    """Returns a part of a network; a `UserError` if the runner does not know it."""
     if type(part) not in known:
         names = ", ".join(kind.__name__ for kind in known if kind is not NoneType)
         raise UserError(

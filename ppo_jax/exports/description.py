@@ -1,4 +1,4 @@
-"""What an exported policy takes and gives, as JSON."""
+"""Inputs and outputs of an exported policy, as JSON."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from ppo_jax.policy import Policy
 
 
 def describe(policy: Policy) -> dict[str, Any]:
-    """Observations, actions, masks, normaliser and carry; n is left out of shapes."""
+    """Describes observations, actions, masks, normaliser and carry; shapes lack n."""
     bound, masks = policy.obs_clip, policy.mask_spec
     return {
         "observation": leaves(policy.obs_spec),
@@ -22,7 +22,7 @@ def describe(policy: Policy) -> dict[str, Any]:
 
 
 def leaves(tree: Any) -> list[dict[str, Any]]:
-    """The leaves of a tree of shapes, and where in it they are.
+    """Describes the leaves of a tree of shapes, with their paths in it.
 
     >>> leaves({"x": (jax.ShapeDtypeStruct((3,), "int32"),)})
     [{'path': ['x', 0], 'shape': [3], 'dtype': 'int32'}]
@@ -38,7 +38,7 @@ def _array(spec: Any) -> dict[str, Any]:
 
 
 def _key(entry: Any) -> str | int:
-    """A step of a path: the name of a field, or a key or an index."""
+    """Returns a step of a path: the name of a field, a key or an index."""
     names = ("name", "key", "idx")
     return next(getattr(entry, name) for name in names if hasattr(entry, name))
 
@@ -55,10 +55,10 @@ def _actions(space: ActionSpace) -> dict[str, Any]:
 
 
 def _finite(number: float) -> float | None:
-    """A bound, or None: JSON has no infinity."""
+    """Returns a bound, or None if it is infinite: JSON has no infinity."""
     return float(number) if math.isfinite(number) else None
 
 
 def _of_one(carry: Any) -> Any:
-    """Shapes of what is known of one episode."""
+    """Returns the shapes of the carry of one episode."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), carry)

@@ -1,4 +1,4 @@
-"""Folders of exports: what is written there, and when nothing is."""
+"""Folders of exports: their files, and when they may be written."""
 
 import io
 import json
@@ -17,20 +17,20 @@ from ppo_jax.policy import Policy
 FORMATS = ("all", "stablehlo", "numpy")
 PACKAGES = ("ppo_jax", "jax", "flax", "numpy")
 OURS = (runner.ARRAYS, runner.RUNNER, program.PROGRAM, runner.DESCRIPTION)
-"""All that an export may have; the last one is the last that is replaced."""
+"""Names of all files that an export may have; the last one is replaced last."""
 CACHE = "__pycache__"
-"""What Python leaves where policy.py was imported."""
+"""Folder that Python leaves where policy.py was imported."""
 
 
 def read(folder: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """The description of an export, once its files are known to be as exported.
+    """Returns the description of an export, if its files are as exported.
 
     Args:
-        folder: Where it is.
-        names: Which of its files are needed; None: all.
+        folder: The folder of the export.
+        names: Names of the files that are needed; None: all.
 
     Raises:
-        UserError: If it is none, of another version, or one of the files is changed.
+        UserError: If the folder is no export, of another version, or a file is changed.
     """
     try:
         return runner.read(folder, names)
@@ -42,8 +42,8 @@ def require_free(folder: Path) -> None:
     """Makes a folder if need be, and checks that an export may be written there.
 
     Raises:
-        UserError: If it cannot be written, or holds anything but an export as it was
-            exported, one that was cut off, or what Python keeps of policy.py.
+        UserError: If the folder cannot be written, or holds anything but an unchanged
+            export, one whose writing was cut off, or Python's cache of policy.py.
     """
     files.require_folder(folder)
     others = ", ".join(sorted({x.name for x in folder.iterdir()} - _known(folder)))
@@ -57,21 +57,21 @@ def require_free(folder: Path) -> None:
 def write(
     folder: Path, policy: Policy, kind: str, trained: dict[str, Any]
 ) -> list[Path]:
-    """Writes an export in the place of what was there.
+    """Writes an export, which replaces the one in the folder.
 
-    What was there is whole until all of the new one is written beside it.
+    The old one stays whole until all of the new one is written beside it.
 
     Args:
         folder: A folder that is free.
-        policy: What to export.
+        policy: The policy.
         kind: One of `FORMATS`.
-        trained: How it came to be, as JSON.
+        trained: Provenance of the policy, as JSON.
 
     Returns:
-        Its files.
+        The paths of its files.
 
     Raises:
-        UserError: If the policy cannot be exported so; nothing is written then.
+        UserError: If the policy cannot be exported in this format; nothing is written.
     """
     contents = {runner.ARRAYS: packed(arrays.arrays(policy))}
     network = None if kind == "stablehlo" else arrays.network(policy)
@@ -94,14 +94,14 @@ def write(
 
 
 def packed(named: dict[str, Any]) -> bytes:
-    """Arrays of numbers as a file of NumPy, in which there is no pickle."""
+    """Packs arrays of numbers into a file of NumPy, in which there is no pickle."""
     file = io.BytesIO()
     np.savez(file, **named)
     return file.getvalue()
 
 
 def _known(folder: Path) -> set[str]:
-    """What may be there of exports, also of one that was cut off."""
+    """Returns the names of files of exports, also of one that was cut off."""
     known = {_staged(folder / name).name for name in OURS}
     known |= {runner.DESCRIPTION, CACHE}
     described = folder / runner.DESCRIPTION
@@ -111,7 +111,7 @@ def _known(folder: Path) -> set[str]:
 
 
 def _replace(contents: dict[Path, bytes], folder: Path) -> None:
-    """Replaces what is in a folder, once all is written beside it; in order."""
+    """Replaces the files of a folder, in order, once all are written beside them."""
     for path, data in contents.items():
         _staged(path).write_bytes(data)
     new = {*contents, *map(_staged, contents), folder / CACHE}
@@ -122,5 +122,5 @@ def _replace(contents: dict[Path, bytes], folder: Path) -> None:
 
 
 def _staged(path: Path) -> Path:
-    """Where a file is until all of the export is written."""
+    """Returns the path of a file until all of the export is written."""
     return path.with_name(path.name + ".part")

@@ -16,13 +16,13 @@ PROGRAM = "policy.stablehlo"
 
 
 def serialized(policy: Policy) -> bytes:
-    """The program `(carry, obs, reset[, mask]) -> (actions, carry)`, for `load`.
+    """Returns the program `(carry, obs, reset[, mask]) -> (actions, carry)`.
 
-    Carry and observation are tuples of their leaves. Actions are the most likely ones.
-    Where the environment forbids actions there is a mask.
+    `load` reads it. Carry and observation are tuples of their leaves. Actions are the
+    most likely ones. Where the environment forbids actions there is a mask.
 
     Raises:
-        UserError: Without flatbuffers.
+        UserError: If flatbuffers is missing.
     """
     structure = jax.tree.structure(policy.init(1).carry)
 
@@ -44,17 +44,17 @@ def serialized(policy: Policy) -> bytes:
 
 
 def load(folder: Path) -> Callable[..., Any]:
-    """The program of an export; it can be compiled into others.
+    """Returns the program of an export, which can be compiled into others.
 
     Raises:
-        ExportError: If there is none, or it was changed.
+        ExportError: If there is no such program, or it was changed.
     """
     runner.read(folder, (PROGRAM,))
     return jax.export.deserialize(bytearray((folder / PROGRAM).read_bytes())).call
 
 
 def _arguments(policy: Policy) -> list[Any]:
-    """Shapes of all arguments, for n episodes."""
+    """Returns the shapes of all arguments, for n episodes."""
     (n,) = jax.export.symbolic_shape("n")
 
     def batch(spec):

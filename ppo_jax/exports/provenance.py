@@ -1,4 +1,4 @@
-"""How an exported policy came to be."""
+"""Provenance of an exported policy."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from ppo_jax.host.run_dir import description
 def trained(
     run: str | None, config: Config, update: int, member: int, rows: Rows
 ) -> dict[str, Any]:
-    """What was trained for how long, and how the last evaluation went, as JSON.
+    """Returns the experiment, budget and last evaluation of a policy, for JSON.
 
     Args:
-        run: What the run is called; None: it is kept in memory.
+        run: Name of the run; None: it is kept in memory.
         config: The experiment.
         update: Updates done.
-        member: Who is exported.
+        member: Number of the member that is exported.
         rows: Lines of `metrics.jsonl`.
     """
     size = config.num_members
@@ -35,12 +35,12 @@ def trained(
 
 
 def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | None:
-    """What the last evaluation until an update said; None: there was none.
+    """Returns the last evaluation up to an update; None: there was none.
 
     Args:
         rows: Lines of `metrics.jsonl`.
         update: Updates done.
-        member: Of a population; None: the row is that of a single run.
+        member: Member of a population; None: rows are those of a single run.
 
     >>> rows = [{"time/iterations": 2, "eval/mean_reward": 1.5}, {"time/iterations": 4}]
     >>> evaluation(rows, 4, None)

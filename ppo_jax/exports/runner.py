@@ -1,12 +1,12 @@
-"""Acts as an exported policy; of this file nothing is needed but NumPy.
+"""Acts as an exported policy; this file needs nothing but NumPy.
 
     policy = Policy("exported")
     state = policy.init(1)
     action, state = policy.act(state, obs)              # The most likely action.
     action, state = policy.act(state, obs, rng, reset=ended)
 
-It reads policy.json and policy.npz and executes nothing of them. As a program it says
-what an export is, once its files are those that were exported:
+It reads policy.json and policy.npz and executes nothing of them. As a program it checks
+that the files of an export are those that were exported, and describes it:
 
     python policy.py [FOLDER]
 """
@@ -26,18 +26,18 @@ GELU = (2 / np.pi) ** 0.5
 
 
 class ExportError(ValueError):
-    """A folder is no export that this file can use; the message says why."""
+    """Error for a folder that is no export for this file; the message says why."""
 
 
 def read(folder, names=None):
-    """The description of an export, once its files are known to be as exported.
+    """Returns the description of an export, if its files are as exported.
 
     Args:
-        folder: Where it is.
-        names: Which of its files are needed; None: all.
+        folder: The folder of the export.
+        names: Names of the files that are needed; None: all.
 
     Raises:
-        ExportError: If it is none, of a newer version, or one of the files is changed.
+        ExportError: If it is no export, of another version, or a file was changed.
     """
     folder = Path(folder)
     try:
@@ -63,15 +63,15 @@ def read(folder, names=None):
 
 
 def checksum(data):
-    """By which a file is known, as text."""
+    """Returns the checksum of a file's content, as text."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 class State(NamedTuple):
-    """What a policy knows of n episodes under way."""
+    """The memory of a policy for n episodes under way."""
 
     carry: tuple
-    """What its memory holds: arrays `[n, ...]`, as `carry` of the description."""
+    """Arrays `[n, ...]` of its memory, as `carry` of the description."""
     reset: Any
     """Which episodes begin with the next observation, bool `[n]`."""
 
@@ -80,8 +80,8 @@ class Policy:
     """An exported policy.
 
     Args:
-        folder: Where the export is.
-        xp: NumPy, or what has its functions, such as `jax.numpy`.
+        folder: The folder of the export.
+        xp: NumPy, or a module with its functions, such as `jax.numpy`.
     """
 
     def __init__(self, folder, xp=np):
@@ -94,15 +94,15 @@ class Policy:
         self.xp = xp
 
     def init(self, n):
-        """What it knows of n episodes before their first observations."""
+        """Returns the state of n episodes before their first observations."""
         carry = (np.zeros((n, *x["shape"]), x["dtype"]) for x in self._said["carry"])
         return State(tuple(carry), np.ones(n, bool))
 
     def act(self, state, obs, rng=None, *, reset=None, mask=None):
-        """One step of n episodes.
+        """Takes one step of n episodes.
 
         Args:
-            state: What is known of the episodes so far.
+            state: State of the episodes so far.
             obs: Observations, `[n, ...]` each, of the structure that was trained with.
             rng: `numpy.random.Generator`; None: the most likely actions are taken.
             reset: Which observations are the first of an episode, bool `[n]`, beside
@@ -110,7 +110,7 @@ class Policy:
             mask: Which choices are legal, bool `[n, choices]`; None: all.
 
         Returns:
-            Actions as environments take them, `[n, ...]`, and what is known then.
+            Actions as environments take them, `[n, ...]`, and the next state.
         """
         n = len(state.reset)
         leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]
@@ -121,10 +121,10 @@ class Policy:
         return action, State(carry, np.zeros(n, bool))
 
     def step(self, carry, obs, reset, mask=None, rng=None):
-        """One step as a function of arrays: actions, and the carry after it.
+        """Takes one step of arrays; returns actions, and the carry after it.
 
         Args:
-            carry: That of a `State`.
+            carry: The carry of a `State`.
             obs: The leaves of an observation, in the order of the description.
             reset: Where the carry is cleared before the step, bool `[n]`.
             mask: Which choices are legal, bool `[n, choices]`; None: all.
@@ -140,7 +140,7 @@ class Policy:
         return self._action(self._dense("head", x), mask, rng), tuple(after)
 
     def _leaf(self, obs, n, known):
-        """A leaf of an observation, found by its path."""
+        """Returns a leaf of an observation, found by its path."""
         try:
             for key in known["path"]:
                 named = isinstance(key, str) and not isinstance(obs, dict)
@@ -151,7 +151,7 @@ class Policy:
         return obs
 
     def _seen(self, obs):
-        """Observations as the network sees them, zeros unless finite."""
+        """Returns observations as the network sees them, zeros unless finite."""
         xp, clip = self.xp, self._said["normaliser"]
         floats = [x for x in obs if x.dtype.kind == "f"]
         flat = [xp.isfinite(x).reshape(x.shape[0], -1) for x in floats]
@@ -169,7 +169,7 @@ class Policy:
         return seen
 
     def _features(self, obs):
-        """What the torso makes of observations, `[n, features]`."""
+        """Returns the torso's features of observations, `[n, features]`."""
         flat, layer = [], 0
         for x in obs:
             for _ in range(self._network["convolutions"] if x.ndim == 4 else 0):
@@ -185,7 +185,7 @@ class Policy:
         return x @ self._params(name, "kernel") + self._params(name, "bias")[None]
 
     def _convolution(self, name, x):
-        """3×3 without padding, of grids `[n, H, W, features]`."""
+        """Convolves grids `[n, H, W, features]`, 3×3 without padding."""
         kernel = self._params(f"trunk.torso.{name}", "kernel")
         height, width = x.shape[1] - 2, x.shape[2] - 2
         around = [
@@ -197,7 +197,7 @@ class Policy:
         return rows.reshape(-1, height, width, kernel.shape[3])
 
     def _remembered(self, name, before, x):
-        """The carry of a recurrent layer after a step; its last part is its output."""
+        """Returns the next carry of a recurrent layer; its last part is the output."""
         xp = self.xp
         inputs = self._dense(f"{name}.inputs", x)
         recurrent = before[-1] @ self._params(name, "recurrent")
@@ -227,7 +227,7 @@ class Policy:
         return each[0] if space["kind"] == "Discrete" else self.xp.stack(each, axis=1)
 
     def _real(self, raw, rng):
-        """Real actions of what the last layer puts out."""
+        """Returns real actions, from the outputs of the last layer."""
         if rng is not None:
             noise = rng.standard_normal(raw.shape, np.float32)
             raw = raw + self.arrays["scale"][None] * noise
@@ -256,7 +256,7 @@ class Policy:
 
 
 def _require(name, given, n, known):
-    """Raises a `ValueError` unless an array is n times what a description says."""
+    """Raises a `ValueError` unless an array is n times the described one."""
     if known is None:
         raise ValueError(f"{name}: expected None, got one")
     expected = _shown(known["dtype"], (n, *known["shape"]))
@@ -266,17 +266,17 @@ def _require(name, given, n, known):
 
 
 def _name(known):
-    """What a leaf of an observation is called."""
+    """Returns the name of a leaf of an observation."""
     return ".".join(map(str, ("obs", *known["path"])))
 
 
 def _shown(kind, shape):
-    """What an array is, for example `float32[2, 3]`."""
+    """Describes an array, for example `float32[2, 3]`."""
     return f"{kind}[{', '.join(map(str, shape))}]"
 
 
 def main(folder):
-    """Says what an export is, and takes a step with it."""
+    """Prints the description of an export, and takes a step with it."""
     said = read(folder)
     leaves = said["observation"]
     for name in ("environment", "update", "steps", "member"):
