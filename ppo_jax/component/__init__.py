@@ -1,4 +1,4 @@
-"""What every part of an experiment is made of."""
+"""Components, of which every experiment is made."""
 
 from ppo_jax.component.definition import (
     as_arrays,

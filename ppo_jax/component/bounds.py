@@ -1,4 +1,4 @@
-"""What numbers of components may be, said by the types of their fields."""
+"""Bounds of the numbers of components, given by the types of their fields."""
 
 import math
 import typing
@@ -12,10 +12,10 @@ T = TypeVar("T", float, float | None)
 
 
 class Bound(NamedTuple):
-    """What a number has to be."""
+    """A condition for a number."""
 
     expected: str
-    """In words, of a number that is not optional."""
+    """The condition in words, for a number that is not optional."""
     holds: Callable[[Any], bool]
 
 
@@ -39,7 +39,7 @@ PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 
 def bounds(cls: type) -> dict[str, Bound]:
-    """The bounds of fields by name.
+    """Returns the bounds of fields by name.
 
     >>> class Clip:
     ...     eps: Positive[float | None] = None

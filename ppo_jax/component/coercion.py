@@ -1,4 +1,4 @@
-"""What a field takes: values of its type, and others of which nothing is lost."""
+"""Conversion of values to the types of fields, where nothing of them is lost."""
 
 import types
 import typing
@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 
 def coerced(hint: Any, value: Any) -> Any:
-    """The value as an annotation wants it, if nothing of it is lost; else as it is.
+    """Converts a value to an annotated type, if nothing is lost; otherwise returns it.
 
     Whole numbers become floats, floats without a fraction become integers, lists become
     tuples, and arrays without axes become numbers.
@@ -24,7 +24,7 @@ def coerced(hint: Any, value: Any) -> Any:
 
 
 def fits(hint: Any, value: Any) -> bool:
-    """Whether a value has an annotated type.
+    """Returns whether a value has an annotated type.
 
     An array is a float, because floats may be traced; a truth value is no number.
 
@@ -41,7 +41,7 @@ def fits(hint: Any, value: Any) -> bool:
 
 
 def _mapped(change: Callable[[type, Any], Any], hint: Any, value: Any) -> Any:
-    """The value with every scalar in it changed, given what it is to be."""
+    """Changes every scalar in a value, given the type that it is to have."""
     parts = typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         if type(value) in parts:
@@ -68,7 +68,7 @@ def _as_scalar(kind: type, value: Any) -> Any:
 
 
 def _stand_in(kind: type, value: Any) -> Any:
-    """What a scalar is checked as."""
+    """Returns the value that is checked in the place of a scalar."""
     if kind is float and hasattr(value, "dtype"):
         return 0.0
     return ... if kind is not bool and isinstance(value, bool) else value

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given) -> Any:
-    """A field that only the host reads: budgets, intervals, paths, search ranges.
+    """Declares a field for the host alone: budgets, intervals, paths, search ranges.
 
     It is static, whatever its type, and `program` blanks it, so that it never causes a
     compilation. It also accepts what `converter` understands.
@@ -41,7 +41,7 @@ def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given)
 
 
 def converted(converter: Callable[[Any], Any]) -> Any:
-    """A field without a default that also accepts what `converter` understands."""
+    """Declares a field without a default, which accepts what `converter` does."""
     return dataclasses.field(metadata={"converter": converter})
 
 
@@ -52,9 +52,9 @@ def component(cls: type[T]) -> type[T]:
     """Makes a class a frozen dataclass and a pytree whose floats are its data.
 
     Arguments are checked when a component is constructed, and not when JAX rebuilds
-    one from traced leaves. What a number may be is said by its type (`bounds`), what
-    depends on other fields is checked in `validate`, and `advise` says, line by line,
-    what is possible but odd. A subclass of a component is decorated too.
+    one from traced leaves. The type of a number gives its bounds (`bounds`), `validate`
+    checks conditions on several fields, and `advise` returns warnings about values
+    that are possible but odd. A subclass of a component is decorated too.
 
     Raises:
         TypeError: At construction, if there is no such field, if a value does not have
@@ -104,7 +104,7 @@ def component(cls: type[T]) -> type[T]:
 
 
 def concrete(value: Any) -> bool:
-    """Whether a number is known now, so that its range can be checked."""
+    """Returns whether a number is known now, so that its range can be checked."""
     return isinstance(value, float | int)
 
 
@@ -133,7 +133,7 @@ def require_number(name: str, value: Any, expected: str, test: Any) -> None:
 
 
 def numbers(tree: PyTree) -> dict[str, Any]:
-    """The numbers of a component by path, for example `optimizer.learning_rate`.
+    """Returns a component's numbers by path, for example `optimizer.learning_rate`.
 
     >>> @component
     ... class Clip:
@@ -148,7 +148,7 @@ def numbers(tree: PyTree) -> dict[str, Any]:
 
 
 def replace_at(tree: T, path: str, value: Any) -> T:
-    """The same component with another number at `path`; its range is not checked.
+    """Returns the component with another number at `path`; its range is not checked.
 
     Raises:
         KeyError: If no number has that path; the message names the closest one.
@@ -161,7 +161,7 @@ def replace_at(tree: T, path: str, value: Any) -> T:
 
 
 def checked(tree: T) -> T:
-    """The same component, once the ranges of all its numbers are checked.
+    """Checks the ranges of all numbers of a component, and returns it.
 
     Raises:
         ValueError: For an impossible number.
@@ -173,7 +173,7 @@ def checked(tree: T) -> T:
 
 
 def as_arrays(tree: T) -> T:
-    """The same component with strong float32 arrays for numbers, as programs need it.
+    """Returns the component with strong float32 arrays for numbers, for programs.
 
     Weak types would be a second signature, and so a second compilation.
     """
@@ -182,10 +182,10 @@ def as_arrays(tree: T) -> T:
 
 
 def program(tree: T, *kept: str) -> T:
-    """The same component without what only the host reads, at any depth.
+    """Returns the component with defaults in all host fields, at any depth.
 
     Ranges are not checked again: the defaults need not fit the other fields. Fields
-    whose names are to be `kept` stay, but for what only the host reads in their values.
+    whose names are in `kept` stay, but for the host fields in their values.
 
     >>> @component
     ... class Search:
@@ -218,7 +218,7 @@ def _is_host(field: dataclasses.Field) -> bool:
 
 
 def _is_data(hint: Any) -> bool:
-    """Whether values of this annotation are pytree data."""
+    """Returns whether values of this annotation are pytree data."""
     if isinstance(hint, type) and not typing.get_args(hint):
         return hint is float or is_component(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
@@ -227,7 +227,7 @@ def _is_data(hint: Any) -> bool:
 
 
 def _constructor(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that says which field is close to one that there is not."""
+    """Wraps a constructor: errors about an unknown field name the closest one."""
 
     @functools.wraps(init)
     def construct(self: Any, *args: Any, **given: Any) -> None:
@@ -248,7 +248,7 @@ def _constructor(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _check(self: Any) -> None:
-    """Checks types field by field, then what the class knows of ranges and oddities."""
+    """Checks types field by field, then ranges, and warns of odd values."""
     for field in dataclasses.fields(self):
         convert = field.metadata.get("converter", lambda value: value)
         value = convert(getattr(self, field.name))
@@ -256,19 +256,19 @@ def _check(self: Any) -> None:
         object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
     _require_possible(self)
     for said in getattr(self, "advise", tuple)():
-        # Whoever constructs it: behind `construct` and the dataclass's own __init__.
+        # At the caller, above `construct` and the dataclass's own __init__.
         warnings.warn(said, stacklevel=4)
 
 
 def _require_possible(self: Any) -> None:
-    """Checks the numbers of a component by themselves, then what the class knows."""
+    """Checks the bounds of a component's numbers, then calls its `validate`."""
     for field, bound in self.__component_bounds__.items():
         require_range(self, field, *bound)
     self.validate()
 
 
 def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
-    """The value of a field, once it has the annotated type."""
+    """Converts the value of a field, and checks that it has the annotated type."""
     value = coerced(hint, given)
     if not fits(hint, value):
         expected = hint.__name__ if isinstance(hint, type) else str(hint)

@@ -1,8 +1,8 @@
-"""Names as versions before this one wrote them.
+"""Names as earlier versions wrote them.
 
 Items of tuples had an index: what was `terms.2.coef` is `terms.entropy.coef`. Other
-names are in `RENAMED`. Whoever still writes the former is told the latter; what is kept
-of a run is translated. What that could not say yet is in `ADDED`.
+names are in `RENAMED`. A former name from a user is an error that gives the present
+one; those in the files of a run are translated. Fields that files lack are in `ADDED`.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ from typing import Any
 from ppo_jax.component.names import children, kinds
 
 Names = Mapping[str, str]
-"""How items of tuples were called, and how they are."""
+"""Former names of items of tuples, and their present names."""
 RENAMED = {"Rollout": "RolloutTargets"}
-"""What modules called otherwise."""
+"""Former names in modules, and the present names."""
 ADDED = {"ActorCritic": {"compute_dtype": "'float32'"}}
-"""Fields of components that there were not, and what was so without them."""
+"""Fields that components lacked, and the values that held without them."""
 _UNDERSTOOD = ContextVar("understood", default=False)
 
 
 def names_in(tree: Any, before: str = "", now: str = "") -> dict[str, str]:
-    """What the items of all tuples of a component were called, and are."""
+    """Returns former and present paths of the items of all tuples of a component."""
     found = {}
     for index, (name, part) in enumerate(children(tree).items()):
         item = isinstance(tree, tuple)
@@ -36,7 +36,7 @@ def names_in(tree: Any, before: str = "", now: str = "") -> dict[str, str]:
 
 
 def names_by(classes: Mapping[str, str]) -> dict[str, str]:
-    """The same of a component that is known by the classes of its parts, by path.
+    """Returns what `names_in` does, given the classes of a component's parts by path.
 
     >>> classes = {"terms.0": "Value", "terms.1": "CVaR", "terms.1.parts.0": "Kl"}
     >>> [*names_by(classes).values()]
@@ -50,7 +50,7 @@ def names_by(classes: Mapping[str, str]) -> dict[str, str]:
 
 
 def orders(classes: Mapping[str, str]) -> dict[str, list[str]]:
-    """Paths of tuples, outer ones first, and what their items are called.
+    """Returns the paths of tuples, outer ones first, and the names of their items.
 
     >>> orders({"critic": "Scalar", "terms.0": "Value", "terms.1": "Kl"})
     {'terms': ['value', 'kl']}
@@ -64,7 +64,7 @@ def orders(classes: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def added_to(classes: Mapping[str, str]) -> dict[str, str]:
-    """What a component does not say that is known by the classes of its parts, by path.
+    """Returns the fields that were added, given the classes of a component's parts.
 
     >>> added_to({"critic": "Scalar", "network": "ActorCritic"})
     {'network.compute_dtype': "'float32'"}
@@ -77,7 +77,7 @@ def added_to(classes: Mapping[str, str]) -> dict[str, str]:
 
 
 def translated(value: Any, names: Names) -> Any:
-    """A text, or a value from JSON, with former paths in it written as they are now.
+    """Replaces former paths by present ones in a text, or in a value from JSON.
 
     >>> translated({"pbt/terms.2.coef/0": ["--terms.2.coef", 0.5]}, {"terms.2": "a.b"})
     {'pbt/a.b.coef/0': ['--a.b.coef', 0.5]}
@@ -95,10 +95,10 @@ def translated(value: Any, names: Names) -> Any:
 
 
 def resolved(tree: Any, path: str) -> str:
-    """A path in a component, translated where former ones are understood.
+    """Returns a path in a component, translated where former ones are understood.
 
     Raises:
-        KeyError: If it is a former one elsewhere; the message says what it is now.
+        KeyError: If it is a former one elsewhere; the message gives the present one.
     """
     now = translated(path, names_in(tree))
     if now == path or _UNDERSTOOD.get():
@@ -107,7 +107,7 @@ def resolved(tree: Any, path: str) -> str:
 
 
 def moved(path: str, now: str) -> str:
-    """Says what a former path is now.
+    """Returns the message that gives the present path for a former one.
 
     >>> moved("terms.2.coef", "terms.entropy.coef")
     'terms.2.coef: terms are addressed by their kind; this one is terms.entropy.coef'
@@ -120,7 +120,7 @@ def moved(path: str, now: str) -> str:
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Former names are understood meanwhile: the file of a run may have them."""
+    """Accepts former names in its block, as the file of a run may have them."""
     with contextlib.ExitStack() as stack:
         stack.callback(_UNDERSTOOD.reset, _UNDERSTOOD.set(True))
         for module, former, now in _renamed():
@@ -130,7 +130,7 @@ def understood() -> Iterator[None]:
 
 
 def _renamed() -> list[tuple[ModuleType, str, Any]]:
-    """What modules of this package called otherwise, and what it is."""
+    """Returns modules of this package, former names in them, and their objects."""
     package = __name__.partition(".")[0]
     return [
         (module, former, vars(module)[now])

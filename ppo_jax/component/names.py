@@ -1,4 +1,4 @@
-"""What the parts of a component are called: fields by name, items of tuples by kind."""
+"""Names of the parts of a component: fields by name, items of tuples by kind."""
 
 import dataclasses
 import re
@@ -11,13 +11,13 @@ WORD = re.compile(r"([A-Z][a-z0-9]{2,})|_")
 
 
 def is_component(value: Any) -> bool:
-    """Whether a value or a class is a component."""
+    """Returns whether a value or a class is a component."""
     cls = value if isinstance(value, type) else type(value)
     return "__component_hints__" in cls.__dict__
 
 
 def snake_case(name: str) -> str:
-    """The name of a class as a part of a path.
+    """Returns the name of a class as a part of a path.
 
     A word is a capital letter with at least two small ones or digits after it; all that
     is between words is one abbreviation.
@@ -33,7 +33,7 @@ def snake_case(name: str) -> str:
 
 
 def kinds(classes: Iterable[str]) -> list[str]:
-    """What the items of a tuple are called, by the names of their classes.
+    """Returns the names of the items of a tuple, from those of their classes.
 
     >>> kinds(["Surrogate", "Entropy", "Entropy", "Entropy"])
     ['surrogate', 'entropy', 'entropy_2', 'entropy_3']
@@ -49,7 +49,7 @@ def kinds(classes: Iterable[str]) -> list[str]:
 
 
 def children(node: Any) -> dict[str, Any]:
-    """The fields of a component, or the items of a tuple that has any, by name."""
+    """Returns fields of a component, or items of a tuple with components, by name."""
     if is_component(node):
         fields = dataclasses.fields(node)
         return {field.name: getattr(node, field.name) for field in fields}
@@ -59,7 +59,7 @@ def children(node: Any) -> dict[str, Any]:
 
 
 def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values and all fields of components among them, by path, outer ones first."""
+    """Returns values, and all fields of components among them, by path, outer first."""
     found = {}
     for name, value in values.items():
         found[prefix + name] = value
@@ -68,7 +68,7 @@ def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def joined(tree: Any, keys: Iterable[Any]) -> str:
-    """The path of a leaf, from the keys by which JAX finds it."""
+    """Returns the path of a leaf, from the keys by which JAX finds it."""
     names = []
     for key in keys:
         below = children(tree)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def paths(tree: Any) -> list[str]:
-    """The paths of all fields of a component, outer ones first.
+    """Returns the paths of all fields of a component, outer ones first.
 
     >>> from ppo_jax.schedules import Linear, Warmup
     >>> paths(Warmup(then=Linear()))
@@ -23,12 +23,12 @@ def paths(tree: Any) -> list[str]:
 
 
 def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
-    """The same component with other values of some fields, checked as a whole.
+    """Returns the component with other values of some fields, checked as a whole.
 
     Args:
         tree: A component, or a tuple of components.
         values: New values by path. A component is replaced before its fields are.
-        prefix: What paths begin with in messages.
+        prefix: The beginning of paths in messages.
 
     Raises:
         KeyError: If there is no such field; the message names the closest one.

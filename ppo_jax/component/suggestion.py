@@ -1,4 +1,4 @@
-"""What is said of a name that is not known, and of a class that was not called."""
+"""Messages about a name that is not known, and a class that was not called."""
 
 import difflib
 import textwrap
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 LIKE = 0.6
-"""How alike two names are, from 0 to 1, that may be mistaken for each other."""
+"""Least likeness, from 0 to 1, of names that may be mistaken for each other."""
 WIDTH = 500
 """The most letters that names take in a message."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Says that a name is unknown, and which one is close, or what names there are.
+    """Returns the message that a name is unknown, with a close one or all names.
 
     A path is as close as any of its ends is: `learning_rate` to
     `optimizer.learning_rate`.
 
     Args:
-        kind: Of what there is no such name.
+        kind: The kind of thing that has the name.
         name: The name.
-        known: Names or paths that there are.
+        known: The known names or paths.
 
     >>> unknown("number", "learning_rat", ["gamma", "optimizer.learning_rate"])
     "no number is called 'learning_rat'; the closest is 'optimizer.learning_rate'"
@@ -35,7 +35,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The name or path that a name may be mistaken for, if there is one.
+    """Returns the name or path that a name may be mistaken for, if there is one.
 
     >>> closest("--fold", ["--folds", "--seeds"]), closest("x", ["--folds"])
     ('--folds', None)
@@ -46,7 +46,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def uncalled(given: Any) -> str:
-    """What is said of a class, where one of its instances is expected; else nothing.
+    """Returns a hint for a class given where an instance is expected; otherwise `""`.
 
     >>> uncalled(int), uncalled((3, int)), uncalled(3)
     ('; a class has to be called: int(…)', '; a class has to be called: int(…)', '')
