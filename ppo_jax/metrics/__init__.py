@@ -1,4 +1,4 @@
-"""Numbers of updates, and what becomes of them over a phase."""
+"""Metrics of updates, and their reductions over a phase."""
 
 from ppo_jax.metrics.reductions import LARGEST, MEAN, QUOTIENT, SUM, Metric, Reduction
 from ppo_jax.metrics.sink import Beginning, Sink

@@ -1,4 +1,4 @@
-"""How well critics explain returns once they have learned from them."""
+"""Explained variances of critics that have learned from the returns."""
 
 import jax.numpy as jnp
 
@@ -12,15 +12,15 @@ from ppo_jax.types import Array, Metrics
 
 @component
 class Appraisal:
-    """Asks the critics again after each update, and looks at groups apart.
+    """An evaluation of the critics after each update, also by groups.
 
-    It costs a pass of the critics over the rollout in every update, and steers nothing.
-    Over all steps, differences between groups can explain what nothing explains within
-    them; so the explained variances of groups are averaged as well.
+    It costs a pass of the critics over the rollout in every update, and changes no
+    training. Differences between groups can raise the explained variance of all steps
+    even if nothing is explained within groups, so those of groups are averaged as well.
 
     Attributes:
-        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of none
-            of them count for their environment.
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of no
+            group count for a group of their environment.
 
     Raises:
         ValueError: At construction, for a negative number of groups.
@@ -37,14 +37,14 @@ class Appraisal:
         held_out: Array | None,
         group: Array,
     ) -> Metrics:
-        """Metrics `[]`.
+        """Returns metrics `[]`.
 
         Args:
             target: λ-returns `[T, B]`.
             before: Values that acting was based on `[T, B]`.
             after: Values of the same observations after the update `[T, B]`.
-            weight: Weights of what was learned from `[T, B]`.
-            held_out: Weights of what is held out `[T, B]`, if anything is.
+            weight: Weights of the steps that were learned from `[T, B]`.
+            held_out: Weights of the steps that are held out `[T, B]`, if any are.
             group: The group of each step, int32 `[T, B]`.
         """
         index = returns.group_index(group, self.num_groups)

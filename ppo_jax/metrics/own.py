@@ -1,4 +1,4 @@
-"""What metrics are that parts of an experiment bring along."""
+"""Rows of the metrics that parts of an experiment bring along."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ppo_jax.metrics.reductions import Metric
 
 
 def rows_of(experiment: Any) -> tuple[Metric, ...]:
-    """The rows in `says` of all parts of an experiment, each once."""
+    """Returns the rows in `says` of all parts of an experiment, each once."""
     parts = descendants({"": experiment}).values()
     said = (row for part in parts for row in getattr(type(part), "says", ()))
     return tuple(dict.fromkeys(said))

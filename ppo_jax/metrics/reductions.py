@@ -1,4 +1,4 @@
-"""What a metric is, and what a phase says of it: one number of its updates'."""
+"""Metrics, and their reductions: one number of a phase from those of its updates."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ VANISHING = 1e-8
 
 
 class Reduction(NamedTuple):
-    """One number of the values `[n]` that the updates of a phase gave."""
+    """A function that makes one number of the values `[n]` of a phase's updates."""
 
     text: str
     of: Callable[..., float]
@@ -40,7 +40,7 @@ def _quotient(total: np.ndarray, count: np.ndarray) -> float:
 
 
 def _deviation(squares: np.ndarray, total: np.ndarray, count: np.ndarray) -> float:
-    """Of samples in groups, given their squares around the mean of each group."""
+    """Returns the deviation of samples in groups, given squares around group means."""
     means = np.asarray(total, np.float64) / np.maximum(count, 1)
     between = count * (means - _quotient(total, count)) ** 2
     return math.sqrt(_quotient(squares + between, count))
@@ -81,16 +81,16 @@ HOST = Reduction("once", _mean)
 
 
 class Metric(NamedTuple):
-    """A row: what a metric is."""
+    """A row of the table of metrics."""
 
     name: str
-    """With a `*` for what varies: a group, a layer, a critic."""
+    """With a `*` for the part that varies: a group, a layer, a critic."""
     unit: str
     meaning: str
     reduction: Reduction = MEAN
     sources: tuple[str, ...] = ()
-    """What it is computed from; by default, from what has its name."""
+    """Names of the values that it is computed from; by default, its own."""
     needs: str = ""
-    """What an experiment needs to have it; nothing: every run has it."""
+    """The parts an experiment needs to have it; empty: every run has it."""
     null: str = ""
-    """When it is unavailable, NaN or null; nothing: never."""
+    """When it is unavailable, NaN or null; empty: never."""

@@ -1,4 +1,4 @@
-"""Rows of the table of metrics, as a text says them."""
+"""Rows of the table of metrics, parsed from text."""
 
 import inspect
 import re
@@ -17,9 +17,10 @@ def rows(
     needs: str = "",
     null: str = "",
 ) -> tuple[Metric, ...]:
-    """Rows that have the rest in common, from `name [unit] with needs: meaning`.
+    """Parses rows of the form `name [unit] with needs: meaning`.
 
-    A line each; one that is deeper continues the one above.
+    Each line is a row; a deeper line continues the one above. The other arguments are
+    common to all rows.
 
     >>> for row in rows('''
     ...     train/kl [nats] with `ClosedForm`: Divergence of the policy
@@ -45,7 +46,7 @@ stepped = partial(rows, null=NO_STEP)
 
 
 def match(pattern: str, name: str) -> str | None:
-    """What the `*` of a pattern stands for in a name; None: it does not fit.
+    """Returns the part of a name that the `*` of a pattern fits; None: it does not.
 
     >>> match("train/critic*_grad_norm", "train/critic2_grad_norm")
     '2'

@@ -1,4 +1,4 @@
-"""Where the rows of a run go besides its directory."""
+"""Sinks, which get the rows of a run besides its directory."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,38 +8,37 @@ from ppo_jax.errors import missing
 
 
 class Beginning(NamedTuple):
-    """What a sink hears of a run that begins, or goes on."""
+    """A run that begins or is resumed, as described to a sink."""
 
     name: str | None
-    """That of its directory; None: it is kept in memory alone."""
+    """Name of its directory; None: it is kept in memory alone."""
     config: dict[str, str]
     """Every field of the experiment as text, by path."""
     step: int
     """Environment steps done; 0: it begins."""
     id: str
-    """Of this run and no other one, and the same whenever it goes on."""
+    """Identifier of this run alone, which stays the same whenever it is resumed."""
 
 
 @component
 class Sink:
-    """A place that is told every row of a run: a service, a file, a message.
+    """A place that gets every row of a run: a service, a file, a message.
 
-    A subclass has a `write`; what it raises costs the run nothing but this sink. It is
-    waited for, so it is to hand on what takes long. `begin` and `end` are there for
-    what needs them.
+    A subclass defines `write`. If that raises, the run goes on without this sink. The
+    run waits for it, so it should hand on slow work. `begin` and `end` are optional.
 
-    A run that goes on is cut back to its checkpoint. Rows that were told of later steps
-    are told again, the same ones on a CPU: what a sink knows beyond `Beginning.step` it
-    may forget, or keep and ignore what it hears twice.
+    A resumed run is cut back to its checkpoint. Rows of later steps are written again,
+    with the same values on a CPU. A sink may forget its rows beyond `Beginning.step`,
+    or keep them and ignore rows that come twice.
     """
 
     def validate(self) -> None:
-        """Raises a `Missing` for a sink that takes no rows."""
+        """Raises a `Missing` for a sink that does not define `write`."""
         if type(self).write is Sink.write:
             raise missing(self, "write")
 
     def begin(self, run: Beginning) -> None:
-        """Hears of a run before its first row, and each time it goes on."""
+        """Receives a run before its first row, and each time it is resumed."""
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Takes a row.
@@ -51,4 +50,4 @@ class Sink:
         raise missing(self, "write")
 
     def end(self) -> None:
-        """Hears that no row follows, whatever ended the run."""
+        """Receives the end of the rows, whatever ended the run."""
