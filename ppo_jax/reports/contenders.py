@@ -54,8 +54,8 @@ def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
     """Returns the contenders of directories, those that are runs, and their metric.
 
     Raises:
-        UserError: If a path is no run or sweep, cannot be read or is given twice, or if they
-            have no score in common.
+        UserError: If a path is no run or sweep, cannot be read or is given twice, or if
+            they have no score in common.
     """
     sweeps = [_sweep(path) for path in paths if is_sweep(path)]
     runs = [read(path) for path in paths if not is_sweep(path)]

@@ -52,7 +52,7 @@ def standing(found: Sequence[Contender]) -> Section:
 
 
 def tone_of(index: int) -> str:
-    """Returns the colour of a contender in all pictures; faint if there is none left."""
+    """Returns the colour of a contender in all pictures; faint if none is left."""
     return TONES[index] if index < len(TONES) else "faint"
 
 
