@@ -1,4 +1,4 @@
-"""What scores of several runs say together, and how sure that is.
+"""Aggregates of the scores of several runs, and their intervals.
 
 Scores are `[..., runs, tasks]`, for one experiment a single task. A run that has no
 finite score counts as worse than all that have one.
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def interquartile_mean(scores: np.ndarray) -> np.ndarray:
-    """Mean of the middle half of all scores `[..., runs, tasks]`, `[...]`.
+    """Returns the mean of the middle half of all scores `[..., runs, tasks]`, `[...]`.
 
     Of n scores the ⌊n / 4⌋ lowest and as many of the highest are left out.
 
@@ -28,9 +28,10 @@ def interquartile_mean(scores: np.ndarray) -> np.ndarray:
 
 
 def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How likely a run of ours is better than one of theirs, mean over tasks, `[...]`.
+    """Returns the probability that a run of ours beats one of theirs, `[...]`.
 
-    This is the Mann-Whitney U statistic over the number of pairs; a tie counts half.
+    This is the Mann-Whitney U statistic over the number of pairs, as a mean over tasks;
+    a tie counts half.
 
     Args:
         ours: Scores `[..., runs, tasks]`, greater is better.
@@ -47,7 +48,7 @@ def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarr
 
 
 def performance_profile(scores: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """The share of runs whose score is above a level, mean over tasks.
+    """Returns the share of runs whose score is above a level, mean over tasks.
 
     Args:
         scores: `[..., runs, tasks]`.
@@ -72,16 +73,16 @@ def interval(
     draws: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Percentile interval of a statistic by the stratified bootstrap.
+    """Returns the percentile interval of a statistic by the stratified bootstrap.
 
-    Runs are drawn anew, with replacement, within every task by itself.
+    Runs are drawn with replacement, within every task by itself.
 
     Args:
         statistic: A function of scores with a leading axis of draws.
         scores: Its arguments, `[runs, tasks]` each.
         level: Share of draws that the interval holds.
-        draws: How often.
-        seed: Of the draws.
+        draws: The number of draws.
+        seed: The seed of the draws.
 
     >>> interval(interquartile_mean, np.full((8, 1), 3.0))
     (3.0, 3.0)

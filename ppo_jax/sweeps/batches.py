@@ -21,9 +21,9 @@ def sizes(
     say: Callable[[str], None],
     remember: Callable[[list[int]], None],
 ) -> list[int]:
-    """How many runs of each program go at once, which is said.
+    """Returns how many runs of each program are trained at once, and reports it.
 
-    That is remembered before each program is compiled for it, and at the end.
+    The sizes so far are kept before each program is compiled for this, and at the end.
 
     Args:
         groups: The runs of each program.
@@ -53,7 +53,7 @@ def sizes(
 def split(
     groups: Sequence[list[Member]], sizes: Sequence[int], run_dir: Path
 ) -> dict[Path, list[Member]]:
-    """The runs of each batch, by its directory, in the order of training."""
+    """Returns the runs of each batch, by its directory, in the order of training."""
     found = [
         batch
         for group, size in zip(groups, sizes, strict=True)
@@ -66,12 +66,12 @@ def split(
 def train(
     batches: Mapping[Path, list[Member]], hint: str, consoles: Callable[[], Console]
 ) -> Iterator[list[Score]]:
-    """Trains what is not finished; yields what each batch scored.
+    """Trains the batches that are not finished; yields the scores of each batch.
 
     Args:
-        batches: The runs of each, by its directory.
-        hint: How it goes on after an interrupt.
-        consoles: Makes one for each batch.
+        batches: The runs of each batch, by its directory.
+        hint: Message on how to go on after an interrupt.
+        consoles: Makes a console for each batch.
 
     Raises:
         KeyboardInterrupt: If a batch was interrupted, and has been saved.

@@ -1,4 +1,4 @@
-"""Sweeps from Python: `fit_all` is the command `sweep` of any experiments."""
+"""Sweeps from Python: `fit_all` is the command `sweep` for any experiments."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,24 +26,24 @@ def fit_all(
 ) -> list[Trained]:
     """Trains single agents, those of a structure and a budget in one program.
 
-    What differs among these are seeds and numbers. A bound of theirs holds for the row
-    of all: `stop_at` is reached when their median has reached it.
+    Agents of one program differ in seeds and numbers. Bounds apply to all of them
+    together: `stop_at` is reached when their median has reached it.
 
     Args:
         configs: Their experiments.
-        run_dir: Where they go, as a sweep of the command; None: nowhere, they are kept
-            in memory alone.
+        run_dir: Directory of the sweep, as of the command; None: agents are kept in
+            memory alone.
         resume: Whether to go on with the sweep of these experiments in `run_dir`.
         quiet: Whether to show warnings only.
 
     Returns:
-        What became of each, in their order. Of what a run logs, those of one program
-        have evaluations and the clock.
+        The trained agents, in the order of `configs`. Of the metrics that a run logs,
+        agents of one program have evaluations and the clock.
 
     Raises:
-        UserError: If something that was given cannot be; the message says what.
+        UserError: If an argument is not possible; the message says which.
         RunError: If the disk does not take a checkpoint or a log.
-        KeyboardInterrupt: At a Ctrl-C, once what there is in `run_dir` is saved.
+        KeyboardInterrupt: At a Ctrl-C, once the state of `run_dir`, if any, is saved.
     """
     configs = [*configs]
     for number, config in enumerate(configs):
@@ -68,15 +68,16 @@ def fit_all(
 def load_all(
     run_dir: str | Path, configs: Iterable[Config] | None = None
 ) -> list[Trained]:
-    """What the runs of a sweep have come to, from its directory.
+    """Loads the trained agents of a sweep from its directory.
 
     Args:
         run_dir: The directory, of `fit_all` or of the command `sweep`.
         configs: Its experiments, if parts of them are in no file; None: as in its file.
 
     Returns:
-        Of `fit_all`, the same as it returned, but that its order is that of `configs`;
-        of the command, all seeds of the first setting, then of the next.
+        For a sweep of `fit_all`, the agents that it returned, in the order of
+        `configs`; for one of the command, all seeds of the first setting, then of the
+        next.
 
     Raises:
         ExperimentError: If the directory holds no sweep, another one, or one that is
@@ -100,7 +101,7 @@ def _kept(
     resume: bool,
     consoles: Callable[[], Console],
 ) -> list[Trained]:
-    """Trains what is not finished in a directory, and finds all of it there."""
+    """Trains the unfinished runs of a directory, and loads all runs from it."""
     if resume:
         _require_same(place, planned)
     else:
@@ -137,7 +138,7 @@ def _require_same(place: Path, planned: Plan) -> None:
 
 
 def _together(group: list[Member], console: Console) -> dict[Member, Trained]:
-    """What becomes of members of one program.
+    """Trains the members of one program in memory, and returns them as agents.
 
     Raises:
         KeyboardInterrupt: If they were interrupted.

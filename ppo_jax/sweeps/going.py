@@ -1,4 +1,4 @@
-"""How a command with many runs begins, and how it goes on as it was asked for."""
+"""Starts a command with many runs, and resumes it with the same options."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts
 
 Recall = Callable[[Any], None]
-"""Sets options to what was asked for in their directory."""
+"""Sets options to those that are kept in their directory."""
 
 
 def run(
@@ -24,14 +24,14 @@ def run(
     plan: Callable[..., Any],
     train: Callable[[Any, Any], None],
 ) -> None:
-    """Plans what is asked for, and trains what of it is not finished.
+    """Plans the runs of a command, and trains those that are not finished.
 
     Args:
-        command: Its name, for messages.
-        options: Of the command line.
-        overrides: Of the experiment's fields.
-        recall: What a resumed one was asked for.
-        plan: From an experiment, its names and options to all runs.
+        command: Name of the command, for messages.
+        options: Options of the command line.
+        overrides: Overrides of the experiment's fields.
+        recall: Restores the options of a command that is resumed.
+        plan: Plans all runs, given an experiment, its names and the options.
         train: Trains a plan, given the options.
     """
     devices.start()
@@ -62,7 +62,7 @@ def run(
 def require_as_asked(
     called: str, options: Any, overrides: list[str], asked: Any, default: Any
 ) -> None:
-    """Raises an `ExperimentError` if what goes on is asked for something else."""
+    """Raises an `ExperimentError` if a resumed command is given other options."""
     if options.run_dir is None:
         raise ExperimentError("--resume: expected --run-dir as well")
     given = [f"--{name}" for name in asked if getattr(options, name) != default(name)]

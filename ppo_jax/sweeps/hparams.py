@@ -16,13 +16,13 @@ FOLDER = "settings"
 def write(
     run_dir: Path, runs: Sequence[Score], found: Sequence[Setting], metric: str
 ) -> None:
-    """Writes events of runs, a folder each; what was there of them is replaced.
+    """Writes events of runs, each into its own folder, and replaces older ones.
 
     Args:
         run_dir: The directory of the sweep.
         runs: The runs.
         found: All settings.
-        metric: By which settings are compared.
+        metric: The metric by which settings are compared.
     """
     for run in runs:
         given = settings.plain(found[run["setting"]]) | {"seed": run["seed"]}

@@ -1,4 +1,4 @@
-"""A sweep in its directory: trained batch after batch, and found again."""
+"""A sweep in its directory: trained batch after batch, and loaded again."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,18 +25,18 @@ def train(
     hint: str,
     consoles: Callable[[], Console],
 ) -> tuple[list[Score], list[dict[str, Any]]]:
-    """Trains what is not finished, and writes what is known after every batch.
+    """Trains the batches that are not finished, and writes results after each one.
 
     Args:
         run_dir: The directory of the sweep.
         planned: Its runs.
-        sizes: How many of each program go at once.
-        metric: By whose last value settings are compared.
-        hint: How it goes on after an interrupt.
-        consoles: Makes one for each batch.
+        sizes: The number of runs of each program that are trained at once.
+        metric: The metric by whose last value settings are compared.
+        hint: Message on how to go on after an interrupt.
+        consoles: Makes a console for each batch.
 
     Returns:
-        What the runs scored, and the table of settings.
+        The scores of the runs, and the table of settings.
     """
     runs: list[Score] = []
     rows: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ def train(
 
 
 def load(run_dir: Path, planned: Plan, sizes: Sequence[int]) -> list[Trained]:
-    """What the runs have come to, in the order in which they were asked for.
+    """Loads the trained agents, in the order in which they were asked for.
 
     Raises:
         ExperimentError: If some have not been trained yet.
@@ -72,7 +72,7 @@ def each(
     ending: str,
     rows: Sequence[Row],
 ) -> dict[Member, Trained]:
-    """What became of members of one program, each by itself."""
+    """Returns the members of one program as single agents."""
     return {
         member: Trained(
             member.alone,

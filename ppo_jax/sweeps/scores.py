@@ -1,4 +1,4 @@
-"""What the runs of a sweep scored: every evaluation, and a table of settings."""
+"""Scores of the runs of a sweep: every evaluation, and a table of settings."""
 
 import json
 import math
@@ -26,7 +26,7 @@ Train several of each, in the same programs: --seeds 5 with another --run-dir.
 
 
 def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
-    """The runs of a batch, each once; a value that is not finite is None."""
+    """Returns the scores of a batch, each run once; values not finite are None."""
     rows = files.rows(run_dir / "metrics.jsonl")
     rows = [row for row in rows if EVALUATIONS[0] in row]
     alone = len(members) == 1
@@ -47,14 +47,14 @@ def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Scor
 
 
 def keep(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
-    """Writes what the runs of a batch scored beside them."""
+    """Writes the scores of a batch beside its runs, and returns them."""
     found = of_batch(run_dir, members, ending)
     files.write(run_dir / BATCH, json.dumps(found))
     return found
 
 
 def kept(run_dir: Path) -> list[Score] | None:
-    """What the runs of a batch scored; None: it is not finished."""
+    """Returns the kept scores of a batch; None: it is not finished."""
     path = run_dir / BATCH
     return json.loads(path.read_text()) if path.exists() else None
 
@@ -62,7 +62,7 @@ def kept(run_dir: Path) -> list[Score] | None:
 def write(
     run_dir: Path, runs: Sequence[Score], found: Sequence[Setting], metric: str
 ) -> list[dict[str, Any]]:
-    """Writes all that is known of a sweep's settings so far; returns the table."""
+    """Writes the results of a sweep so far, and returns the table of settings."""
     rows = table(runs, found, metric)
     results = {
         "metric": metric,
@@ -77,14 +77,14 @@ def write(
 def table(
     scores: Sequence[Score], found: Sequence[Setting], metric: str
 ) -> list[dict[str, Any]]:
-    """What is said of each setting that has runs: a row, in the order of settings.
+    """Returns a row of statistics per setting that has runs, in the order of settings.
 
-    Of a single run nothing is known that chance may not have done: None.
+    Values that need several runs are None for a single one, which may be chance.
 
     Args:
         scores: All runs.
         found: The settings.
-        metric: Of whose last value the table is.
+        metric: The metric whose last value the table compares.
     """
     last: list[list[float]] = [[] for _ in found]
     for score in scores:
@@ -101,7 +101,7 @@ def table(
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table as text, and why anything is missing in it."""
+    """Returns the table as text, and the reason if anything is missing in it."""
     cells = [
         (
             settings.label(row["setting"]),
@@ -118,7 +118,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
-    """What is said of a setting's scores `[runs, 1]`, and beside the first one's."""
+    """Returns statistics of a setting's scores `[runs, 1]`, and beside the first's."""
     better = _interval(aggregate.probability_of_improvement, column, first)
     improvement = float(aggregate.probability_of_improvement(column, first))
     return {

@@ -23,7 +23,7 @@ from ppo_jax.types import Key
 Setting = dict[str, Any]
 """Values by path."""
 Names = Mapping[str, Any]
-"""What a value may name."""
+"""The objects that a value may name, by name."""
 
 
 def chosen(
@@ -33,17 +33,17 @@ def chosen(
     space_texts: Sequence[str],
     count: int,
 ) -> list[Setting]:
-    """The grid, each of its points with every draw.
+    """Returns the points of the grid, each with every draw.
 
     Args:
         config: The experiment.
-        names: What a value may name.
+        names: The objects that a value may name.
         grid_texts: Lists of values.
-        space_texts: What to draw from; of none, the space of the population.
+        space_texts: Ranges to draw from; if there are none, those of the population.
         count: How many settings to draw for each point of the grid.
 
     Raises:
-        ExperimentError: If they do not go together, or there are no such values.
+        ExperimentError: If arguments do not go together, or a value is not possible.
     """
     space = ranges(space_texts, names)
     if count and not space and config.pbt is not None:
@@ -61,7 +61,7 @@ def chosen(
 
 
 def apart(configs: Sequence[Config]) -> list[Setting]:
-    """By what fields each of some experiments differs from others, but for seeds.
+    """Returns the fields of each experiment that differ between them, but for seeds.
 
     >>> short, long = Config("CartPole-v1", gamma=0.5), Config("CartPole-v1", seed=3)
     >>> apart([short, long]), apart([long])
@@ -80,11 +80,11 @@ def apart(configs: Sequence[Config]) -> list[Setting]:
 
 
 def grid(texts: Sequence[str], names: Names) -> list[Setting]:
-    """All combinations of lists of values; nothing given, one empty setting.
+    """Returns all combinations of lists of values; of no lists, one empty setting.
 
     Args:
         texts: Lists such as `gamma=0.9,0.99`, the first one changes slowest.
-        names: What a value may name.
+        names: The objects that a value may name.
 
     Raises:
         ExperimentError: If a text is no such list.
@@ -101,7 +101,7 @@ def grid(texts: Sequence[str], names: Names) -> list[Setting]:
 
 
 def ranges(texts: Sequence[str], names: Names) -> dict[str, tuple[Any, ...]]:
-    """Ranges by path, such as `gamma=Uniform(0.9, 1.0)`, or lists to choose from.
+    """Parses ranges, such as `gamma=Uniform(0.9, 1.0)`, or lists to choose from.
 
     Raises:
         ExperimentError: If a text is neither.
@@ -114,12 +114,12 @@ def ranges(texts: Sequence[str], names: Names) -> dict[str, tuple[Any, ...]]:
 
 
 def draw(space: Mapping[str, Sequence[Any]], count: int, key: Key) -> list[Setting]:
-    """Settings drawn from ranges, every number with a key of its own.
+    """Draws settings from ranges, every number with a key of its own.
 
     Args:
         space: By path, a single range or values that are all as likely.
         count: How many settings.
-        key: Of all of them.
+        key: The key of all draws.
 
     >>> drawn = draw({"num_epochs": (2, 4)}, 100, jax.random.key(0))
     >>> sorted({setting["num_epochs"] for setting in drawn})
@@ -136,7 +136,7 @@ def draw(space: Mapping[str, Sequence[Any]], count: int, key: Key) -> list[Setti
 
 
 def apply(config: Config, setting: Setting) -> Config:
-    """The experiment with a setting.
+    """Returns the experiment with a setting.
 
     Raises:
         ExperimentError: If there is no such field, or it cannot have such a value.
@@ -150,10 +150,10 @@ def apply(config: Config, setting: Setting) -> Config:
 
 
 def require_in(config: Config, space: Mapping[str, Sequence[Any]]) -> None:
-    """Checks that all that may be drawn is possible, by the ends of ranges.
+    """Checks that all values that may be drawn are possible, by the ends of ranges.
 
     Raises:
-        ExperimentError: If it is not, or there is no such field.
+        ExperimentError: If one is not, or there is no such field.
     """
     for path, values in space.items():
         first = values[0]
@@ -162,7 +162,7 @@ def require_in(config: Config, space: Mapping[str, Sequence[Any]]) -> None:
 
 
 def label(setting: Setting) -> str:
-    """A setting in one line.
+    """Formats a setting in one line.
 
     >>> label({"gamma": 0.123456, "num_epochs": 4}), label({})
     ('gamma=0.1235 num_epochs=4', 'as it is')
@@ -175,7 +175,7 @@ def label(setting: Setting) -> str:
 
 
 def plain(setting: Setting) -> Setting:
-    """A setting as JSON; what is no number or text is as it is written in Python."""
+    """Returns a setting for JSON; values but numbers and texts are as in Python."""
     return {
         path: value if isinstance(value, float | int | str | None) else repr(value)
         for path, value in setting.items()
@@ -183,7 +183,7 @@ def plain(setting: Setting) -> Setting:
 
 
 def _read(text: str | None) -> Any:
-    """What a description of a field says, a number if it is one."""
+    """Returns the value of a description of a field; its text if it is no literal."""
     try:
         return ast.literal_eval(str(text))
     except (ValueError, SyntaxError):
