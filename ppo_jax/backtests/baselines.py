@@ -1,7 +1,7 @@
-"""What needs no learning: plans of positions, made of the past, on the same account.
+"""Baselines without learning: plans of positions from past prices, on the same account.
 
-A plan says at the close of each bar which positions are to be held, and whether there
-is to be any trade at all; where not, shares stay as they are.
+A plan gives the positions to hold at the close of each bar, and whether to trade at
+all; where not, shares stay as they are.
 """
 
 from collections.abc import Callable
@@ -20,32 +20,32 @@ from ppo_jax.envs.trading.trading import tape as tape_of
 from ppo_jax.types import Array
 
 MONTH, QUARTER = 1 / 12, 1 / 4
-"""Of a year."""
+"""Shares of a year."""
 VOLATILITY = 0.1
-"""Of a year, which the second plan aims at."""
+"""Volatility of a year that `steady` aims at."""
 
 
 class Schedule(NamedTuple):
-    """What is to be held after each decision of a span."""
+    """The positions to hold after each decision of a span."""
 
     positions: np.ndarray
     """Shares of equity, `[bars, A]`."""
     trades: np.ndarray
-    """Whether they are asked for, bool `[bars]`."""
+    """Whether to trade for them, bool `[bars]`."""
 
 
 Rule = Callable[[np.ndarray, Span, float], Schedule]
-"""From closes `[N, A]`, a span and bars of a year to a schedule, by closes up to each
-decision."""
+"""Makes a schedule of closes `[N, A]`, a span and the bars of a year; each decision is
+made by closes up to it."""
 
 
 def cash(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """Nothing, ever."""
+    """Holds nothing, ever."""
     return Schedule(np.zeros((span.bars, close.shape[1])), np.zeros(span.bars, bool))
 
 
 def hold(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """As much of every asset at the first bar, and no trade after it.
+    """Buys as much of every asset at the first bar, and never trades after it.
 
     >>> schedule = hold(np.ones((9, 2)), Span(3, 6), 252)
     >>> schedule.positions[0].tolist(), schedule.trades.tolist()
@@ -55,7 +55,7 @@ def hold(close: np.ndarray, span: Span, year: float) -> Schedule:
 
 
 def steady(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """As much of every asset, less of all the more they move: 10 % a year, at most 1.
+    """Holds equal parts, scaled to a volatility of 10 % a year; their sum is at most 1.
 
     The volatility is that of equal parts over the last quarter of a year.
     """
@@ -69,9 +69,9 @@ def steady(close: np.ndarray, span: Span, year: float) -> Schedule:
 
 
 def momentum(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """Every month anew: equal parts for assets that rose, cash for those that fell.
+    """Holds equal parts of assets that rose, and cash for others, set every month.
 
-    Over a year but for its last month, as far back as prices go.
+    Assets rise or fall over a year but for its last month, as far back as prices go.
 
     References:
         Moskowitz, Ooi and Pedersen, `Time Series Momentum`, 2012.
@@ -93,29 +93,29 @@ RULES: dict[str, Rule] = {
 def elsewhere(
     positions: np.ndarray, turnover: np.ndarray, random: np.random.Generator
 ) -> Schedule:
-    """An agent's own positions at other times and in other assets: as much is traded.
+    """Moves an agent's own positions to other times and assets; as much is traded.
 
     Args:
-        positions: What it held after each decision, `[bars, A]`.
-        turnover: What it traded then, `[bars]`.
-        random: Draws how far they are moved, around the end, and whose they become.
+        positions: Positions that it held after each decision, `[bars, A]`.
+        turnover: Turnover of its trades then, `[bars]`.
+        random: Draws the move in time, around the end, and the order of assets.
     """
     bars, assets = positions.shape
     shift, order = random.integers(1, max(bars, 2)), random.permutation(assets)
     moved = np.roll(positions, shift, axis=0)[:, order]
     trades = np.roll(turnover > 0, shift)
-    trades[0] = True  # As there is nothing yet.
+    trades[0] = True  # Nothing is held yet.
     return Schedule(moved, trades)
 
 
 def play(markets: list[Trading], first: int, schedules: list[Schedule]) -> Track:
-    """What becomes of schedules of one length from a bar on, `[schedules, bars]`.
+    """Plays schedules of one length from a bar on; returns tracks `[schedules, bars]`.
 
     Args:
-        markets: Whose costs, interest and leverage there are, one per schedule; their
-            prices are the same.
+        markets: Environments that set costs, interest and leverage, one per schedule;
+            their prices are the same.
         first: The bar of the first decision.
-        schedules: What to hold.
+        schedules: The schedules.
     """
     positions = np.stack([each.positions for each in schedules])
     total = np.abs(positions).sum(axis=-1, keepdims=True)
@@ -151,7 +151,7 @@ def _played(
 
 
 def _bars(share: float, year: float) -> int:
-    """Bars of a share of a year."""
+    """Returns the number of bars in a share of a year."""
     return max(1, round(share * year))
 
 

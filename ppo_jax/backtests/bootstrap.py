@@ -1,4 +1,4 @@
-"""How sure a measure of a series is, whose neighbours depend on each other.
+"""Intervals for measures of a series whose neighbours depend on each other.
 
 References:
     Politis and Romano, `The Stationary Bootstrap`, 1994.
@@ -10,18 +10,18 @@ import numpy as np
 
 DRAWS, LEVEL = 1000, 0.95
 BLOCK = 20.0
-"""Mean bars of a block, a month: volatility outlasts it, returns hardly do."""
+"""Mean bars of a block, a month: returns hardly depend for longer, volatility does."""
 CHUNK = 50
-"""Series that are drawn at once, for the sake of memory."""
+"""Number of series that are drawn at once, to save memory."""
 
 
 def places(
     random: np.random.Generator, draws: int, length: int, block: float = BLOCK
 ) -> np.ndarray:
-    """Places in a series of `length` that make new ones, `[draws, length]`.
+    """Draws places in a series of `length` that make new series, `[draws, length]`.
 
-    Each follows the one before, around the end, but with probability 1 / `block`
-    begins anew anywhere.
+    Each place follows the one before, around the end, but with probability 1 / `block`
+    it is drawn from all places.
 
     >>> drawn = places(np.random.default_rng(0), 1, 6, block=1e9)[0]
     >>> np.unique(np.diff(drawn) % 6).tolist()
@@ -43,16 +43,18 @@ def interval(
     level: float = LEVEL,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Percentile interval of a measure of one of several tracks, over bars like these.
+    """Returns the percentile interval of a measure of one track, over bars like these.
+
+    The track is drawn from several, and its bars in blocks.
 
     Args:
-        measure: Leaves out the last axis of each of them.
-        series: Its arguments, `[tracks, T]` each; the same track and the same bars are
-            drawn of all.
-        draws: How often.
-        block: Mean length of what is drawn in a row, in bars.
+        measure: A function of series that reduces their last axis.
+        series: Arguments of the measure, `[tracks, T]` each; the same track and the
+            same bars are drawn of all.
+        draws: The number of draws.
+        block: Mean length of a block, in bars.
         level: Share of draws that the interval holds.
-        seed: Of the draws.
+        seed: The seed of the draws.
 
     >>> interval(lambda x: x.mean(axis=-1), np.ones((1, 9)))
     (1.0, 1.0)

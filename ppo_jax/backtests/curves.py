@@ -1,4 +1,4 @@
-"""Equity and drawdowns over time: agents, and what needs no learning."""
+"""Equity and drawdowns over time, of agents and baselines."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from ppo_jax.reports.charts import TONES, Band, Chart, Curve, Mark, Threads
 from ppo_jax.reports.sections import Grid, Section
 
 FEW = 3
-"""Settings that have charts of their own; the table has all."""
+"""Number of settings that have charts of their own; the table has all."""
 YEAR = np.timedelta64(365 * 24 + 6, "h")
 
 
 def section(results: Results) -> Section:
-    """Charts of the first settings."""
+    """Returns the charts of the first settings."""
     charts = [
         chart
         for agents in results.agents[:FEW]
@@ -23,7 +23,7 @@ def section(results: Results) -> Section:
 
 
 def years(times: np.ndarray) -> np.ndarray:
-    """Times as years.
+    """Converts times to years.
 
     >>> years(np.array(["2000-07-02"], "datetime64[ns]")).round(1).tolist()
     [2000.5]
@@ -48,7 +48,7 @@ def _drawdowns(results: Results, agents: Agents) -> Chart:
 
 
 def _spread(at: np.ndarray, each: np.ndarray) -> list[Mark]:
-    """The median of tracks, their quartiles, and each of them."""
+    """Returns the median of tracks, their quartiles, and each of them."""
     median = Curve("agents, the median seed", at, np.median(each, axis=0), TONES[0])
     if len(each) == 1:
         return [median._replace(name="the agent")]

@@ -1,4 +1,4 @@
-"""How likely a Sharpe ratio is more than the luck of many trials.
+"""Probability that a Sharpe ratio is more than the luck of many trials.
 
 Sharpe ratios are those of a bar here, not of a year.
 
@@ -17,12 +17,12 @@ NORMAL = NormalDist()
 
 
 def hurdle(trials: int, deviation: float) -> float:
-    """The best Sharpe ratio that is to be expected of trials without any skill.
+    """Returns the best Sharpe ratio that is expected of trials without any skill.
 
     σ ((1 − γ) Φ⁻¹(1 − 1/N) + γ Φ⁻¹(1 − 1/(N e))), γ being Euler's constant.
 
     Args:
-        trials: N, how many there were.
+        trials: N, the number of trials.
         deviation: σ of their Sharpe ratios.
 
     >>> hurdle(1, 0.3), round(hurdle(100, (1 / 500) ** 0.5), 4)
@@ -38,14 +38,14 @@ def hurdle(trials: int, deviation: float) -> float:
 def probability(
     ratio: float, above: float, bars: int, skew: float = 0.0, kurtosis: float = 3.0
 ) -> float:
-    """How likely the true Sharpe ratio is greater than another one.
+    """Returns the probability that the true Sharpe ratio is greater than another one.
 
     Φ((s − s₀) √(T − 1) / √(1 − γ₃ s + (γ₄ − 1) s² / 4)).
 
     Args:
         ratio: s, of the track.
-        above: s₀, what it is compared with.
-        bars: T, those of the track.
+        above: s₀, the ratio that it is compared with.
+        bars: T, the bars of the track.
         skew: γ₃ of its returns.
         kurtosis: γ₄ of its returns; 3 of normal ones.
 
@@ -59,11 +59,11 @@ def probability(
 
 
 def deflated(returns: np.ndarray, trials: np.ndarray) -> float:
-    """How likely the best of many tracks has a Sharpe ratio above 0 at all.
+    """Returns the probability that the best of many tracks has a Sharpe ratio above 0.
 
     Args:
-        returns: Those of the track `[T]`.
-        trials: Sharpe ratios of a bar of all that were tried, itself included, `[N]`.
+        returns: Returns of the track `[T]`.
+        trials: Sharpe ratios per bar of all trials, this track included, `[N]`.
             Trials that resemble each other count as much: this errs on the safe side.
 
     Returns:

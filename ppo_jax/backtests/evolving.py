@@ -1,8 +1,8 @@
 """Populations within folds: each fold, seed and setting has its own.
 
-The members of all of them are trained side by side, in order, `[A · K]` of `[A, K]`. A
-generation is that of `ppo.population` for each by itself, so that nobody copies anybody
-of another fold, seed or setting.
+The members of all populations are trained side by side, in order, `[A · K]` of
+`[A, K]`. `ppo.population` evolves each population by itself, so that no member copies
+one of another fold, seed or setting.
 """
 
 import dataclasses
@@ -31,16 +31,16 @@ _evolve = jax.jit(jax.vmap(populations.evolve, in_axes=(None, 0, 0)))
 
 
 class Evolution:
-    """Evolves populations by what their members earn on their validation alone.
+    """Evolution of populations by the earnings of members on validation alone.
 
-    It is given the members before every phase (`training.train`'s `steer`), once they
-    have been selected from. A generation is a line of a file, as in a lineage. A run
-    that is resumed forgets those that come after its checkpoint, and repeats them.
+    It is given the members before every phase (`training.train`'s `steer`), and shows
+    them to the selection first. A generation is a line of a file, as in a lineage. A
+    run that is resumed forgets generations after its checkpoint, and repeats them.
 
     Args:
         config: The experiment of all populations.
-        seeds: One per population.
-        selection: Says how fit members are.
+        seeds: One seed per population.
+        selection: Measures the fitness of members.
         home: The directory of their run.
     """
 
@@ -52,7 +52,7 @@ class Evolution:
         self._lines = files.rows(self._path) if self._path.exists() else []
 
     def __call__(self, population: Population, done: int) -> Population:
-        """The members after so many updates: evolved, if it is time."""
+        """Returns the members after `done` updates, evolved if it is time."""
         population = self._selection(population, done)
         pbt = self._config.pbt
         if pbt is None or done % pbt.interval or done >= self._config.num_updates:
@@ -88,5 +88,5 @@ class Evolution:
 
 
 def _apart(members: Any, size: int) -> Any:
-    """Members by population, `[A · K, ...]` to `[A, K, ...]`."""
+    """Splits members by population, `[A · K, ...]` to `[A, K, ...]`."""
     return jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), members)

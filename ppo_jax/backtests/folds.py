@@ -1,4 +1,4 @@
-"""Walking forward: what is learned from, selected by and tested on, in this order.
+"""Walking forward: bars for training, selection and tests, in this order.
 
     ├──────── train ────────┤ purge ├ validation ┤ embargo ├──── test ────┤
                                                            ├ the next one's …
@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
     @property
     def bars(self) -> int:
-        """How many there are."""
+        """The number of bars."""
         return self.last - self.first
 
 
@@ -32,29 +32,29 @@ class Fold(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How bars are cut into folds."""
+    """Sizes by which bars are cut into folds."""
 
     folds: int = 5
     train: int = 1260
-    """Bars of the first fold's training; of all of them, if they roll."""
+    """Bars of the first fold's training; of every fold's, if it is rolling."""
     validation: int = 252
     purge: int = 5
     """Bars left out between training and validation."""
     embargo: int = 5
     """Bars left out between validation and test."""
     rolling: bool = False
-    """Whether training forgets its oldest bars; else it grows."""
+    """Whether training forgets its oldest bars; otherwise it grows."""
 
 
 def walk(whole: Span, shape: Shape) -> list[Fold]:
-    """The folds of some bars; what tests leave over goes to the first training.
+    """Cuts bars into folds; bars that tests leave over go to the first training.
 
     Args:
         whole: All bars that there are to use.
-        shape: How they are cut.
+        shape: Sizes of the folds.
 
     Raises:
-        ValueError: If they cannot be; the message names the field.
+        ValueError: If they cannot be cut so; the message names the field.
 
     >>> for fold in walk(Span(0, 100), Shape(2, 50, 10, 3, 2)):
     ...     print(*(f"{first}:{last}" for first, last in fold))
@@ -79,7 +79,7 @@ def walk(whole: Span, shape: Shape) -> list[Fold]:
 
 
 def _fold(whole: Span, shape: Shape, test: int, bars: int) -> Fold:
-    """The fold whose test begins at a bar."""
+    """Returns the fold whose test begins at a bar."""
     selected = test - shape.embargo
     learned = selected - shape.validation - shape.purge
     begin = learned - shape.train if shape.rolling else whole.first

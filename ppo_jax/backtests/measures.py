@@ -1,8 +1,8 @@
-"""What a track of an account says: growth, risk, trades; time is the last axis.
+"""Measures of a track of an account: growth, risk, trades; time is the last axis.
 
 Returns are simple ones of a bar each, float64 `[..., T]`; a year is `bars` of them,
-which are days unless something else is said. Every measure leaves out the last axis. A
-loss is a positive number.
+which are days by default. Every measure reduces the last axis. A loss is a positive
+number.
 
 References:
     Bacon, `Practical Portfolio Performance Measurement and Attribution`, 2nd ed., 2008.
@@ -15,12 +15,12 @@ import numpy as np
 from ppo_jax.envs.trading.bars import DAYS
 
 SHARE = 0.05
-"""Of all bars, those that are the tail."""
+"""Share of all bars that is the tail."""
 BASIS_POINT = 1e-4
 
 
 def cagr(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """Growth of a year, compounded, (Π (1 + rₜ))^(bars / T) − 1.
+    """Returns the growth of a year, compounded, (Π (1 + rₜ))^(bars / T) − 1.
 
     >>> round(float(cagr(np.array([0.5, 0.5]), bars=2)), 12)
     1.25
@@ -29,12 +29,12 @@ def cagr(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
 
 
 def volatility(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """Deviation of the returns of a year, √bars · s."""
+    """Returns the deviation of the returns of a year, √bars · s."""
     return np.sqrt(bars) * returns.std(axis=-1, ddof=1)
 
 
 def sharpe(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """Sharpe ratio of a year, √bars · r̄ / s; NaN if nothing ever moves.
+    """Returns the Sharpe ratio of a year, √bars · r̄ / s; NaN if nothing ever moves.
 
     >>> round(float(sharpe(np.array([0.0, 0.02]), bars=1)), 6)
     0.707107
@@ -43,20 +43,20 @@ def sharpe(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
 
 
 def sortino(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """As `sharpe`, by the losses alone, √bars · r̄ / √(mean of min(rₜ, 0)²)."""
+    """Returns `sharpe` by the losses alone, √bars · r̄ / √(mean of min(rₜ, 0)²)."""
     losses = np.sqrt(np.square(np.minimum(returns, 0.0)).mean(axis=-1))
     return np.sqrt(bars) * _ratio(returns.mean(axis=-1), losses)
 
 
 def equity(returns: np.ndarray) -> np.ndarray:
-    """What 1 has become, before the first bar and after each, `[..., T + 1]`."""
+    """Returns the equity of 1, before the first bar and after each, `[..., T + 1]`."""
     start = np.zeros((*returns.shape[:-1], 1))
     growth = _growth(returns).cumsum(axis=-1)
     return np.exp(np.concatenate([start, growth], axis=-1))
 
 
 def drawdowns(returns: np.ndarray) -> np.ndarray:
-    """Share of the highest equity so far that is lost, `[..., T + 1]`.
+    """Returns the share of the highest equity so far that is lost, `[..., T + 1]`.
 
     >>> drawdowns(np.array([1.0, -0.5, 0.5])).round(3).tolist()
     [0.0, 0.0, 0.5, 0.25]
@@ -66,12 +66,12 @@ def drawdowns(returns: np.ndarray) -> np.ndarray:
 
 
 def max_drawdown(returns: np.ndarray) -> np.ndarray:
-    """The largest of all drawdowns."""
+    """Returns the largest of all drawdowns."""
     return drawdowns(returns).max(axis=-1)
 
 
 def drawdown_bars(returns: np.ndarray) -> np.ndarray:
-    """The most bars in a row below the highest equity so far.
+    """Returns the most bars in a row below the highest equity so far.
 
     >>> int(drawdown_bars(np.array([0.1, -0.1, 0.05, 0.2, -0.1])))
     2
@@ -83,17 +83,17 @@ def drawdown_bars(returns: np.ndarray) -> np.ndarray:
 
 
 def calmar(returns: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """Growth of a year by the largest drawdown; NaN without one."""
+    """Returns growth of a year divided by the largest drawdown; NaN without one."""
     return _ratio(cagr(returns, bars), max_drawdown(returns))
 
 
 def var(returns: np.ndarray) -> np.ndarray:
-    """Value at risk: the loss of a bar that 5 % of bars exceed."""
+    """Returns the value at risk: the loss of a bar that 5 % of bars exceed."""
     return -np.quantile(returns, SHARE, axis=-1)
 
 
 def cvar(returns: np.ndarray) -> np.ndarray:
-    """Mean loss of the worst 5 % of bars, at least one.
+    """Returns the mean loss of the worst 5 % of bars, at least one.
 
     >>> float(cvar(np.array([-0.3, 0.1, 0.2, 0.0])))
     0.3
@@ -103,12 +103,12 @@ def cvar(returns: np.ndarray) -> np.ndarray:
 
 
 def hit_rate(returns: np.ndarray) -> np.ndarray:
-    """Share of bars that gained something."""
+    """Returns the share of bars that gained something."""
     return (returns > 0).mean(axis=-1)
 
 
 def yearly(turnover: np.ndarray, bars: float = DAYS) -> np.ndarray:
-    """Turnover of a year: what was bought and sold, in units of equity."""
+    """Returns the turnover of a year: buys and sales, in units of equity."""
     return bars * turnover.mean(axis=-1)
 
 
@@ -118,17 +118,17 @@ def break_even(
     cost: np.ndarray | float,
     benchmark: np.ndarray | float = 0.0,
 ) -> np.ndarray:
-    """The cost, in bp, at which the mean excess over a benchmark is none.
+    """Returns the cost, in bp, at which the mean excess over a benchmark is zero.
 
     c + 10⁴ · mean(rₜ − bₜ) / mean(turnoverₜ) for the same trades, c being the cost that
-    returns have paid; the benchmark keeps what it has paid. Below 0, not even free
-    trades would do; NaN without trades.
+    returns have paid; the benchmark's own costs stay. Below 0, not even free trades
+    would do; NaN without trades.
 
     Args:
         returns: After costs, `[..., T]`.
-        turnover: What was traded in each bar, in units of equity, `[..., T]`.
+        turnover: Trades in each bar, in units of equity, `[..., T]`.
         cost: Paid per unit of turnover, in bp.
-        benchmark: Returns of what else there was to hold; 0, cash.
+        benchmark: Returns of the alternative; 0 is cash.
 
     >>> float(break_even(np.array([0.0, 0.001]), np.array([1.0, 1.0]), cost=5.0))
     10.0
@@ -149,11 +149,11 @@ def median(values: Any) -> float:
 
 
 def _growth(returns: np.ndarray) -> np.ndarray:
-    """Growth of the logarithm of equity; of an account that lost all, almost all."""
+    """Returns the growth of log equity; a loss of all counts as one of almost all."""
     return np.log1p(np.maximum(returns, -1 + 1e-12))
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """NaN where something is divided by nothing."""
+    """Returns the quotient; NaN where something is divided by nothing."""
     known = np.abs(below) > 1e-15
     return np.where(known, above / np.where(known, below, 1.0), np.nan)

@@ -10,12 +10,12 @@ from ppo_jax.reports.scales import written
 
 
 def of(title: str, results: Results, said: dict[str, Any]) -> str:
-    """The page as text.
+    """Returns the page as text.
 
     Args:
-        title: Where it is.
-        results: What came of the walk-forward.
-        said: The same in numbers, `summary.as_json`.
+        title: Title of the page.
+        results: Results of the walk-forward.
+        said: The results in numbers, from `summary.as_json`.
     """
     plan, times = results.plan, results.times
     prices = plan.market.prices

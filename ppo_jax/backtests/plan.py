@@ -1,4 +1,4 @@
-"""What a walk-forward is to do: settings, folds and seeds, as members of programs."""
+"""Plan of a walk-forward: settings, folds and seeds, as members of programs."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,52 +21,52 @@ from ppo_jax.sweeps.settings import Names, Setting
 from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 
 ASKED = (*Shape._fields, "seeds", "grid", "trials", "memory", "sizes")
-"""What a walk-forward remembers of its command line, and how large its batches are."""
+"""Options of the command line, and sizes of batches, that a walk-forward keeps."""
 KEPT = batched.WALK
 BOUNDS = ("stop_at", "max_seconds")
-"""What ends training before its budget is spent."""
+"""Fields that end training before its budget is spent."""
 OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
-"""The numbers of terms that are about risk, which turn them off when they are 0."""
+"""Terms about risk, and their numbers that turn them off when they are 0."""
 
 
 class Plan(NamedTuple):
-    """All that is trained and tested."""
+    """All settings, folds and seeds that are trained and tested."""
 
     config: Config
     settings: list[Setting]
     folds: list[Fold]
     seeds: int
     before: int
-    """Agents that were tested elsewhere."""
+    """The number of agents that were tested elsewhere."""
     groups: list[list[Member]]
-    """The members of each program; `place_of` says what a member is."""
+    """The members of each program; `place_of` returns the place of a member."""
 
     @property
     def market(self) -> Trading:
-        """Where agents trade, before any setting."""
+        """The environment in which agents trade, before any setting."""
         return market_of(self.config)
 
     def place_of(self, member: Member) -> tuple[int, int, int]:
-        """The numbers of a member's setting, fold and seed."""
+        """Returns the numbers of a member's setting, fold and seed."""
         setting, fold = divmod(member.setting, len(self.folds))
         return setting, fold, member.seed - self.config.seed
 
     @property
     def trials(self) -> int:
-        """How many agents are tested, each of them on all folds, or were before."""
+        """The number of agents tested, each on all folds, and of those before."""
         return len(self.settings) * self.seeds + self.before
 
     @property
     def whole(self) -> Span:
-        """All bars that are tested at."""
+        """All bars of the tests."""
         return Span(self.folds[0].test.first, self.folds[-1].test.last)
 
 
 def plan(config: Config, names: Names, options: Any) -> Plan:
-    """What is asked for.
+    """Plans the walk-forward that the options ask for.
 
     Raises:
-        ExperimentError: For settings that cannot be.
+        ExperimentError: For settings that are not possible.
         UserError: For folds that do not fit, an experiment that does not trade, agents
             that cannot be compared, a population that searches for what is set, or too
             many seeds.
@@ -99,7 +99,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 
 
 def require_own_numbers(config: Config, found: list[Setting]) -> None:
-    """Checks that a population searches for nothing that is set, or the market's.
+    """Checks that a population searches no number that settings or the market give.
 
     Raises:
         UserError: If it does, or selects by anything but validation.
@@ -133,10 +133,10 @@ def require_comparable(config: Config, market: Trading) -> None:
 
 
 def market_of(config: Config) -> Trading:
-    """Where the agents of an experiment trade.
+    """Returns the environment in which the agents of an experiment trade.
 
     Raises:
-        UserError: If they do not.
+        UserError: If they do not trade.
     """
     if not isinstance(config.env, Trading):
         kind = type(config.env).__name__
@@ -145,7 +145,7 @@ def market_of(config: Config) -> Trading:
 
 
 def usable(env: Trading) -> Span:
-    """The bars that an environment decides at: a bar comes after each of them.
+    """Returns the bars that an environment decides at, each of which has a next one.
 
     >>> from ppo_jax.envs.trading import RandomWalk
     >>> usable(Trading(RandomWalk(num_bars=500)))
@@ -157,7 +157,7 @@ def usable(env: Trading) -> Span:
 
 
 def with_ablations(config: Config, found: list[Setting]) -> list[Setting]:
-    """Settings, and each without what is about risk, where that is another one.
+    """Returns settings, each with a twin without terms about risk, where that differs.
 
     >>> from ppo_jax import terms
     >>> config = Config("CartPole-v1", terms=(terms.Surrogate(), terms.CVaR(coef=0.5)))
@@ -178,7 +178,7 @@ def with_ablations(config: Config, found: list[Setting]) -> list[Setting]:
 
 
 def risk_numbers(config: Config) -> list[str]:
-    """The paths of the numbers that turn terms about risk off."""
+    """Returns the paths of the numbers that turn terms about risk off."""
     return [
         f"terms.{name}.{OFF[type(term)]}"
         for name, term in children(config.terms).items()
@@ -187,13 +187,13 @@ def risk_numbers(config: Config) -> list[str]:
 
 
 def remember(run_dir: Path, options: Any) -> None:
-    """Keeps what was asked for."""
+    """Writes the options to the directory."""
     asked = {name: getattr(options, name) for name in ASKED}
     files.write_json(run_dir / KEPT, asked)
 
 
 def recall(run_dir: Path, options: Any) -> None:
-    """Sets the options to what was asked for."""
+    """Sets the options to those of the directory."""
     stored = {"memory": None} | experiment.stored(run_dir, KEPT)
     for name in ASKED:
         setattr(options, name, stored[name])

@@ -1,4 +1,4 @@
-"""Tracks of a walk-forward, joined over its folds, beside what needs no learning."""
+"""Tracks of a walk-forward, joined over its folds, beside those of baselines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from ppo_jax.envs.trading import Trading
 from ppo_jax.sweeps import settings
 
 RANDOM = "its trades elsewhere"
-"""What the baseline is called that trades as much as an agent."""
+"""Name of the baseline that trades as much as an agent."""
 
 
 class Account(NamedTuple):
-    """What somebody earned over all tests, one after the other, `[tracks, bars]`."""
+    """Earnings of agents or a baseline over all tests in a row, `[tracks, bars]`."""
 
     name: str
     cost: float
-    """Of what was traded, in basis points."""
+    """The cost of trades, in basis points of their value."""
     market: dict[str, float]
-    """Its other numbers, where they are not those of the experiment."""
+    """Other numbers of the market, where they are not those of the experiment."""
     returns: np.ndarray
     turnover: np.ndarray
     exposure: np.ndarray
@@ -36,53 +36,53 @@ class Account(NamedTuple):
 
 
 class Agents(NamedTuple):
-    """The agents of a setting: an account with a track per seed, and how it came."""
+    """The agents of a setting: an account with a track per seed, and its origin."""
 
     account: Account
     control: Account
-    """What would have become of their trades elsewhere."""
+    """The account of their trades at other times and in other assets."""
     trained: np.ndarray
-    """Log growth a bar where it was learned, `[seeds, folds]`."""
+    """Log growth per bar in training, `[seeds, folds]`."""
     validated: np.ndarray
-    """Where it was selected."""
+    """Log growth per bar in validation, `[seeds, folds]`."""
     updates: np.ndarray
-    """After how many updates."""
+    """Updates after which agents were selected, `[seeds, folds]`."""
     failed: np.ndarray
     """Whether training ended early, without a finite step for too long."""
     predicted: np.ndarray
-    """Of the return to come, `[seeds, folds, bars, levels]`."""
+    """Quantiles of the return to come, `[seeds, folds, bars, levels]`."""
     gamma: float
-    """NaN: each has another one."""
+    """The discount; NaN: each agent has another one."""
 
 
 class Results(NamedTuple):
-    """What a walk-forward has come to."""
+    """The results of a walk-forward."""
 
     plan: Plan
     agents: list[Agents]
     baselines: list[Account]
-    """In every market that agents were in."""
+    """Accounts of the baselines, in every market that agents were in."""
 
     @property
     def times(self) -> np.ndarray:
-        """When each return of a test was known, `[bars]`."""
+        """The time when each return of a test was known, `[bars]`."""
         whole = self.plan.whole
         times = self.plan.market.prices.bars.times
         return times[whole.first + 1 : whole.last + 1]
 
     @property
     def year(self) -> float:
-        """Bars of a year."""
+        """The number of bars of a year."""
         return self.plan.market.prices.bars.of_a_year
 
     def beside(self, agents: Agents) -> list[Account]:
-        """The baselines in the market of some agents."""
+        """Returns the baselines in the market of some agents."""
         ours = agents.account.cost, agents.account.market
         return [each for each in self.baselines if (each.cost, each.market) == ours]
 
 
 def conditions(cost: float, market: Mapping[str, float]) -> str:
-    """A market in words: what trades cost, and other numbers of its own.
+    """Describes a market: the cost of trades, and other numbers of its own.
 
     >>> conditions(5.0, {}), conditions(20.0, {"leverage": 0.5})
     ('5 bp', '20 bp, leverage 0.5')
@@ -92,7 +92,7 @@ def conditions(cost: float, market: Mapping[str, float]) -> str:
 
 
 def join(plan: Plan, pieces: Sequence[Tracks]) -> Results:
-    """Puts together what batches have come to; all of them are there."""
+    """Joins the tracks of all batches into results; none may be missing."""
     whole = Tracks(*(np.concatenate(leaves) for leaves in zip(*pieces, strict=True)))
     order = np.lexsort(whole.place.T[[1, 2, 0]])
     shape = len(plan.settings), plan.seeds, len(plan.folds)
@@ -105,7 +105,7 @@ def join(plan: Plan, pieces: Sequence[Tracks]) -> Results:
 
 
 def _agents(plan: Plan, number: int, tracks: Tracks) -> Agents:
-    """The agents of a setting; leaves of `tracks` are `[seeds, folds, ...]`."""
+    """Returns the agents of a setting; leaves of `tracks` are `[seeds, folds, ...]`."""
     setting = plan.settings[number]
     config = settings.apply(plan.config, setting)
     market, name = market_of(config), settings.label(setting)
@@ -154,18 +154,18 @@ def _baselines(plan: Plan) -> list[Account]:
 
 
 def _markets(plan: Plan) -> list[Trading]:
-    """Where agents trade; those whose numbers are the same once."""
+    """Returns the markets of all settings; those with the same numbers once."""
     every = (market_of(settings.apply(plan.config, each)) for each in plan.settings)
     return list({(env.cost, *_others(env).items()): env for env in every}.values())
 
 
 def _others(env: Trading) -> dict[str, float]:
-    """The numbers of a market but what trades cost."""
+    """Returns the numbers of a market except the cost of trades."""
     return {"borrow": float(env.borrow), "leverage": float(env.leverage)}
 
 
 def _account(name: str, plan: Plan, market: Trading, track: Track) -> Account:
-    """What somebody earned in a market."""
+    """Returns the account of a track in a market."""
     own, there = _others(plan.market), _others(market)
     others = {name: there[name] for name in own if there[name] != own[name]}
     growth, turnover, exposure = (np.asarray(leaf, np.float64) for leaf in track)
@@ -175,5 +175,5 @@ def _account(name: str, plan: Plan, market: Trading, track: Track) -> Account:
 
 
 def _in_a_row(leaf: np.ndarray) -> np.ndarray:
-    """The bars of all folds, `[seeds, folds, bars, ...]` to `[seeds, all, ...]`."""
+    """Joins bars of all folds, `[seeds, folds, bars, ...]` to `[seeds, all, ...]`."""
     return leaf.reshape(len(leaf), -1, *leaf.shape[3:])

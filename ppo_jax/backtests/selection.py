@@ -1,4 +1,4 @@
-"""Checkpoints of members, chosen by what they earn on their validation alone."""
+"""Checkpoints of members, chosen by their earnings on validation alone."""
 
 import dataclasses
 import io
@@ -27,24 +27,24 @@ class Selected(NamedTuple):
     scores: np.ndarray
     """Log growth on validation."""
     updates: np.ndarray
-    """After how many updates that was."""
+    """Updates after which each agent was at its best."""
 
 
 class Selection:
-    """Keeps the best that each member has been, in a file too.
+    """The best state so far of each member, which is kept in a file too.
 
-    It is shown the members after every phase (`training.train`'s `steer`), and changes
-    nothing about them. A run that is resumed comes by the same members again.
+    It is shown the members after every phase (`training.train`'s `steer`), and does not
+    change them. A run that is resumed shows it the same members again.
 
     Args:
-        config: Their experiment; its population is that of each agent.
-        spans: The validations of agents.
+        config: The experiment of the members; each agent has `num_members` of them.
+        spans: The validation spans of agents.
         home: The directory of their run.
 
     Attributes:
-        fitness: Log growth on validation when they were last seen, float64 `[P]`.
-        scores: That of the best so far, `[P]`.
-        updates: After how many updates that was, `[P]`.
+        fitness: Log growth on validation at the last look, float64 `[P]`.
+        scores: Log growth of the best state so far, `[P]`.
+        updates: Updates after which that state was reached, `[P]`.
     """
 
     def __init__(self, config: Config, spans: list[Span], home: Path):
@@ -65,13 +65,13 @@ class Selection:
                 self._best = [stored[f"leaf{i}"] for i in range(len(stored) - 2)]
 
     def __call__(self, population: Population, done: int) -> Population:
-        """Looks at the members after so many updates, if it is time."""
+        """Looks at the members after `done` updates, if it is time."""
         if done and done % self._every == 0:
             self.look(population, done)
         return population
 
     def look(self, population: Population, done: int) -> None:
-        """Keeps the members of now that are better than they were before."""
+        """Keeps those members that are better now than they were before."""
         learners = jax.device_get(population.runs.learner)
         seen = playing.through(self._config, learners, self._spans)
         bars = max(span.bars for span in self._spans)
@@ -79,7 +79,7 @@ class Selection:
         self.fitness = scores = np.nan_to_num(growth.sum(axis=-1), nan=-np.inf)
         leaves = jax.tree.leaves(self._acting(learners))
         better = scores > self.scores
-        better |= not self._best  # Of several that are broken, one is there.
+        better |= not self._best  # There is one to keep even if all are broken.
         self._best = self._best or leaves
         self._best = [
             np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
@@ -91,7 +91,7 @@ class Selection:
             self._keep()
 
     def of(self, population: Population) -> Selected:
-        """The agents, each the best that was; those of `population` lend types."""
+        """Returns the best agent of each population; `population` gives the types."""
         learners = jax.device_get(population.runs.learner)
         structure = jax.tree.structure(self._acting(learners))
         learners = self._with(learners, jax.tree.unflatten(structure, self._best))
@@ -108,7 +108,7 @@ class Selection:
         files.write_bytes(self._path, text.getvalue())
 
     def _acting(self, learner: Learner) -> Any:
-        """What of a learner changes in training, and decides what it does and says."""
+        """Returns the parts of a learner that training changes and acting needs."""
         searched = self._space.read(learner.config)
         return learner.params, learner.obs_moments, learner.return_scale, searched
 

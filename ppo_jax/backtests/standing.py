@@ -28,7 +28,7 @@ DEFLATED = (
 
 
 def section(said: Said) -> Section:
-    """What everybody earned and risked."""
+    """Returns the earnings and risks of all agents and baselines."""
     names = said["measures"]
     units = [f"{name}, %" if name in SHARES else name for name in names]
     header = ("who", "cost", *units)
@@ -51,7 +51,7 @@ def section(said: Said) -> Section:
 
 
 def luck(said: Said) -> Section:
-    """What of it may be luck."""
+    """Returns how much of the agents' results may be luck."""
     header = (
         *("agents", "cost", "deflated Sharpe", "best seed's"),
         *(f"Sharpe over {MARKET}", "over its trades elsewhere"),
@@ -75,7 +75,7 @@ def luck(said: Said) -> Section:
 
 
 def frontier(said: Said) -> Section:
-    """Growth against risk, and what costs leave of it."""
+    """Charts growth against risk, and Sharpe ratios over costs if they differ."""
     charts = [
         Chart(
             f"CAGR over {risk}",
@@ -96,7 +96,7 @@ def frontier(said: Said) -> Section:
 
 
 def folds(results: Results, said: Said) -> Section:
-    """Each fold by itself: where it was learned, selected, and tested."""
+    """Returns tables of each fold: its training, its validation and its test."""
     parts = [
         _fold_table(results, said, number) for number in range(len(said["agents"]))
     ]
@@ -106,7 +106,7 @@ def folds(results: Results, said: Said) -> Section:
 
 
 def calibration(said: Said) -> Section | None:
-    """What critics predicted, and what came; None: it is not known."""
+    """Charts the coverage of critics' predictions; None: no agent has one."""
     known = [each for each in said["agents"] if each["covered"] is not None]
     if not known:
         return None
@@ -124,7 +124,7 @@ def calibration(said: Said) -> Section | None:
 
 
 def _over_costs(said: Said) -> Chart:
-    """A point per setting and cost."""
+    """Charts Sharpe ratios over costs, with a point per setting and cost."""
     marks = [
         Points(
             name,

@@ -1,4 +1,4 @@
-"""What accounts say in numbers, how sure that is, and how much of it may be luck."""
+"""Accounts in numbers: measures, intervals, and how much may be luck."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -25,23 +25,23 @@ MEASURES: Mapping[str, Measure] = {
     "turnover": lambda year, _, turnover, __: measures.yearly(turnover, year),
     "exposure": lambda *given: given[-1].mean(axis=-1),
 }
-"""Of the bars of a year, and returns, turnover and exposure, `[..., bars]` each."""
+"""Functions of the bars of a year, and of returns, turnover, exposure `[..., bars]`."""
 SURE = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %")
-"""Those that are given with an interval."""
+"""Measures that are given with an interval."""
 SHARES = {*SURE, "volatility", "VaR 5 %", "hit rate", "exposure"} - {"Sharpe"}
-"""Those that are read more easily as percentages."""
+"""Measures that are read more easily as percentages."""
 SHARPE, MARKET = "Sharpe", "buy & hold"
 FADED = 0.05
-"""A return to come is known once what is left of it weighs no more than this."""
+"""A return to come is known once the rest of it weighs no more than this."""
 
 
 class Figure(NamedTuple):
     """A measure of tracks."""
 
     each: list[float]
-    """Of every track."""
+    """The measure of every track."""
     interval: tuple[float, float] | None
-    """Of one of the tracks, over bars like these; None: it was not asked for."""
+    """Interval of one of the tracks, over bars like these; None: not asked for."""
 
     @property
     def median(self) -> float:
@@ -50,7 +50,7 @@ class Figure(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is said of an account."""
+    """The measures of an account."""
 
     name: str
     cost: float
@@ -58,22 +58,22 @@ class Summary(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """What is said of agents beside others."""
+    """Comparison of agents with luck, the market, and their own trades elsewhere."""
 
     deflated: list[float]
-    """How likely the Sharpe ratio of each is above 0, after all trials."""
+    """Probability that the Sharpe ratio of each is above 0, after all trials."""
     over_market: tuple[float, float]
-    """Interval of its Sharpe ratio less that of who buys and holds."""
+    """Interval of their Sharpe ratio less that of buying and holding."""
     over_control: tuple[float, float]
-    """… less that of its own trades elsewhere."""
+    """Interval of their Sharpe ratio less that of their own trades elsewhere."""
     even_cash: list[float]
-    """Cost in bp at which nothing is left, of each."""
+    """Cost in bp at which each earns no more than cash."""
     even_market: list[float]
-    """Cost in bp at which no more is left than who buys and holds has."""
+    """Cost in bp at which each earns no more than buying and holding."""
 
 
 def of(account: Account, year: float) -> Summary:
-    """The measures of an account, by the bars of a year."""
+    """Returns the measures of an account, given the bars of a year."""
     series = account.returns, account.turnover, account.exposure
     figures = {}
     for name, whole in MEASURES.items():
@@ -86,7 +86,7 @@ def of(account: Account, year: float) -> Summary:
 
 
 def luck(results: Results, agents: Agents) -> Luck:
-    """How agents compare with luck, with the market, and with themselves elsewhere."""
+    """Compares agents with luck, the market, and their own trades elsewhere."""
     account, ours = agents.account, agents.account.returns
     (market,) = [x for x in results.beside(agents) if x.name == MARKET]
     theirs = np.broadcast_to(market.returns, ours.shape)
@@ -103,17 +103,17 @@ def luck(results: Results, agents: Agents) -> Luck:
 
 
 def ratios(results: Results) -> np.ndarray:
-    """Sharpe ratios of a bar, of all that were tried, `[trials]`; NaN of others."""
+    """Returns Sharpe ratios per bar of all trials, `[trials]`; NaN if elsewhere."""
     here = [measures.sharpe(each.account.returns, bars=1) for each in results.agents]
     return np.concatenate([*here, np.full(results.plan.before, np.nan)])
 
 
 def coverage(agents: Agents) -> np.ndarray | None:
-    """The share of returns to come that were below what was predicted, `[levels]`.
+    """Returns the share of returns to come below each predicted quantile, `[levels]`.
 
     It is `LEVELS`, if predictions are right. A return to come is discounted, and known
-    where its fold goes on for so long that what is left weighs little; None: nowhere,
-    or nothing but a mean is predicted, or agents discount differently.
+    where its fold goes on for so long that the rest weighs little. None: it is known
+    nowhere, only a mean is predicted, or agents discount differently.
     """
     seeds, folds, bars, _ = agents.predicted.shape
     if np.isnan(agents.gamma):
@@ -131,7 +131,7 @@ def coverage(agents: Agents) -> np.ndarray | None:
 
 
 def as_json(results: Results) -> dict[str, Any]:
-    """All that is said, as plain data."""
+    """Returns all results as plain data."""
     plan, times = results.plan, results.plan.market.prices.bars.times
 
     def days(span):
@@ -154,7 +154,7 @@ def as_json(results: Results) -> dict[str, Any]:
 
 
 def failures(said: dict[str, Any]) -> str:
-    """What is to be known of agents whose training failed; no text: none did.
+    """Returns a note on agents whose training failed; empty: none did.
 
     >>> failures({"agents": [{"failed": [[True, False]]}]})
     'The training of 1 of 2 agents failed: no step was finite any more. They are what \

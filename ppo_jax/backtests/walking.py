@@ -1,7 +1,7 @@
 """Walking forward on disk: trains, selects and tests batch after batch.
 
-A batch is a run of many members, in a directory of its own. What it came to is written
-once, at its end; a batch that has it is not trained again.
+A batch is a run of many members, in a directory of its own. Its tracks are
+written once, at its end; a batch that has them is not trained again.
 """
 
 import io
@@ -26,24 +26,24 @@ KEPT = batched.TRACKS
 
 
 class Tracks(NamedTuple):
-    """What members of a batch came to, as selected; leaves `[P, ...]`."""
+    """Tracks of the members of a batch, as selected; leaves `[P, ...]`."""
 
     place: np.ndarray
     """Numbers of setting, fold and seed, `[P, 3]`."""
     growth: np.ndarray
-    """Of the test, as of all tracks, `[P, bars]`."""
+    """Log growth of each bar of the test, `[P, bars]`."""
     turnover: np.ndarray
     exposure: np.ndarray
     positions: np.ndarray
-    """`[P, bars, A]`."""
+    """Positions in the test, `[P, bars, A]`."""
     predicted: np.ndarray
-    """`[P, bars, levels]`."""
+    """Quantiles of the return to come in the test, `[P, bars, levels]`."""
     trained: np.ndarray
-    """Log growth a bar where it was trained, `[P]`."""
+    """Log growth per bar in training, `[P]`."""
     validated: np.ndarray
-    """Log growth a bar where it was selected, `[P]`."""
+    """Log growth per bar in validation, `[P]`."""
     updates: np.ndarray
-    """After how many updates it was at its best there, `[P]`."""
+    """Updates after which each member was at its best in validation, `[P]`."""
     failed: np.ndarray
     """Whether training ended early, without a finite step for too long, bool `[P]`."""
 
@@ -55,14 +55,14 @@ def walk(
     hint: str,
     consoles: Callable[[], Console],
 ) -> Iterator[Tracks]:
-    """Trains and tests what is not finished; yields what each batch came to.
+    """Trains and tests batches that are not finished; yields the tracks of each.
 
     Args:
-        plan: What there is to do.
-        sizes: How many members of each program go at once.
+        plan: The plan.
+        sizes: The number of members of each program that are trained at once.
         run_dir: The directory of the walk-forward.
-        hint: How it goes on after an interrupt.
-        consoles: Makes one for each batch.
+        hint: Message on how to go on after an interrupt.
+        consoles: Makes a console for each batch.
 
     Raises:
         KeyboardInterrupt: If a batch was interrupted, and has been saved.
@@ -78,10 +78,10 @@ def walk(
 
 
 def kept(home: Path) -> Tracks:
-    """What a batch came to, each member once."""
+    """Returns the kept tracks of a batch, each member once."""
     with np.load(home / KEPT) as stored:
         arrays = dict(stored)
-    # A version before had none whose training failed.
+    # Files of earlier versions have no batch whose training failed.
     arrays.setdefault("failed", np.zeros(len(arrays["place"]), bool))
     tracks = Tracks(**arrays)
     _, once = np.unique(tracks.place, axis=0, return_index=True)
@@ -91,7 +91,7 @@ def kept(home: Path) -> Tracks:
 def _trained(
     plan: Plan, batch: list[Member], home: Path, hint: str, console: Console
 ) -> Tracks:
-    """Trains a batch, selects what its members were at their best, and tests that."""
+    """Trains a batch, selects its members at their best, and tests those."""
     folds = [plan.folds[plan.place_of(member)[1]] for member in batch]
     config, seeds = batch[0].config, [member.seed for member in batch]
     selection = Selection(config, [fold.validation for fold in folds], home)
