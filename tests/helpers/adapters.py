@@ -1,4 +1,4 @@
-"""Environments of suites, held against the suites' own stepping, and trained."""
+"""Checks of suites' environments against the suites' own stepping, and in training."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from ppo_jax.schedules import Constant
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def played(env, method, state, actions, key):
-    """Timesteps `[T]` of a method of an environment, from a state."""
+    """Returns timesteps `[T]` of a method of an environment, from a state."""
 
     def once(state, chosen):
         key, action = chosen
@@ -37,7 +37,7 @@ config = Config({kind}({env_id!r}, {params!r}))
 
 
 def refused(kind, env_id, params, tmp_path, capsys):
-    """What `train` says of an environment that is none: an error, and no traceback."""
+    """Returns the error of `train` for an invalid environment; it has no traceback."""
     path = tmp_path / "experiment.py"
     module = kind.__module__.rpartition(".")[2]
     said = dict(module=module, kind=kind.__name__, env_id=env_id, params=params)
@@ -49,11 +49,11 @@ def refused(kind, env_id, params, tmp_path, capsys):
 
 
 def owed(env, final):
-    """A rollout owes the value of what the suite shows last, at truncations.
+    """Checks that truncations use the value of the suite's final observation.
 
     Args:
         env: An environment that truncates the episodes of a rollout of 8 steps once.
-        final: From the state before a rollout and the actions to the final observation.
+        final: Maps the state before a rollout and the actions to the final observation.
     """
     run = jax.jit(first)(experiment(env, num_envs=4), 1)
     lived = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
@@ -69,13 +69,13 @@ def owed(env, final):
         out = apply(run.learner.params, (), one, np.zeros((1, 1), bool))
         expected = np.squeeze(out.value.mean())
         chex.assert_trees_all_close(kept.next_value[t, i], expected, rtol=0, atol=1e-6)
-        around = kept.value[t : t + 2, i]  # Of what was seen before, and of a start.
+        around = kept.value[t : t + 2, i]  # Of what was seen before, and at first.
         others.append(np.abs(around - expected) > 1e-5)
     assert np.any(others, axis=0).all()
 
 
 def goes_on(env, tmp_path, **space):
-    """A population of four, of pooled environments, resumes to the same bits."""
+    """Checks that a population of four, with pools, resumes to the same bits."""
     search = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)} | space
     config = experiment(
         envs.ResetPool(env, 2),

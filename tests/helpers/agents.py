@@ -18,10 +18,10 @@ ONE = ((None, (3,)),)
 
 @component
 class Sights(Env):
-    """Random sights, in episodes of random lengths; what is done is paid.
+    """Random sights, in episodes of random lengths; rewards depend on actions.
 
-    A sight is a single array without a name, or several by name. Those called `count`
-    are whole numbers; of the others, a share is broken.
+    A sight is a single array without a name, or several by name. Sights called
+    `count` are whole numbers; a share of the others is NaN.
     """
 
     sights: Any = ONE
@@ -68,7 +68,7 @@ class Sights(Env):
 
 
 def agent(env, seed=0, obs_clip=None, **network) -> Learner:
-    """A member of an experiment that has not learned anything."""
+    """Returns a member of an experiment that has not learned anything."""
     config = as_arrays(Config(env, obs_clip=obs_clip, **network))
     rng = np.random.default_rng(seed)
 
@@ -86,7 +86,7 @@ def agent(env, seed=0, obs_clip=None, **network) -> Learner:
 
 
 def seen(env, steps, count, seed=0):
-    """Random observations, where episodes begin, and masks, `[steps, count, ...]`."""
+    """Returns random observations, beginnings and masks, `[steps, count, ...]`."""
     keys = jax.random.split(jax.random.key(seed), (steps, count))
     obs, _ = jax.jit(jax.vmap(jax.vmap(env.reset)))(keys)
     rng, mask = np.random.default_rng(seed), None

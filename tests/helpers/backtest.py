@@ -6,8 +6,8 @@ import math
 def backtest(bars, targets, begin, cost=0.0, borrow=0.0, leverage=1.0):
     """What is owned at the closes from bar `begin` on, decided at each of them.
 
-    `targets` `[T, A]` are positions as shares of equity. A row of a close: equity,
-    cash, positions, turnover, what was paid, and ln of the growth.
+    `targets` `[T, A]` are positions as shares of equity. A row has, at the next close:
+    equity, cash, positions, turnover, costs paid, and ln of the growth.
     """
     cash, units, equity = 1.0, [0.0] * len(bars.symbols), 1.0
     assets, fills = range(len(units)), bars.close if bars.open is None else bars.open

@@ -1,4 +1,4 @@
-"""Simulations that are stepped by hand, and a world that textbooks know."""
+"""Simulations that are stepped by hand, of a body that falls as in textbooks."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ STONE = {
 
 
 class World(NamedTuple):
-    """What a stone falls in."""
+    """The world in which a stone falls."""
 
     pull: Any = 10.0
 
@@ -75,7 +75,7 @@ POWERS = {"gravity": {"pull": 1}, "friction": {}, "mass": {}}
 
 @component
 class Stone(Bodies):
-    """The stone behind the protocol."""
+    """The stone as an environment."""
 
     def _types(self):
         return STONE
@@ -112,16 +112,16 @@ class Summing(Config):
 
 
 def by_hand(env, simulation, keys, actions):
-    """What steps of a simulation lead to, one by one, without any wrapper.
+    """Takes steps of a simulation one by one, without any wrapper.
 
     Args:
-        env: Says how long an episode is, and how often an action is repeated.
-        simulation: The suite's own.
-        keys: Those of the first reset and of all steps.
+        env: Gives the length of episodes, and the repeats of an action.
+        simulation: The suite's own simulation.
+        keys: Keys of the first reset and of all steps.
         actions: `[T, A]`.
 
     Returns:
-        Observations before steps, where steps led, rewards, whether episodes ended by
+        Observations before and after steps, rewards, whether episodes ended by
         themselves and whether they were cut off; `[T, ...]`.
     """
     loaded = env._load()
@@ -143,12 +143,12 @@ def by_hand(env, simulation, keys, actions):
 
 
 def _suites(key):
-    """The key of a reset that the suite gets."""
+    """Returns the key that a reset of the suite gets."""
     return jax.random.key_data(jax.random.split(key)[0])
 
 
 def played(env, keys, actions):
-    """The same, by the protocol."""
+    """Returns the same as `by_hand`, by stepping an environment."""
 
     return _played(env, keys, actions)
 

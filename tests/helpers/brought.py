@@ -6,12 +6,12 @@ import pytest
 
 
 def needs_more(path):
-    """Whether an experiment says that it needs a suite."""
+    """Returns whether an experiment's file names a suite to install."""
     return "pip install" in path.read_text()
 
 
 def each(paths, slow=()):
-    """Parameters of a test; experiments that need a suite take minutes to compile."""
+    """Makes parameters of a test; experiments with a suite take minutes to compile."""
 
     def marks(path):
         return [pytest.mark.slow] * (needs_more(path) or path.stem in slow)

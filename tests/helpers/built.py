@@ -19,7 +19,7 @@ def build(space=TWO_ACTIONS, num_critics=2, critic=SCALAR, obs=OBS, **fields):
 
 
 def drawn(network, seed=0):
-    """Parameters, any that are there: no program is compiled for them."""
+    """Draws parameters without compiling a program for them."""
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     return jax.tree.map(lambda x: np.float32(rng.normal(size=x.shape)), shapes)

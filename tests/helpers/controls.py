@@ -1,10 +1,10 @@
-"""What controllers do, in plain float64, from their rules."""
+"""Controllers in plain float64, from their rules."""
 
 import numpy as np
 
 
 def pid_oracle(pid, kls):
-    """The rule in plain float64: coefficient and integral after every divergence.
+    """Returns coefficient and integral after every divergence, in plain float64.
 
     The integral leaks only while the coefficient is at a bound and the error pushes it
     further out; an error that pushes back inside integrates as always.

@@ -1,8 +1,8 @@
 """Agents that devices share: `crew.py FILE`.
 
 Trains the same members of each of `CONFIGS` for three updates, on one device of this
-process and over four each, plays some episodes, writes what members, metrics and
-episodes came to, and prints what the programs communicate.
+process and over four each, plays some episodes, writes members, metrics and returns of
+episodes, and prints the communication of the programs.
 """
 
 import dataclasses
@@ -62,13 +62,13 @@ CONFIGS = {
 }
 MEMBERS = 2
 LAYOUTS = {"alone": (1, 1), "shared": (4 * MEMBERS, 4)}
-"""How many devices there are, and how many of them have a member together."""
+"""The number of devices, and how many of them share a member."""
 EPISODES = {"all at once": (8, 6)}
-"""How many are played at once; six have no equal shares of four devices."""
+"""Numbers that are played at once; four devices cannot share six equally."""
 
 
 def lives(config, episodes):
-    """Of two members on each layout: what they came to, and what they communicated."""
+    """Returns what two members became on each layout, and what they communicated."""
     keys = streams.members(config.seed, MEMBERS)
     layouts = {
         name: mesh.Layout(jax.devices()[:devices], per_member)
@@ -84,7 +84,7 @@ def lives(config, episodes):
 
 
 def live(layout, members, episodes):
-    """Members after three updates, the metrics of them, and returns of episodes."""
+    """Returns members after three updates, their metrics, and returns of episodes."""
     phase = Progress.at(np.linspace(0.0, 0.5, 3)), np.int32(3)
     said = on_devices.communicates(layout.advance, members, *phase)
     members, metrics = layout.advance(members, *phase)

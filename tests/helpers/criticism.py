@@ -26,7 +26,7 @@ def targets(seed=9, leading=(3, 4)):
 
 
 def clipped_loss(value, old, target, eps):
-    """As PPO uses it, `[..., C]`."""
+    """Returns the clipped loss as PPO uses it, `[..., C]`."""
     return jnp.maximum(value.loss(target), value.clip(old, eps).loss(target))
 
 
@@ -36,7 +36,7 @@ SPREAD = np.array([0.5, 1.0, 1.5, 2.0])
 
 
 def learned(critic):
-    """Outputs `[4, 1, N]` after regression on samples of N(LOC, SPREAD²)."""
+    """Returns outputs `[4, 1, N]` after regression on samples of N(LOC, SPREAD²)."""
     steps = 800
     optimizer = optax.adam(optax.cosine_decay_schedule(0.1, steps))
     loc, spread = jnp.asarray(LOC, jnp.float32), jnp.asarray(SPREAD, jnp.float32)

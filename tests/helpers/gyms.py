@@ -1,6 +1,6 @@
 """Walks as environments of gymnasium.
 
-The processes of simulators import this, and so are there at once: without JAX.
+The processes of simulators import this without JAX, so that they start at once.
 """
 
 import os
@@ -15,11 +15,11 @@ SAYS_NOTHING, SAYS_MORE, FORBIDS_ALL, COSTS_WORDS = range(8, 12)
 
 
 TAXI = next(f"gymnasium/{x}" for x in gymnasium.registry if x.startswith("Taxi-"))
-"""Its version is that of what is installed."""
+"""Name of Taxi, in the version that is installed."""
 
 
 class Walk(gymnasium.Env):
-    """Half of where it was, and a step; it breaks after 9 steps, if it is to.
+    """A walk that halves its place and adds a step; a `fault` breaks it after 9 steps.
 
     Numbers are exact in float32.
     """
@@ -63,7 +63,7 @@ class Walk(gymnasium.Env):
 
 
 class Fenced(Walk):
-    """To the right there is a fence; how far it is from the middle is what it costs."""
+    """A walk with a fence to the right; the cost is the distance from the middle."""
 
     def info(self):
         found = {"action_mask": np.array([1, self.at <= FENCE], np.int8)}
@@ -92,7 +92,7 @@ MISSAID = {
 
 
 class Reused(Walk):
-    """A walk; there is one array that all of them write into, whenever they show it."""
+    """A walk that shows one array, into which all such walks write."""
 
     array = np.zeros(2, np.float32)
 
@@ -108,7 +108,7 @@ class Whole(Walk):
 
 
 class Stuck(Walk):
-    """A walk that cannot be closed once it was gone."""
+    """A walk that cannot be closed after its first step."""
 
     def close(self):
         if self.clock:
@@ -116,7 +116,7 @@ class Stuck(Walk):
 
 
 class Shown(Walk):
-    """A walk whose pictures say where it is, and when."""
+    """A walk from a random place, whose pictures show the time."""
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 

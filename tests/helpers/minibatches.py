@@ -1,4 +1,4 @@
-"""Minibatches `[3, 2]` of random numbers, and what terms are given beside them."""
+"""Minibatches `[3, 2]` of random numbers, and the other arguments of terms."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +18,7 @@ def normal(seed, *axes, scale=1.0):
 
 
 def forward(critic=None, twins=2, seed=0):
-    """What a pass over a minibatch produced: a policy of three actions, and critics."""
+    """Returns the output of a pass: a policy of three actions, and critics."""
     critic = Scalar() if critic is None else critic
     value = ValueDist(normal(seed + 2, twins, critic.num_outputs), critic)
     policy = Categorical(normal(seed, 3))
@@ -26,7 +26,7 @@ def forward(critic=None, twins=2, seed=0):
 
 
 def minibatch(**fields):
-    """A batch with these fields, and nothing else but the weights."""
+    """Returns a batch with these fields and the weights, and nothing more."""
     empty = dict.fromkeys(Batch._fields) | {"weight": jnp.ones(SHAPE)}
     return Batch(**empty | fields)
 

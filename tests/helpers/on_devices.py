@@ -1,7 +1,7 @@
 """A population on devices of one process: `on_devices.py FILE`.
 
-Writes what ten updates and two generations ended in on each of `LAYOUTS`, and prints
-what was compiled for them and what their programs communicate.
+Writes the members after ten updates and two generations on each of `LAYOUTS`, and
+prints the number of compilations and the communication of the programs.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
 LAYOUTS = {"alone": (1, 1), "apart": (8, 1), "shared": (8, 4)}
-"""How many devices there are, and how many of them have a member together."""
+"""The number of devices, and how many of them share a member."""
 SIZE = 8
 RATE = "optimizer.learning_rate"
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "permute", "reduce-scatter")
@@ -36,19 +36,19 @@ CONFIG = Config(
     total_timesteps=3200,
     pbt=PBT({RATE: LogUniform(1e-4, 1e-2), "gamma": NearOne(0.9, 0.99)}, size=SIZE),
 )
-"""Minibatches have two steps, which are no shares of four devices."""
+"""Minibatches have two steps, which four devices cannot share."""
 
 
 def live(layout, members, compiled):
-    """Ten updates, two generations, and other numbers for everybody twice.
+    """Runs ten updates and two generations, and gives members other numbers twice.
 
     Args:
-        layout: How the members lie.
+        layout: The layout of the members.
         members: The members.
-        compiled: Says how many programs have been compiled so far.
+        compiled: Returns how many programs have been compiled so far.
 
     Returns:
-        The members, and how many programs there were after each phase.
+        The members, and the number of programs after each phase.
     """
     counts = []
     for phase, updates in enumerate((3, 3, 3, 1)):
@@ -76,7 +76,7 @@ def communicates(program, *arguments):
 
 
 def lives(devices, per_member, compiled):
-    """What two lives ended in that began alike, and what there is to say of them."""
+    """Runs the same beginning twice; returns the members at the end, and findings."""
     config = dataclasses.replace(CONFIG, devices_per_member=per_member)
     layout = mesh.layout_of(config, SIZE) if devices > 1 else mesh.on_one_device()
     assert len(layout.devices) == devices

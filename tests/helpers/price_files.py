@@ -4,7 +4,7 @@ from ppo_jax.envs.trading import RandomWalk
 
 
 def bars_of(count, header="date,open,high,low,close,volume"):
-    """Lines of a file of daily bars, the header first."""
+    """Returns lines of a file of daily bars, the header first."""
     bars = RandomWalk(count).bars
     lines = [header]
     for time, begin, end in zip(bars.times, *bars.open.T, *bars.close.T, strict=True):
@@ -19,7 +19,7 @@ def text(lines):
 
 
 def cell(line, column, value):
-    """The good file with another cell in a line, counted as editors do."""
+    """Returns the good file with another cell in a line, counted as editors do."""
     lines = bars_of(100)
     cells = lines[line - 1].split(",")
     cells[column] = value
@@ -28,7 +28,7 @@ def cell(line, column, value):
 
 
 def long(symbols="AB", count=90, skip=()):
-    """Assets below each other; bars to leave out are (symbol, number)."""
+    """Returns a file of assets below each other; `skip` has pairs (symbol, number)."""
     lines = ["date,symbol,close"]
     for symbol in symbols:
         for number, line in enumerate(bars_of(count)[1:]):
@@ -52,7 +52,7 @@ def swapped(lines, first, second):
 
 
 def split(at, ratio):
-    """Prices of a line and of all after it, divided."""
+    """Divides the prices of a line and of all after it."""
     lines = bars_of(100)
     for i in range(at - 1, len(lines)):
         day, *prices, volume = lines[i].split(",")
@@ -62,7 +62,7 @@ def split(at, ratio):
 
 
 def zoned(*zones):
-    """Times in zones that take turns."""
+    """Returns the good file with times in zones that take turns."""
     lines = bars_of(100)
     for i in range(1, len(lines)):
         day, rest = lines[i].split(",", 1)
@@ -71,7 +71,7 @@ def zoned(*zones):
 
 
 def adjusted(factor):
-    """A column of adjusted closes, scaled before the line 50."""
+    """Adds a column of adjusted closes, scaled before the line 50."""
     lines = bars_of(100)
     lines[0] += ",Adj Close"
     for i in range(1, len(lines)):
@@ -211,4 +211,4 @@ BROKEN = {
     ),
     "few": (text(bars_of(2)), ["few.csv: got 2 bars, expected at least 3"]),
 }
-"""Texts of files by name, and what is said of them."""
+"""Texts of files by name, and parts of the messages about them."""

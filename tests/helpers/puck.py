@@ -22,17 +22,17 @@ XML = """
 </mujoco>
 """
 EDGE = 0.1
-"""How far from the middle an episode ends by itself."""
+"""The distance from the middle at which an episode ends by itself."""
 
 
 def start(key):
-    """Somewhere near the middle, and moving."""
+    """Draws a place near the middle, and a speed."""
     place, speed = jax.random.uniform(key, (2,), minval=-1.0)
     return jnp.stack([0.05 * place, 0.0]), jnp.stack([2 * speed, 0.0])
 
 
 def by_mujoco(qpos, qvel, actions, gravity=1.0, friction=1.0, mass=1.0):
-    """Places and speeds after each step, by MuJoCo itself in float64, `[T, 4]`."""
+    """Returns places and speeds after each step, by MuJoCo in float64, `[T, 4]`."""
     model = mujoco.MjModel.from_xml_string(XML)
     model.opt.gravity *= gravity
     model.geom_friction *= friction
@@ -54,7 +54,7 @@ def seen(place, speed):
 
 
 def register_in_playground():
-    """As `Puck`; what it pays for is a number in a group of its settings."""
+    """Registers `Puck`; the weight of its reward is a number in a group of settings."""
     import mujoco_playground as package
     from ml_collections import config_dict
     from mujoco import mjx
@@ -103,7 +103,7 @@ def register_in_playground():
 
 
 def register_in_brax():
-    """As `puck`; what it pays for is an argument."""
+    """Registers `puck`; the weight of its reward is an argument."""
     from brax import envs
     from brax.io import mjcf
 

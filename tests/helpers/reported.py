@@ -1,4 +1,4 @@
-"""Run directories by hand, and pages as a strict parser and a reader see them."""
+"""Run directories made by hand, and pages as a strict parser and a reader see them."""
 
 import fnmatch
 import json
@@ -14,11 +14,11 @@ HTML = "{http://www.w3.org/1999/xhtml}"
 OUTSIDE = re.compile(
     r"<script|<link|<img|<iframe|@import|url\(|https?:|\bsrc=|\bhref=\"(?!#)", re.I
 )
-"""What would make a page ask for anything else, or run."""
+"""Markup that would make a page load something, or run a script."""
 
 
 def row(update, **metrics):
-    """A row of metrics; `eval__mean_reward` is `eval/mean_reward`."""
+    """Returns a row of metrics; `eval__mean_reward` is `eval/mean_reward`."""
     return {
         "step": 100 * update,
         "time/iterations": update,
@@ -29,7 +29,7 @@ def row(update, **metrics):
 
 
 def written(path, rows, generations=()):
-    """A run directory with nothing else than these files."""
+    """Writes a run directory with these files only."""
     path.mkdir(parents=True, exist_ok=True)
     for name, lines in (("metrics", rows), ("lineage", generations)):
         if lines:
@@ -39,7 +39,7 @@ def written(path, rows, generations=()):
 
 
 def generations(size, count, numbers):
-    """A lineage in which member 0 is copied by the last one, again and again."""
+    """Returns a lineage in which the last member copies member 0 again and again."""
     first = lineage.beginning(size, numbers)
     parents = [*range(size - 1), 0]
     later = {"parent": parents, "copied": [i != p for i, p in enumerate(parents)]}
@@ -47,18 +47,18 @@ def generations(size, count, numbers):
 
 
 def parsed(text):
-    """The tree of a page that is valid, and needs nothing else."""
+    """Parses a page, and checks that it is valid and loads nothing."""
     assert OUTSIDE.search(text) is None, OUTSIDE.search(text)
     return html5lib.HTMLParser(strict=True).parse(text)
 
 
 def said(tree):
-    """All that there is to read in it."""
+    """Returns all text of a page."""
     return " ".join(" ".join(tree.itertext()).split())
 
 
 def pictures(tree):
-    """The pictures by their titles."""
+    """Returns the pictures by their titles."""
     return {svg.find(f"{SVG}title").text: svg for svg in tree.iter(f"{SVG}svg")}
 
 
@@ -66,7 +66,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "run_directory.md"
 
 
 def named(title):
-    """Patterns of files of a kind of directory and who writes them, by the document."""
+    """Returns the documented patterns of files of a directory, and their writers."""
     _, _, text = DOCUMENT.read_text().partition(f"## {title}\n")
     lines = re.findall(
         r"^\| (\S+) \| (.*?) \|", text.partition("\n## ")[0], re.MULTILINE
@@ -77,7 +77,7 @@ def named(title):
 
 
 def unnamed(place, title):
-    """Files in a directory that the document does not name."""
+    """Returns the files in a directory that the document does not name."""
     found = (path for path in place.rglob("*") if path.is_file())
     names = {path.relative_to(place).as_posix() for path in found}
     return {x for x in names if not any(fnmatch.fnmatch(x, p) for p in named(title))}

@@ -1,4 +1,4 @@
-"""Tiny experiments, the commands as a user runs them, and what they leave on disk."""
+"""Tiny experiments, the commands as a user runs them, and the files that they leave."""
 
 import contextlib
 import faulthandler
@@ -102,7 +102,7 @@ ALIKE = ENVIRONMENT | {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": str(int(HURRY)),
     zygote.DEVICES: "1",
 }
-"""As many devices as this process has, and programs as quick: the same ones."""
+"""Variables for as many devices as this process has, and for the same programs."""
 FLAGS = ENVIRONMENT.get("XLA_FLAGS", "")
 EXACT = ENVIRONMENT | {"XLA_FLAGS": f"{FLAGS} --xla_cpu_max_isa=SSE4_2"}
 """The same bits on all processors that have the same widest vectors."""
@@ -112,7 +112,7 @@ SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
 
 
 def part(kind, body):
-    """An experiment with a part of its own."""
+    """Returns the text of an experiment with a part of its own."""
     mine = {
         "critics.Scalar": "critic=Mine()",
         "networks.Head": "env='Pendulum-v1', network=networks.ActorCritic(head=Mine())",
@@ -131,15 +131,15 @@ def arguments(name, *options):
 
 
 def command(name, *options, environment=ENVIRONMENT, **how):
-    """What a command ends with, in a process that need not import anything."""
+    """Runs a command in a process that has imported everything already."""
     words = arguments(name, *options)[1:]
     return zygote.run(words, environment, **how)
 
 
 def called(name, *options, timeout=300):
-    """What a command ends with in this process, which compiles for several but once.
+    """Runs a command in this process, which compiles once for several commands.
 
-    Should it hang, it says where, and this process ends.
+    If it hangs, it prints where, and this process ends.
     """
     words = [name, *map(str, options)]
     with (
@@ -172,7 +172,7 @@ def _show(*warning):
 
 
 def on_sixteen_cores(program, folder):
-    """The arrays that a program of helpers writes, and what it says."""
+    """Returns the arrays that a program of helpers writes, and the JSON it prints."""
     file = folder / "ended.npz"
     sixteen = ENVIRONMENT | {"NPROC": "16"}
     done = zygote.helper(program, file, timeout=240, environment=sixteen)
@@ -182,7 +182,7 @@ def on_sixteen_cores(program, folder):
 
 
 def python(code, environment, timeout=120):
-    """What code prints in a process that need not import anything."""
+    """Returns what code prints in a process that has imported everything already."""
     done = zygote.run(["-c", code], environment, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -209,7 +209,7 @@ OFFLINE = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
 
 
 def session(lines, cwd, timeout=300):
-    """The exit status and the text of many command lines, all in one process."""
+    """Returns the exit status and text of many command lines, all in one process."""
     asked = json.dumps([[*map(str, words)] for words in lines])
     words = ["-c", SESSION, asked]
     done = zygote.run(words, ALIKE | OFFLINE, cwd, timeout)
@@ -229,7 +229,7 @@ def begin(name, *options, environment=ENVIRONMENT):
 
 
 def rows(run_dir):
-    """The metrics of a run, but for what a clock says."""
+    """Returns the metrics of a run, except those of the clock."""
     lines = (run_dir / "metrics.jsonl").read_text().splitlines()
     return [
         {k: v for k, v in json.loads(line).items() if not k.startswith("time/")}
@@ -238,7 +238,7 @@ def rows(run_dir):
 
 
 def events(run_dir):
-    """All tensorboard events of a run, in the order of the files."""
+    """Returns all tensorboard events of a run, in the order of the files."""
     found = []
     for path in sorted(run_dir.glob("events.out.tfevents.*")):
         data = path.read_bytes()
@@ -250,12 +250,12 @@ def events(run_dir):
 
 
 def event_values(run_dir):
-    """The values of all events, with their steps and times."""
+    """Returns the values of all events, with their steps and times."""
     return [(x.step, x.wall_time, y) for x in events(run_dir) for y in x.summary.value]
 
 
 def event_steps(run_dir):
-    """The steps of all events with numbers."""
+    """Returns the steps of all events with numbers."""
     return [
         event.step
         for event in events(run_dir)
@@ -264,13 +264,13 @@ def event_steps(run_dir):
 
 
 def saved(run_dir):
-    """Updates of the whole checkpoints of a run."""
+    """Returns the updates of the whole checkpoints of a run."""
     paths = (run_dir / "checkpoints").glob("*")
     return sorted(int(path.name) for path in paths if path.name.isdigit())
 
 
 def wait_for_checkpoint(process, run_dir, number=1):
-    """Waits until a run that was begun has saved so often."""
+    """Waits until a run that was begun has saved `number` checkpoints."""
     deadline = time.monotonic() + 120
     while len(saved(run_dir)) < number:
         assert time.monotonic() < deadline and process.poll() is None
@@ -278,7 +278,7 @@ def wait_for_checkpoint(process, run_dir, number=1):
 
 
 def restored(run_dir):
-    """A run's newest checkpoint: its update, its population, and what is beside it."""
+    """Returns the update, the population and the rest of a run's newest checkpoint."""
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
@@ -289,7 +289,7 @@ def restored(run_dir):
 
 
 def leaves(run_dir):
-    """The update and every leaf of a run's newest checkpoint."""
+    """Returns the update and every leaf of a run's newest checkpoint."""
     update, population, _ = restored(run_dir)
     runs = population.runs.replace(key=jax.random.key_data(population.runs.key))
     population = population.replace(runs=runs)
@@ -297,14 +297,14 @@ def leaves(run_dir):
 
 
 def digest(run_dir):
-    """All that a run ended with, whatever its parts are called and however they lie."""
+    """Returns a digest of a run's last state, whatever its parts' names and order."""
     update, arrays = leaves(run_dir)
     parts = sorted(f"{x.dtype}{x.shape}".encode() + x.tobytes() for x in arrays)
     return {"update": update, VECTORS: hashlib.sha256(b"".join(parts)).hexdigest()}
 
 
 def assert_same(expected, found):
-    """Two runs ended in the same state, after the same rows."""
+    """Asserts that two runs ended in the same state, after the same rows."""
     (update, theirs), (also, ours) = leaves(expected), leaves(found)
     assert update == also
     chex.assert_trees_all_equal(theirs, ours)

@@ -6,7 +6,7 @@ BUDGET = {"total_timesteps": 100, "num_envs": 2, "num_steps": 5, "max_failures":
 
 
 def row(step, score=None, **more):
-    """A row of ten steps per update and second."""
+    """Returns a row; there are ten steps per update and second."""
     said = {
         "step": step,
         "error/quarantined_steps": 0.0,
@@ -20,13 +20,13 @@ def row(step, score=None, **more):
 
 
 def log(run_dir, rows):
-    """Goes on with a log."""
+    """Appends rows to a log."""
     with (run_dir / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps(each) + "\n" for each in rows)
 
 
 def run(run_dir, rows=(), saved=(), ending=None, why="", budget=BUDGET):
-    """A run, of which nothing is under way."""
+    """Writes the directory of a run that is not under way."""
     run_dir.mkdir(parents=True)
     fields = {k: {"kind": "host", "value": str(v)} for k, v in budget.items()}
     (run_dir / "config.json").write_text(json.dumps(fields))

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, to which something happens."""
+"""Commands in processes of their own, which get signals or run out of disk."""
 
 import zygote
 from runs import ALIKE
@@ -31,14 +31,14 @@ sys.exit(main(sys.argv[1:]))
 
 
 def signalled(numbers, pattern, *words):
-    """What a command ends with that gets signals once there is such a file.
+    """Runs a command that gets signals once there is a file of that pattern.
 
-    It gets the next one half a second later, and has ten to end after the last.
+    Signals follow after half a second; it has ten seconds to end after the last one.
     """
     given = map(str, (len(numbers), pattern, *map(int, numbers), *words))
     return zygote.run(["-c", SIGNALLED, *given], ALIKE)
 
 
 def short_of_disk(*words):
-    """What a command ends with that cannot write more than 6 KiB to a file."""
+    """Runs a command that cannot write more than 6 KiB to a file."""
     return zygote.run(["-c", SMALL_FILES, *map(str, words)], ALIKE)

@@ -25,7 +25,7 @@ PAID = ((1.0, -1.0, 0.5), (0.0, 2.0, -3.0), (9.0, 9.0, 9.0), (-2.0, 0.0, 1.0))
 
 @component
 class Cards(OneStep):
-    """One of four cards is shown; what an action pays depends on it, and on luck.
+    """One of four cards is shown; the reward depends on it, the action and luck.
 
     Cards have the weights 1, ½, 0 and 2, and the first two are a group.
     """
@@ -81,7 +81,7 @@ class Tabular(Config):
 
 
 def experiment(**changes):
-    """An update of a few full-batch steps: their order is all that is random."""
+    """Returns an experiment of a few full-batch steps: only their order is random."""
     fields = {
         "env": Cards(),
         "num_envs": 8,
@@ -95,16 +95,16 @@ def experiment(**changes):
 
 
 def first(config, seed=0):
-    """The only member of a population, before its first update.
+    """Returns the only member of a population, before its first update.
 
-    It is made by small programs, which other experiments are made by as well.
+    Small programs make it, which other experiments use as well.
     """
     (key,) = jax.random.split(jax.random.key(seed), 1)
     return learner.init(program(config), key)
 
 
 def with_numbers(run, config):
-    """The run with another experiment of the same structure."""
+    """Returns the run with another experiment of the same structure."""
     numbers = jax.tree.map(jnp.float32, config)
     old = run.learner.config
     numbers = jax.tree.unflatten(jax.tree.structure(old), jax.tree.leaves(numbers))
@@ -113,7 +113,7 @@ def with_numbers(run, config):
 
 @jax.jit
 def lived(run, progress):
-    """An update, its metrics, and the rollout it learned from."""
+    """Returns the run after an update, its metrics, and the rollout it learned from."""
     seen, unroll = [], rollout.unroll
 
     def recorded(*args):
@@ -150,12 +150,12 @@ class Examples:
         self.mu, self.sigma = float(scale.mean), float(scale.std)
 
     def outputs(self, params):
-        """What every critic says of every example, `[examples, C, N]`."""
+        """Returns the outputs of every critic for every example, `[examples, C, N]`."""
         head = params["critic"]["heads"]["head"]
         return np.moveaxis(head["kernel"][:, self.card], 0, 1) + head["bias"]
 
     def log_probs(self, params):
-        """Of every action, `[examples, actions]`."""
+        """Returns log-probabilities of every action, `[examples, actions]`."""
         logits = params["actor"]["head"]["kernel"][self.card]
         return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
@@ -164,7 +164,7 @@ class Examples:
 
 
 def descend(objective, params, step_size, steps):
-    """Parameters after steps against central differences of an objective."""
+    """Returns parameters after steps against central differences of an objective."""
     leaves, structure = jax.tree.flatten(as_float64(params))
     shapes = [leaf.shape for leaf in leaves]
     ends = np.cumsum([leaf.size for leaf in leaves])
@@ -192,6 +192,6 @@ def as_float64(tree):
 
 
 def changed(a, b):
-    """Whether any number differs."""
+    """Returns whether any number differs."""
     pairs = zip(*map(jax.tree.leaves, jax.device_get((a, b))), strict=True)
     return any(np.any(x != y) for x, y in pairs)

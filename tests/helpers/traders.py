@@ -23,7 +23,7 @@ config = tiny()
 
 @component
 class Shifted(Features):
-    """Of the next bar."""
+    """Features of the next bar."""
 
     def __call__(self, bars):
         return np.roll(super().__call__(bars), -1, axis=0)
@@ -39,7 +39,7 @@ class Cautious(Trading):
 
 @component
 class Broken(terms.Term):
-    """Is never finite."""
+    """A term that is never finite."""
 
     def __call__(self, out, batch, context):
         return jnp.nan * out.log_ratio, {}
@@ -53,7 +53,7 @@ config = tiny(
     terms=(terms.Surrogate(), terms.Value(), Broken()), max_failures=2, eval_phases=2
 )
 """
-"""It fails before its first evaluation."""
+"""An experiment that fails before its first evaluation."""
 PAIRS = pbt.PBT(
     {"optimizer.learning_rate": LogUniform(1e-4, 1e-1, factor=1.5)},
     size=2,
@@ -71,7 +71,7 @@ config = tiny(pbt=PAIRS)
 
 
 def tiny(prices=None, **fields):
-    """Two assets, 300 bars, an agent that learns for a few updates."""
+    """Returns an experiment of two assets, 300 bars and a few updates."""
     prices = prices or RandomWalk(num_bars=300, num_assets=2)
     given = dict(
         env=Trading(prices, window=16, features=FEATURES),
@@ -98,7 +98,7 @@ def cautious():
 
 
 def planned(config, **asked):
-    """Two folds of two seeds, unless something else is asked for."""
+    """Plans two folds of two seeds, unless something else is asked for."""
     given = dict(folds=2, train=100, validation=30, purge=5, embargo=3, rolling=False)
     options = SimpleNamespace(
         **given | {"seeds": 2, "grid": [], "trials": 0, "sizes": []} | asked
@@ -107,7 +107,7 @@ def planned(config, **asked):
 
 
 def csv_of(bars, count):
-    """The first bars as a file has them, a row per bar and asset."""
+    """Returns the text of a file of the first bars, a row per bar and asset."""
     lines = ["date,symbol,open,close"]
     for bar in range(count):
         day = str(bars.times[bar])[:10]
@@ -118,7 +118,7 @@ def csv_of(bars, count):
 
 
 def loud(learner, factor=1000.0):
-    """An agent that says what a new one says, so often as loud: it trades."""
+    """Returns an agent whose outputs are `factor` times as large, so that it trades."""
     actor = learner.params["actor"]
     head = jax.tree.map(lambda x: factor * x, actor["head"])
     return learner.replace(params=learner.params | {"actor": actor | {"head": head}})

@@ -9,7 +9,7 @@ from ppo_jax.component import component
 
 @component
 class Ours(envs.Env):
-    """The same walk, without faults."""
+    """The walk of `gyms`, without faults."""
 
     @property
     def action_space(self):
@@ -36,7 +36,7 @@ class Ours(envs.Env):
 
 @component
 class OursFenced(Ours):
-    """The same, with a fence."""
+    """The fenced walk of `gyms`, without faults."""
 
     def transition(self, key, state, action):
         timestep, state = super().transition(key, state, action)

@@ -44,7 +44,7 @@ class Walk(envs.Env):
 
 
 def changed(**fields):
-    """A `Walk` whose transition returns some fields of the timestep otherwise."""
+    """Returns a `Walk` whose transition changes some fields of the timestep."""
 
     @component
     class Changed(Walk):
@@ -57,7 +57,7 @@ def changed(**fields):
 
 
 def moved(change):
-    """A `Walk` whose transition returns another state."""
+    """Returns a `Walk` whose transition returns another state."""
 
     @component
     class Moved(Walk):
@@ -69,9 +69,9 @@ def moved(change):
 
 
 def stepped(change):
-    """A `Walk` whose step returns something else, given also what it was before.
+    """Returns a `Walk` whose step returns another result.
 
-    `change(env, key, before, (timestep, after))`, all of one step.
+    The result is `change(env, key, before, (timestep, after))`, all of one step.
     """
 
     @component
@@ -83,7 +83,7 @@ def stepped(change):
 
 
 def having(**members):
-    """A `Walk` with other methods and properties."""
+    """Returns a `Walk` with other methods and properties."""
     return component(type("Having", (Walk,), {"__module__": __name__, **members}))()
 
 

@@ -1,9 +1,9 @@
-"""Processes of Python that find all that commands import imported already.
+"""Processes of Python in which all that commands import is imported already.
 
-Whoever imports this has a child, the zygote, which imports what commands import, waits,
-and forks for each of them; another one has only what all of them begin with. Threads do
-not outlive a fork, and JAX starts some with its first array; until then, a process that
-was forked is like any other one.
+A process that uses this has a child, the zygote, which imports all modules of commands,
+waits, and forks for each command; another zygote has only the modules that all commands
+import first. Threads do not outlive a fork, and JAX starts some with its first array;
+until then, a process that was forked is like any other one.
 """
 
 import atexit
@@ -37,18 +37,18 @@ MODULES = (
     "scipy.linalg",  # Of orthogonal weights as well.
     "tyro._backends._tyro_backend",
 )
-"""What takes long to import."""
+"""Modules that take long to import."""
 PACKAGE = ("ppo_jax",)
-"""What is imported before any command is, however it is started."""
+"""Modules that are imported before any command, however it is started."""
 READ_EARLY = ("JAX_", "PYTHON")
-"""How variables begin that are read before there is a command."""
+"""Prefixes of variables that are read before a command starts."""
 DEVICES = "JAX_NUM_CPU_DEVICES"
-"""Of those, the one that a process can also be told when it is forked."""
+"""The one of those variables that can also be set in a forked process."""
 SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def run(words, environment, cwd=None, timeout=180, imported=MODULES):
-    """What `python -m MODULE ...`, or `python -c CODE ...`, ends with."""
+    """Runs `python -m MODULE ...` or `python -c CODE ...` in a forked process."""
     early = [x for x in environment.items() if _is_early(x[0])]
     zygote = _zygote(tuple(early), imported)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def run(words, environment, cwd=None, timeout=180, imported=MODULES):
 
 
 def helper(name, *options, environment, timeout):
-    """What a program of this folder ends with."""
+    """Runs a program of this folder."""
     words = ["-m", name, *map(str, options)]
     return run(words, environment, Path(__file__).parent, timeout)
 
@@ -85,7 +85,7 @@ def _zygote(early, imported):
 
 
 def _wait():
-    """Forks for every line that is said; a child returns, with what to do."""
+    """Forks for every line of the input; a child returns the run it asks for."""
     for name in sys.argv[1:]:
         importlib.import_module(name)
     assert not xla_bridge.backends_are_initialized()
@@ -100,7 +100,7 @@ def _wait():
 
 
 def _become(words, environment, cwd, streams, timeout):
-    """Is that process from now on."""
+    """Runs code or a module with this environment, folder and output."""
     signal.alarm(timeout)
     for number, path in enumerate((os.devnull, *streams)):
         file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -120,7 +120,7 @@ def _become(words, environment, cwd, streams, timeout):
 
 
 def _leave(status):
-    """Ends as Python does, but for what was imported, which clearing would copy."""
+    """Ends as Python does, without clearing imported modules, which would copy them."""
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -129,7 +129,7 @@ def _leave(status):
 
 
 def _status(end):
-    """What Python ends with after an exception, of which it tells."""
+    """Returns the exit status of Python after an exception, and prints it."""
     if isinstance(end, SystemExit) and isinstance(end.code, int | None):
         return end.code or 0
     sys.excepthook(type(end), end, end.__traceback__)
