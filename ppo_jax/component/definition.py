@@ -34,14 +34,14 @@ def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given)
     """Declares a field for the host alone: budgets, intervals, paths, search ranges.
 
     It is static, whatever its type, and `program` blanks it, so that it never causes a
-    compilation. It also accepts what `converter` understands.
+    compilation. Its values go through `converter`.
     """
     metadata = {"host": True, "converter": converter}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def converted(converter: Callable[[Any], Any]) -> Any:
-    """Declares a field without a default, which accepts what `converter` does."""
+    """Declares a field without a default, whose values go through `converter`."""
     return dataclasses.field(metadata={"converter": converter})
 
 
@@ -62,7 +62,7 @@ def component(cls: type[T]) -> type[T]:
             at decoration, if the class has a `__post_init__`.
 
     Warns:
-        UserWarning: At construction, of what the class advises against.
+        UserWarning: At construction, for each line that `advise` returns.
 
     >>> @component
     ... class Clip:
@@ -256,7 +256,7 @@ def _check(self: Any) -> None:
         object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
     _require_possible(self)
     for said in getattr(self, "advise", tuple)():
-        # At the caller, above `construct` and the dataclass's own __init__.
+        # It points at the caller of `construct` and the dataclass's own __init__.
         warnings.warn(said, stacklevel=4)
 
 

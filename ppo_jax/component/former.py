@@ -1,6 +1,6 @@
 """Names as earlier versions wrote them.
 
-Items of tuples had an index: what was `terms.2.coef` is `terms.entropy.coef`. Other
+Items of tuples had an index: `terms.2.coef` is now `terms.entropy.coef`. Other
 names are in `RENAMED`. A former name from a user is an error that gives the present
 one; those in the files of a run are translated. Fields that files lack are in `ADDED`.
 """
@@ -36,7 +36,7 @@ def names_in(tree: Any, before: str = "", now: str = "") -> dict[str, str]:
 
 
 def names_by(classes: Mapping[str, str]) -> dict[str, str]:
-    """Returns what `names_in` does, given the classes of a component's parts by path.
+    """Returns the same as `names_in`, from the classes of a component's parts by path.
 
     >>> classes = {"terms.0": "Value", "terms.1": "CVaR", "terms.1.parts.0": "Kl"}
     >>> [*names_by(classes).values()]
@@ -98,7 +98,7 @@ def resolved(tree: Any, path: str) -> str:
     """Returns a path in a component, translated where former ones are understood.
 
     Raises:
-        KeyError: If it is a former one elsewhere; the message gives the present one.
+        KeyError: If it is a former one elsewhere; the message gives the present path.
     """
     now = translated(path, names_in(tree))
     if now == path or _UNDERSTOOD.get():

@@ -31,7 +31,7 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
         prefix: The beginning of paths in messages.
 
     Raises:
-        KeyError: If there is no such field; the message names the closest one.
+        KeyError: If a field does not exist; the message names the closest one.
         ValueError: For an impossible number or combination.
         TypeError: For a value of another type.
 

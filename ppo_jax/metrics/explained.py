@@ -19,8 +19,8 @@ class Appraisal:
     even if nothing is explained within groups, so those of groups are averaged as well.
 
     Attributes:
-        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of no
-            group count for a group of their environment.
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps without
+            a group count as a group of their environment.
 
     Raises:
         ValueError: At construction, for a negative number of groups.

@@ -84,7 +84,7 @@ class Metric(NamedTuple):
     """A row of the table of metrics."""
 
     name: str
-    """With a `*` for the part that varies: a group, a layer, a critic."""
+    """The name, with a `*` for the part that varies: a group, a layer, a critic."""
     unit: str
     meaning: str
     reduction: Reduction = MEAN

@@ -43,7 +43,7 @@ def size(run_dir: Path) -> int:
 
 
 def _refuse_only(root: Path):
-    """Returns a handler of unreadable folders: only the root's is an error."""
+    """Returns a handler of unreadable folders, which raises for the root alone."""
 
     def refuse(error: OSError) -> None:
         if error.filename == os.fspath(root):

@@ -20,7 +20,7 @@ class Listed(NamedTuple):
 
     status: Status
     size: int
-    """In bytes."""
+    """The size in bytes."""
 
 
 def listed(root: Path) -> list[Listed]:
@@ -66,7 +66,7 @@ def steps(run: Status) -> str:
 
 
 def number(value: float | None) -> str:
-    """Formats a number; None is a dash."""
+    """Formats a number; None becomes a dash."""
     return UNKNOWN if value is None else figure(value)
 
 

@@ -87,7 +87,7 @@ def of_run(name: str, runs: Mapping[str, Seen], nonce: str) -> str:
 
 
 def missing(nonce: str) -> str:
-    """Returns the page for addresses of which there is no run."""
+    """Returns the page for addresses without a run."""
     return _page(
         "Nothing",
         nonce,

@@ -1,4 +1,4 @@
-"""Pages about runs for browsers on this machine, and for nobody else.
+"""Pages about runs for browsers on this machine alone.
 
 Requests are looked up among the runs that were found, never on the disk. A page may
 load nothing from elsewhere. Other sites learn nothing, even if their names resolve to
@@ -40,7 +40,7 @@ REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Security policy of reports, which anybody may have written: they may be read."""
+"""Security policy of reports, which anybody may have written: they can only be read."""
 POLICY, KIND = "Content-Security-Policy", "Content-Type"
 HTML = {KIND: "text/html; charset=utf-8"}
 TEXT = {KIND: "text/plain; charset=utf-8", POLICY: "default-src 'none'"}

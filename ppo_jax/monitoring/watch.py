@@ -12,7 +12,7 @@ from ppo_jax.monitoring.status import RUNNING, Status, status
 from ppo_jax.monitoring.tail import Tail
 
 SECONDS = 1.0
-"""The least time for which the results of a search are used."""
+"""The least seconds for which the results of a search are used."""
 SEARCHES = 5
 """The next search waits at least this many times as long as the last one took."""
 
