@@ -1,1 +1,1 @@
-"""How programs are compiled, kept, and found again."""
+"""Compiling programs, keeping them, and finding them again."""

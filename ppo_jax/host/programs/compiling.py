@@ -1,4 +1,4 @@
-"""What a compiler is told of a program, by its platform and by what is in it."""
+"""Options of the compiler for a program, by its platform and its operations."""
 
 import functools
 import sys
@@ -17,16 +17,18 @@ COMPILER_OPTIONS: dict[str, Options] = {
         "xla_cpu_copy_insertion_use_region_analysis": True,
     }
 }
-"""Of training, by platform. LLVM avoids the widest vectors of CPUs that have them, a
-sum by a tree would be three kernels in place of one, and without a closer look XLA
-copies parameters and moments in every optimiser step."""
+"""Options for programs that train, by platform. Each replaces a default: LLVM avoids
+the widest vectors of CPUs that have them; a sum by a tree takes three kernels in place
+of one; and without region analysis XLA copies parameters and moments in every optimiser
+step."""
 SPLITTING = {"cpu": ("cpu-parallel-task-assigner", 1024)}
-"""By platform: what splits loops over arrays among idle cores, and from how many steps
-of a minibatch on that pays. With fewer, parameters go from cache to cache."""
+"""By platform: the compiler pass that splits loops over arrays among idle cores, and
+the least steps of a minibatch for which it pays. With fewer steps, parameters go from
+cache to cache."""
 WRAPPING = "fusion-wrapper"
-"""What has XLA compile operations that stand alone as it does fused ones: for as long
-and with as much memory, and to no use but for scatters, which it can compile in no
-other way."""
+"""Pass that makes XLA compile operations that stand alone as it does fused ones. They
+take as long and as much memory as these, which is of no use. Only scatters need it: XLA
+can compile them in no other way."""
 QUICK: dict[str, Options] = {
     "cpu": {
         "xla_cpu_use_fusion_emitters": False,
@@ -34,15 +36,16 @@ QUICK: dict[str, Options] = {
         "xla_cpu_parallel_codegen_split_count": 1,
     }
 }
-"""Of what runs once, by platform: compiled in a third of the time, on one core."""
+"""Options for programs that run once, by platform. Compiling takes a third of the time,
+on one core."""
 
 
 def training_options(platform: str, steps: float) -> Options | None:
-    """What a compiler is told of a program that trains.
+    """Returns the compiler's options for a program that trains, or None for none.
 
     Args:
-        platform: Whose compiler it is.
-        steps: Of a minibatch, on a device.
+        platform: Platform of the compiler.
+        steps: Steps of a minibatch on one device.
     """
     options = COMPILER_OPTIONS.get(platform)
     splitter, least = SPLITTING.get(platform, ("", 0))
@@ -50,7 +53,7 @@ def training_options(platform: str, steps: float) -> Options | None:
 
 
 def without(unwanted: str, options: Options) -> Options:
-    """Options by which one more pass of the compiler is left out.
+    """Returns options that leave out one more pass of the compiler.
 
     >>> without("b", {"xla_disable_hlo_passes": "a"})
     {'xla_disable_hlo_passes': 'a,b'}
@@ -60,26 +63,26 @@ def without(unwanted: str, options: Options) -> Options:
 
 
 class Compilation(NamedTuple):
-    """A program that is to be compiled, and what for."""
+    """A program that is to be compiled, and the arguments that it is compiled for."""
 
     name: str
-    """Which of the programs of an experiment it is; empty where no words say that."""
+    """Name among the programs of an experiment; empty if no name identifies it."""
     program: Any
-    """As `jax.jit` makes it."""
+    """The program as `jax.jit` returns it, or a `TrainingProgram`."""
     args: tuple
-    """Arguments as it will be given, or their shapes."""
+    """Arguments of its calls, or their shapes."""
 
     def lower(self) -> jax.stages.Lowered:
-        """The program for these arguments, ready for the compiler."""
+        """Returns the program for these arguments, ready for the compiler."""
         return self.program.lower(*self.args)
 
     def __call__(self) -> Any:
-        """What the program makes of these arguments."""
+        """Runs the program with these arguments, and returns its result."""
         return self.program(*self.args)
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name by which every process finds a function; empty if there is none.
+    """Returns the name by which every process finds a function; empty if none does.
 
     >>> name_of(name_of), name_of(lambda: None)
     ('ppo_jax.host.programs.compiling.name_of', '')
@@ -90,16 +93,17 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def start(begin: Callable[..., Any], *given: Any) -> Any:
-    """What a function makes of what it is given, in programs that have this name."""
+    """Calls a function; programs made from this have one name, whatever they call."""
     return begin(*given)
 
 
 class TrainingProgram:
-    """As `jax.jit` of a function; what it does decides what the compiler is told.
+    """A function as by `jax.jit`; the compiler's options depend on its operations.
 
     Args:
         function: The function.
-        options: What the compiler is told of whatever it does; None: nothing.
+        options: Options of the compiler; None: none. The pass `WRAPPING` is left out
+            too, unless the function scatters.
         how: Other arguments of `jax.jit`.
     """
 
@@ -114,15 +118,15 @@ class TrainingProgram:
         return self._of(args)(*args)
 
     def trace(self, *args: Any) -> jax.stages.Traced:
-        """As that of `jax.jit`."""
+        """Traces the function, as the method of a jitted function does."""
         return self._of(args).trace(*args)
 
     def lower(self, *args: Any) -> jax.stages.Lowered:
-        """As that of `jax.jit`."""
+        """Lowers the function, as the method of a jitted function does."""
         return self._of(args).lower(*args)
 
     def _of(self, args: tuple) -> Any:
-        """What has been made for arguments of this structure, the experiment's."""
+        """Returns the program for arguments of this structure, the experiment's."""
         structure = jax.tree.structure(args)
         if structure not in self._fitting:
             program = self._made(compiler_options=self._options)
@@ -134,7 +138,7 @@ class TrainingProgram:
 
 
 def scatters(program: Jaxpr) -> bool:
-    """Whether anything in a program writes to places that numbers tell.
+    """Returns whether anything in a program writes to places given by indices.
 
     >>> put = jax.jit(lambda x, i: x.at[i].set(0))
     >>> scatters(jax.make_jaxpr(put)(jax.numpy.ones(2), 1).jaxpr)

@@ -1,7 +1,7 @@
-"""LAPACK for programs on a CPU, without all else that its package would import.
+"""LAPACK for programs on a CPU, without the other imports of its package.
 
-Orthogonal weights need it. JAX takes it from two modules of `scipy.linalg`; to import
-them imports the package first, which takes a tenth of a second.
+Orthogonal weights need LAPACK. JAX takes it from two modules of `scipy.linalg`. Their
+import would import the whole package first, which takes a tenth of a second.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ _READING = threading.RLock()
 
 
 def initialize() -> None:
-    """Makes LAPACK known to XLA, as JAX does where it makes such a call."""
+    """Registers LAPACK with XLA, as JAX does where it makes a call of LAPACK."""
     if PACKAGE not in sys.modules and (spec := importlib.util.find_spec(PACKAGE)):
         package = importlib.util.module_from_spec(spec)
         package.__class__, vars(package)["unread"] = _Package, True
@@ -26,7 +26,7 @@ def initialize() -> None:
 
 
 class _Package(ModuleType):
-    """A package that is read as soon as more of it is used than its modules."""
+    """A package that is executed once anything but its modules is used."""
 
     def __getattr__(self, name: str) -> Any:
         self._read()
@@ -38,6 +38,6 @@ class _Package(ModuleType):
 
     def _read(self) -> None:
         with _READING:
-            if vars(self).pop("unread", False):  # Else this thread is reading it.
+            if vars(self).pop("unread", False):  # Otherwise this thread is reading it.
                 loader: Any = self.__loader__
                 loader.exec_module(self)

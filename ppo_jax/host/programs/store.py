@@ -1,9 +1,9 @@
-"""Compiled programs, which the next run finds again.
+"""Compiled programs kept on disk, which the next run finds again.
 
-JAX asks its store for a program by a key of what it computes. On a CPU it is also made
-of the instructions of one machine, and cut into parts for its cores. This store knows
-the machine, and seals what it keeps; so what is damaged or out of place is compiled
-anew. All else that goes wrong costs a compilation too, and nothing more.
+JAX asks its store for a program by a key of its computations. On a CPU the program also
+consists of one machine's instructions, and is cut into parts for its cores. This store
+knows the machine, and seals its files; so a program whose file is damaged or out of
+place is compiled again. Any other failure costs a compilation too, and nothing more.
 """
 
 import contextlib
@@ -23,28 +23,30 @@ from jax._src import compilation_cache
 from ppo_jax.arrays import devices
 
 BYTES = 256 << 20
-"""Of all files together, unless `JAX_COMPILATION_CACHE_MAX_SIZE` says how many."""
+"""Most bytes of all files together; `JAX_COMPILATION_CACHE_MAX_SIZE` overrides it."""
 SECONDS = 0.0
-"""That a compilation takes at least; to read even the smallest program is quicker."""
+"""Programs that compile for at least this long are kept: all of them, because even the
+smallest is read more quickly than compiled."""
 SECONDS_GIVEN = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 OFF = "JAX_ENABLE_COMPILATION_CACHE=0"
 SETTINGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NPROC", "JAX_NUM_CPU_DEVICES")
-"""Variables that programs depend on."""
+"""Environment variables that programs depend on."""
 CPUINFO = Path("/proc/cpuinfo")
 CPU = {
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
 }
-"""The lines of it that say which instructions there are, and which are quick."""
+"""Names of its lines that tell which instructions there are, and which are quick."""
 FAILED = "Error (reading|writing) persistent compilation cache entry"
-"""What JAX warns of where XLA can neither write nor load a program."""
+"""Pattern of JAX's warning when XLA cannot write or load a program."""
 SEAL = hashlib.sha256().digest_size
 
 
 def keep() -> None:
-    """Has JAX keep what it compiles, unless the user has chosen something else.
+    """Makes JAX keep compiled programs, unless the user has chosen something else.
 
-    After `devices.prepare`. Nothing is kept where no file tells what the CPU can.
+    It is called after `devices.prepare`. If no file describes the CPU, no program is
+    kept.
     """
     settings: Any = jax.config
     chosen = settings.jax_compilation_cache_dir is not None
@@ -64,13 +66,13 @@ def keep() -> None:
 
 
 def kept() -> "Store | None":
-    """Where this process keeps programs, if it is for this package to say."""
+    """Returns this process's `Store`, or None if JAX has none or another one."""
     hook: Any = compilation_cache
     return hook._cache if isinstance(hook._cache, Store) else None
 
 
 def machine() -> str:
-    """What a program is compiled for and by, as far as JAX's key does not say it."""
+    """Returns the CPU, settings and versions that JAX's key of a program omits."""
     lines = CPUINFO.read_text().splitlines()
     cpu = sorted({line for line in lines if line.split("\t")[0].strip() in CPU})
     given = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
@@ -79,15 +81,16 @@ def machine() -> str:
 
 
 class Store:
-    """Programs of one machine, in a folder that has those of others as well.
+    """Programs of one machine, in a folder that may hold other machines' as well.
 
-    Files are replaced whole, a damaged one by the next process that compiles what was
-    in it; so any number of them may share the folder.
+    Files are replaced whole. A damaged file is replaced by the next process that
+    compiles its program. So any number of processes may share the folder.
 
     Args:
-        folder: Is made if need be, and said to be made.
-        machine: What programs are compiled for and by.
-        limit: Bytes of all files together; those go that were not used for longest.
+        folder: Folder of the files; if it is missing, it is made, and a line says so.
+        machine: The machine and compiler of the programs, as `machine` returns them.
+        limit: Most bytes of all files together; the least recently used ones beyond it
+            are deleted.
 
     Raises:
         OSError: If the folder cannot be made.
@@ -106,7 +109,7 @@ class Store:
             )
 
     def get(self, key: str) -> bytes | None:
-        """A program as it was put, or nothing."""
+        """Returns a program as it was put, or None."""
         getattr(self._asked, "keys", []).append(key)
         file = self._file(key)
         try:
@@ -122,7 +125,7 @@ class Store:
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[list[str]]:
-        """The keys that this thread asks for meanwhile."""
+        """Yields a list of the keys that this thread asks for meanwhile."""
         self._asked.keys = []
         try:
             yield self._asked.keys
@@ -149,7 +152,7 @@ class Store:
         return hashlib.sha256(b"\n".join([self._machine, *parts])).digest()
 
     def _shrink(self) -> None:
-        """Deletes all but the files that were used last, as many as fit."""
+        """Deletes all but the most recently used files that fit the limit together."""
         found = [(file, file.stat()) for file in self._path.iterdir()]
         total = 0
         for file, facts in sorted(found, key=lambda one: -one[1].st_mtime_ns):
@@ -159,10 +162,10 @@ class Store:
 
 
 def _folder() -> Path:
-    """Where the user's caches are, by the rules of freedesktop.org.
+    """Returns the folder for programs in the user's caches, as freedesktop.org rules.
 
     Raises:
-        RuntimeError: If they have no home.
+        RuntimeError: If the user has no home directory.
     """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     caches = given if given.is_absolute() else Path.home() / ".cache"
@@ -170,7 +173,7 @@ def _folder() -> Path:
 
 
 def _made(folder: Path) -> bool:
-    """Makes a folder, unless it is there."""
+    """Makes a folder, unless it is there; returns whether it did."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
