@@ -1,1 +1,1 @@
-"""What comes of runs: agents that are found again, played and drawn."""
+"""Results of runs: agents that are found again, played and drawn."""

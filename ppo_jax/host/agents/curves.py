@@ -1,4 +1,4 @@
-"""Curves of returns over the radius of attacks: what attacks cost agents."""
+"""Curves of returns over the radius of attacks, which show the cost of attacks."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -15,13 +15,13 @@ from ppo_jax.ppo import episodes
 from ppo_jax.state import Learner
 
 Curves = dict[str, list[dict[str, float]]]
-"""Of an agent: by opponent, the statistics of its returns for each ε."""
+"""Curves of one agent: by opponent, the statistics of its returns for each ε."""
 
 
 def play(
     learner: Learner, eps: Sequence[float], num_episodes: int, deterministic: bool
 ) -> Curves:
-    """The curves of an agent, all radii in one program; starts are always the same."""
+    """Returns an agent's curves; starts are the same, all radii are one program."""
     found, key = {}, jax.random.key(0)
     with closing(on_one_device(learner.config)) as layout:
         for name, opponent in OPPONENTS.items():
@@ -37,7 +37,7 @@ def play(
 
 
 def table(agents: Mapping[str, Curves], eps: Sequence[float]) -> str:
-    """Mean and CVaR of the returns as Markdown, a row per agent and opponent.
+    """Returns mean and CVaR of the returns as Markdown, a row per agent and opponent.
 
     >>> curves = {"PGD": [{"mean": 9.0, "cvar_5": 7.5}]}
     >>> print(table({"runs/x": curves}, [0.1]), end="")
@@ -56,7 +56,7 @@ def table(agents: Mapping[str, Curves], eps: Sequence[float]) -> str:
 def grid(
     agents: Mapping[str, Curves], eps: Sequence[float]
 ) -> list[list[tuple[str, dict[str, Line]]]]:
-    """Panels with their titles: an agent per column, means above and CVaR below."""
+    """Returns panels with titles: an agent per column, means above and CVaR below."""
     return [
         [
             (

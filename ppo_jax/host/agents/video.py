@@ -1,6 +1,6 @@
-"""Pictures side by side with captions, and files of them that move.
+"""Pictures side by side with captions, and videos of them.
 
-Pillow and, for MP4, imageio-ffmpeg are those of the extra `video`.
+Pillow and, for MP4, imageio-ffmpeg come with the extra `video`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ Frame = np.ndarray
 FPS = range(1, 51)
 """Frames per second that browsers show."""
 LEAST = 240
-"""Pixels across a picture with its caption; smaller ones are enlarged."""
+"""Least width in pixels of a picture with its caption; smaller ones are enlarged."""
 STRIP, LETTERS = 22, 13
 """Height of a caption, and of its letters."""
 PAPER, INK = (255, 255, 255), (27, 36, 48)
@@ -46,7 +46,7 @@ def require(path: Path) -> None:
 
 
 def write(path: Path, frames: Iterator[Frame], fps: int) -> None:
-    """Makes a file of frames of one size, at least one, as its suffix says."""
+    """Writes frames of one size, at least one, to a file of the kind of its suffix."""
     with tempfile.TemporaryDirectory() as home:
         part = Path(home) / f"part{path.suffix}"
         WRITERS[path.suffix](part, frames, fps)
@@ -56,12 +56,12 @@ def write(path: Path, frames: Iterator[Frame], fps: int) -> None:
 def side_by_side(
     pictures: Sequence[Frame], captions: Sequence[str], faint: Sequence[bool]
 ) -> Frame:
-    """A frame of pictures of one size in rows, each above its caption.
+    """Returns a frame with pictures of one size in rows, each above its caption.
 
     Args:
-        pictures: What is shown.
-        captions: What is said of each.
-        faint: Which of them are paler than the others.
+        pictures: The pictures.
+        captions: Caption of each picture.
+        faint: Which pictures are paler than the others.
     """
     columns = math.ceil(math.sqrt(len(pictures)))
     tiles = [*map(_tile, pictures, captions, faint)]
@@ -72,7 +72,7 @@ def side_by_side(
 
 
 def _tile(picture: Frame, caption: str, faint: bool) -> Frame:
-    """A picture, above its caption; both of its lengths are even, as MP4 wants them."""
+    """Returns a picture above its caption; both lengths are even, as MP4 needs them."""
     from PIL import Image, ImageDraw, ImageFont
 
     times = max(1, math.ceil(LEAST / picture.shape[1]))
@@ -110,5 +110,5 @@ def _mp4(path: Path, frames: Iterator[Frame], fps: int) -> None:
 
 PILLOW = {"PIL": "Pillow"}
 NEEDED = {".gif": PILLOW, ".mp4": PILLOW | {"imageio_ffmpeg": "imageio-ffmpeg"}}
-"""Modules that a kind of file takes, and where they come from."""
+"""By kind of file, the modules that it needs and the packages that contain them."""
 WRITERS = {".gif": _gif, ".mp4": _mp4}

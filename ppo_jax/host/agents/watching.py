@@ -1,4 +1,4 @@
-"""Episodes of an agent as pictures: what it does, step by step."""
+"""Episodes of an agent as pictures, step by step."""
 
 import itertools
 from collections.abc import Callable, Generator, Iterator
@@ -21,29 +21,29 @@ from ppo_jax.ppo.episodes import Game, Play
 from ppo_jax.types import Key
 
 Turns = Generator[tuple[Callable[[int], Any], Any, Any]]
-"""Of every step, what draws an episode as it began, and what is counted after it:
-returns and which have ended, `[episodes]`."""
+"""For every step: a function that draws an episode by its index, as the step begins;
+then the returns and which episodes have ended after the step, `[episodes]` each."""
 
 
 class Watched(NamedTuple):
-    """What was played."""
+    """Results of episodes that were played."""
 
     returns: np.ndarray
-    """`[episodes]`, as far as they were played."""
+    """Returns of the episodes as far as they were played, `[episodes]`."""
     lengths: np.ndarray
-    """Steps of each, `[episodes]`."""
+    """Steps of each episode, `[episodes]`."""
     ended: np.ndarray
-    """Which came to their end, bool `[episodes]`."""
+    """Which episodes came to their end, bool `[episodes]`."""
 
 
 def record(path: Path, game: Game, key: Key, most: int, fps: int) -> Watched:
-    """Plays episodes as evaluations do, and makes a file of all of them side by side.
+    """Plays episodes as evaluations do, and writes a video of all side by side.
 
     Args:
-        path: The file; see `video.require`.
-        game: Who plays, how many episodes, and how.
-        key: Of the episodes, as in `episodes.run_episodes`.
-        most: Steps after which what has not ended is left.
+        path: File of the video; see `video.require`.
+        game: The player, the number of episodes, and the way of playing.
+        key: Key of the episodes, as in `episodes.run_episodes`.
+        most: Steps after which episodes that have not ended are broken off.
         fps: Steps per second.
 
     Raises:
@@ -55,9 +55,9 @@ def record(path: Path, game: Game, key: Key, most: int, fps: int) -> Watched:
 
 
 def _frames(game: Game, key: Key, most: int, played: Watched) -> Iterator[Frame]:
-    """A frame of every step: what it began with, and what it led to.
+    """Yields a frame of every step: its start as pictures, its results as captions.
 
-    What was played is noted in `played`.
+    Results are also noted in `played`.
     """
     env: Any = jax.device_get(game.learner.config.env)
     turns = _simulated(game, key) if env.simulated else _compiled(env, game, key)
@@ -75,14 +75,14 @@ def _frames(game: Game, key: Key, most: int, played: Watched) -> Iterator[Frame]
 
 
 def _simulated(game: Game, key: Key) -> Turns:
-    """Episodes in simulators on the host."""
+    """Plays episodes in simulators on the host."""
     with closing(fleet.scenes(game, key)) as scenes:
         for pictures, (total, ended) in scenes:
             yield pictures.__getitem__, total, ended
 
 
 def _compiled(env: Env, game: Game, key: Key) -> Turns:
-    """Episodes in environments that programs step."""
+    """Plays episodes in environments whose steps are compiled."""
     begin = jax.jit(
         lambda learner, key: episodes.begin(game._replace(learner=learner), key)
     )
@@ -101,12 +101,12 @@ def _compiled(env: Env, game: Game, key: Key) -> Turns:
 
 @jax.jit
 def _of(play: Play, index: int) -> Any:
-    """The state of one environment."""
+    """Returns the state of one environment."""
     return tree.take(play.actor.env_state, index)
 
 
 def _picture(env: Env, found: Any) -> Frame:
-    """What was drawn, if it is a picture."""
+    """Checks that `env.render` returned a picture, and returns it."""
     fits = isinstance(found, np.ndarray) and found.dtype == np.uint8
     if not (fits and found.ndim == 3 and found.shape[-1] == 3):
         name = type(env).__name__
