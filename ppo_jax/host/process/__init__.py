@@ -1,1 +1,1 @@
-"""How a process begins, what it shows, and how it ends."""
+"""The beginning of a process, its output, and its end."""

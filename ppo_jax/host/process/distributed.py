@@ -1,7 +1,7 @@
 """A job: its processes, started and ended together.
 
-All of it is JAX's own runtime. With one process there is nothing to agree on, and every
-function here does what its name says at once.
+All of this is JAX's own runtime. With one process there is nothing to agree on, and
+every function here does its work at once.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 60
 HEARTBEAT_SECONDS = 30
-"""After which a silent process counts as dead, and its job ends."""
+"""Seconds after which a silent process counts as dead, and its job ends."""
 
 LOST = (jax.errors.JaxRuntimeError, ValueError)
-"""What JAX raises where it waits for a process that has ended."""
+"""Errors that JAX raises when it waits for a process that has ended."""
 
 
 class JobError(UserError):
@@ -36,15 +36,18 @@ class JobError(UserError):
 def join(
     coordinator: str | None, num_processes: int | None, process_id: int | None
 ) -> None:
-    """Joins the processes of a job; what is None is found in the cluster's environment.
+    """Joins the processes of a job.
+
+    Arguments that are None are found in the cluster's environment.
 
     Args:
-        coordinator: Host and port at which process 0 is found by all.
-        num_processes: How many there are.
-        process_id: Which one this is, from 0.
+        coordinator: Host and port at which all processes find process 0.
+        num_processes: Number of processes.
+        process_id: Index of this process, from 0.
 
     Raises:
-        JobError: If they cannot be found, or do not come together in time.
+        JobError: If the arguments cannot be found, or the processes do not come
+            together in time.
     """
     jax.config.update("jax_enable_preemption_service", False)  # It takes SIGTERM.
     try:
@@ -61,19 +64,19 @@ def join(
 
 
 def is_first() -> bool:
-    """Whether this is the process that writes logs and talks."""
+    """Returns whether this is the process that writes logs and prints."""
     return jax.process_index() == 0
 
 
 def first_only(action: Callable[[], T]) -> T | None:
-    """Does in process 0 what is done once; then all go on, or none.
+    """Runs an action in process 0 alone; then all processes go on, or none.
 
     Returns:
-        What came of it, in process 0.
+        The result of the action in process 0, None in the others.
 
     Raises:
-        JobError: In the others, if it failed there.
-        Exception: In process 0, whatever it raised.
+        JobError: In the other processes, if the action failed.
+        Exception: In process 0, the error of the action.
     """
     result = failure = None
     if is_first():
@@ -90,20 +93,21 @@ def first_only(action: Callable[[], T]) -> T | None:
 
 
 def agreed(value: Any) -> np.ndarray:
-    """What process 0 says, in all of them: rounding may differ between machines."""
+    """Returns process 0's value in all processes: rounding may differ by machine."""
     return np.asarray(multihost_utils.broadcast_one_to_all(value))
 
 
 def any_of(asked: bool) -> bool:
-    """Whether any process says so."""
+    """Returns whether `asked` is true in any process."""
     return bool(np.any(multihost_utils.process_allgather(np.bool_(asked))))
 
 
 @contextlib.contextmanager
 def folder(run_dir: Path) -> Iterator[Path]:
-    """Where this process may write: process 0 in the run's directory, others nowhere.
+    """Yields a folder that this process may write to.
 
-    What they write goes to a folder that is deleted.
+    In process 0 it is the run's directory, in others a temporary folder that is
+    deleted.
     """
     if is_first():
         yield run_dir
@@ -114,16 +118,17 @@ def folder(run_dir: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def together(hint: str) -> Iterator[None]:
-    """Among several processes, what one of them alone may meet ends it at once.
+    """Ends a process of several at once on an error that it alone may meet.
 
-    Disks fill up, and other processes end. To close everything in good order would take
-    barriers to which the others never come; so they hear of it, and end too.
+    Disks fill up, and other processes end. Closing everything in good order would take
+    barriers that the other processes never reach; so they notice the end of this one,
+    and end too.
 
     Args:
-        hint: How to go on, said at the end.
+        hint: Text on how to continue the run, printed at the end.
 
     Raises:
-        RunError: If the disk takes nothing more; from a single process.
+        RunError: If the disk takes nothing more, and there is only one process.
     """
     try:
         yield

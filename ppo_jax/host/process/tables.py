@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown.
+    """Returns a table in Markdown.
 
     >>> print(markdown(("x", "y"), [("1", "a")]), end="")
     | x | y |
@@ -17,7 +17,7 @@ def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose columns are as wide as they need, the first one to the left.
+    """Returns a table with columns as wide as needed, only the first left-aligned.
 
     >>> print(aligned(("run", "steps"), [("runs/x", "1"), ("y", "200")]), end="")
     run     steps

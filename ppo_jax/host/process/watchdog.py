@@ -1,4 +1,4 @@
-"""A run never hangs in silence: what does not come back is reported, then ended."""
+"""A watchdog: a run that hangs is reported, and later its process is ended."""
 
 import contextlib
 import threading
@@ -9,23 +9,23 @@ from ppo_jax.host.process.console import Console, duration
 from ppo_jax.host.process.exits import Exit
 
 SPREAD = 3
-"""How many times as long as the longest stretch so far is still nothing to report."""
+"""Least patience, as a multiple of the longest silence so far."""
 END = 4
-"""How many times the patience until the process is ended."""
+"""Silence after which the process is ended, as a multiple of the patience."""
 
 
 class Watchdog:
-    """Times how long nothing has come back; a context manager.
+    """A timer of the silence since the run was last heard; a context manager.
 
     It is a thread, because a computation that hangs cannot be interrupted. It counts
     its own ticks, not the clock, so that a run that was suspended has not stalled.
 
     Args:
-        seconds: Patience: the silence after which it speaks. It grows with the
-            longest stretch that did come back.
-        console: Where it speaks, and through which it ends the process.
-        hint: How to go on, said at the end.
-        tick: Seconds between two looks.
+        seconds: Patience: the silence after which it reports. It grows with the longest
+            silence that has come to an end.
+        console: Console that prints its reports, and that it ends the process through.
+        hint: Text on how to continue the run, printed at the end.
+        tick: Seconds between two checks.
     """
 
     def __init__(self, seconds: int, console: Console, hint: str, tick: float = 0.5):
@@ -47,13 +47,13 @@ class Watchdog:
         self._thread.join()
 
     def heard(self) -> None:
-        """Something has come back."""
+        """Ends the silence: a computation of the run has come back."""
         self._longest = max(self._longest, self._silence)
         self._silence, self._spoken = 0.0, False
 
     @contextlib.contextmanager
     def asleep(self) -> Iterator[None]:
-        """Something has come back; what is not the run's takes as long as it likes."""
+        """Ends the silence, and stops the timer during work that is not the run's."""
         self.heard()
         self._asleep = True
         try:
