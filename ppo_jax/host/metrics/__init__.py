@@ -1,1 +1,1 @@
-"""What a run says of itself, and what is a sign of trouble in it."""
+"""Metrics that a run logs, and the alerts that are signs of trouble in them."""

@@ -1,4 +1,4 @@
-"""Which alerts begin and last, for whom, as a run goes on."""
+"""Alerts that begin and last during a run, and the members that they concern."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,21 +7,21 @@ from ppo_jax.host.metrics.alerts import ALERTS, Alert
 from ppo_jax.metrics.rows import match
 
 READ = "python -m ppo_jax.alerts"
-"""Prints what there is to know of an alert."""
+"""Command that prints all that there is to know about an alert."""
 
 Members = Sequence[Mapping[str, float]]
-"""What each member says of a phase, all the same metrics."""
+"""Metrics of a phase for each member, the same ones for all."""
 
 
 class Alarms:
-    """Which alerts are active for which members, phase after phase.
+    """Active alerts and their members, phase after phase.
 
     Args:
-        streaks: Those of a run that resumes.
+        streaks: Streaks of a run that resumes.
 
     Attributes:
-        streaks: For how many phases in a row the limits of an alert have been passed,
-            by each member; as JSON, for a run to resume with.
+        streaks: By alert, the number of phases in a row in which each member has passed
+            its limits; as JSON, for a run to resume with.
     """
 
     def __init__(self, streaks: Mapping[str, list[int]] | None = None):
@@ -29,15 +29,15 @@ class Alarms:
         self._said: dict[str, set[int]] = {}
 
     def check(self, members: Members) -> tuple[dict[str, float], list[str]]:
-        """Looks at the metrics of a phase.
+        """Checks the metrics of a phase.
 
         Args:
-            members: What each member says, all the same metrics.
+            members: Metrics of each member, the same ones for all.
 
         Returns:
-            For every alert whose metric there is, the number of members for which it is
-            active, and a line for each that begins, once for a member. A phase in which
-            its metric is unavailable changes no alert.
+            The number of members for which each alert is active, if its metric is
+            there; and a line for each alert that begins, once for a member. An alert
+            does not change in a phase in which its metric is unavailable.
         """
         active: dict[str, set[int]] = {}
         lines = []
@@ -59,7 +59,10 @@ class Alarms:
     def _observe(
         self, alert: Alert, name: str, metric: str, members: Members
     ) -> tuple[set[int], set[int]]:
-        """The members for which an alert is active, and those for which it begins."""
+        """Returns the members for which an alert is active, and those with a new one.
+
+        A member's alert is new in the phase in which it becomes active.
+        """
         rule, _, _ = f"{name} {alert.when}".partition(", where ")
         before = self.streaks.get(rule, [0] * len(members))
         after = [
@@ -76,7 +79,7 @@ class Alarms:
 def _line(
     alert: Alert, name: str, metric: str, values: list[float], who: list[int]
 ) -> str:
-    """What the console says of an alert that begins for some members."""
+    """Returns the console's line about an alert that begins for some members."""
     ends = dict.fromkeys(f"{end([values[i] for i in who]):.3g}" for end in (min, max))
     seen = f"{metric} = {' to '.join(ends)}"
     if len(values) > 1:

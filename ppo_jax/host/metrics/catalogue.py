@@ -1,4 +1,4 @@
-"""Every number that a run logs: what it is, and what a phase of updates says of it.
+"""Every metric that a run logs: its meaning, and its value for a phase of updates.
 
 `python -m ppo_jax.host.metrics.catalogue` prints the table as `docs/metrics.md`.
 """
@@ -35,7 +35,7 @@ METRICS = tuple(row for rows in SECTIONS.values() for row in rows)
 
 
 def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
-    """The row of a metric, if it has one."""
+    """Returns the row of a metric, or None if it has none."""
     return next((row for row in rows if match(row.name, name) is not None), None)
 
 
@@ -43,7 +43,7 @@ def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
 def _rows_of(
     names: tuple[str, ...], own: tuple[Metric, ...]
 ) -> dict[str, Metric | None]:
-    """The row of each of some metrics: phases of a run all say the same ones."""
+    """Returns the row of each metric; cached, as all phases have the same metrics."""
     rows = METRICS + own
     return {name: row_of(name, rows) for name in names}
 
@@ -51,14 +51,15 @@ def _rows_of(
 def summarize(
     history: dict[str, np.ndarray], own: tuple[Metric, ...] = ()
 ) -> dict[str, float]:
-    """What a phase says, a number per metric.
+    """Returns the metrics of a phase, a number each.
 
     Args:
-        history: What every update of the phase said, `[n]` each.
+        history: Metrics of every update of the phase, `[n]` each.
         own: Rows that the experiment adds to the table.
 
     Returns:
-        The metrics of all rows that follow from it. What is in no row is averaged.
+        The metrics of all rows that follow from the history. A metric that has no row
+        is averaged, unless it is only the source of one.
     """
     rows = METRICS + own
     used = {source for row in rows for source in row.sources}
@@ -104,13 +105,13 @@ part of the experiment.
 
 
 def document() -> str:
-    """The table as Markdown."""
+    """Returns the table of all metrics as Markdown."""
     parts = [f"\n## {title}\n\n{_table(rows)}" for title, rows in SECTIONS.items()]
     return "".join([INTRODUCTION, *parts])
 
 
 def of_a_run(names: Iterable[str], own: Iterable[Metric]) -> str:
-    """What metrics of these names are, given the rows that an experiment adds.
+    """Returns the table of these metrics, given the rows that an experiment adds.
 
     >>> own = (Metric("mine/speed", "m/s", "Of the car."),)
     >>> of_a_run(["mine/speed"], own).splitlines()[-1]
@@ -124,10 +125,10 @@ def of_a_run(names: Iterable[str], own: Iterable[Metric]) -> str:
 def charts(
     names: Iterable[str], own: Iterable[Metric]
 ) -> dict[str, dict[str, list[str]]]:
-    """Which metrics are drawn together: those of a section that have a unit in common.
+    """Returns the metrics that are drawn together: those of one section and unit.
 
-    One without a unit has a chart of its own. Rows that an experiment adds are a
-    section too. What is in no row, or is about single members, is in no chart.
+    A metric without a unit has a chart of its own. Rows that an experiment adds are a
+    section too. Metrics that have no row, or are of single members, are in no chart.
 
     >>> charts(["eval/mean_reward", "eval/q25_reward", "time/fps"], ())
     {'Evaluation and time': {'reward': ['eval/mean_reward', 'eval/q25_reward'], \

@@ -1,4 +1,4 @@
-"""Curves as plain data, and how matplotlib draws them."""
+"""Curves as plain data, and their drawing with matplotlib."""
 
 from collections.abc import Sequence
 from itertools import chain, cycle
@@ -15,7 +15,7 @@ STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ((0, (1, 4)), "x"))
 
 
 class Line(NamedTuple):
-    """Points that are joined."""
+    """Points that a line joins."""
 
     x: list[float]
     y: list[float]
@@ -24,12 +24,12 @@ class Line(NamedTuple):
 def draw_grid(
     grid: Sequence[Sequence[tuple[str, dict[str, Line]]]], x: str, path: Path
 ) -> None:
-    """Draws titled panels with named lines, a list of them per row; needs `report`.
+    """Draws titled panels with named lines, given by rows; needs the extra `report`.
 
-    Panels of a row have the same scale; of lines that coincide, all are to be seen.
+    Panels of a row have the same scale. Lines that coincide all remain visible.
 
     Raises:
-        UserError: Without matplotlib.
+        UserError: If matplotlib is missing.
         OSError: If the file cannot be written.
     """
     height, width = len(grid), len(grid[0])
@@ -60,7 +60,7 @@ def draw_grid(
 
 
 def _pyplot() -> Any:
-    """The part of matplotlib that draws, without a window."""
+    """Returns the part of matplotlib that draws, set up to open no window."""
     try:
         import matplotlib
     except ImportError as error:

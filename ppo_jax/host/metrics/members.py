@@ -1,4 +1,4 @@
-"""What a population says in one row of metrics."""
+"""Metrics of a population in one row."""
 
 from typing import Any
 
@@ -16,7 +16,10 @@ from ppo_jax.schedules import Progress
 
 
 def said_by_each(config: Config) -> dict[str, float]:
-    """What a member says of a phase, but for evaluations; a trace tells the names."""
+    """Returns a member's metrics of a phase, of which only the names mean anything.
+
+    A trace of an update gives the names; those of evaluations are not among them.
+    """
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
     one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
     _, history = jax.eval_shape(
@@ -32,13 +35,13 @@ def said_by_each(config: Config) -> dict[str, float]:
 def over_members(
     members: list[dict[str, float]], fitness: np.ndarray
 ) -> dict[str, float]:
-    """One row for all members; that of a single run is its own.
+    """Returns one row for all members; for a single member, its metrics unchanged.
 
     Every metric has its median over the members whose value is finite, its quartiles
-    under `q25/` and `q75/`, and under `best/` that of the fittest member; `pbt/fittest`
-    says which that is. Of `error/*` and `warn/*`, which tell what is wrong with any
-    one, there is the largest. Returns of an evaluation are there of every member too,
-    as `each/eval/mean_reward/0`.
+    under `q25/` and `q75/`, and the value of the fittest member under `best/`;
+    `pbt/fittest` is the index of that member. `error/*` and `warn/*`, which show faults
+    of any member, have the largest value instead. Returns of an evaluation also appear
+    for every member, as `each/eval/mean_reward/0`.
 
     >>> rows = [{"x": 1.0}, {"x": 2.0}, {"x": 4.0}]
     >>> over_members(rows, np.array([3.0, np.nan, 2.0]))["x"]
@@ -66,7 +69,7 @@ def over_members(
 
 
 def fittest(fitness: np.ndarray) -> int | None:
-    """The member with the greatest fitness, or none if none is finite.
+    """Returns the member with the greatest finite fitness, or None.
 
     >>> fittest(np.array([1.0, np.inf, 3.0, np.nan]))
     2
@@ -76,7 +79,7 @@ def fittest(fitness: np.ndarray) -> int | None:
 
 
 def generation_metrics(generation: Generation) -> dict[str, float]:
-    """What a generation did, on the host; performance is fitness."""
+    """Returns the metrics of a generation, on the host; performance is fitness."""
     fitness = np.asarray(generation.fitness, np.float64)
     known = fitness[np.isfinite(fitness)]
     known = known if known.size else np.zeros(1)
