@@ -1,4 +1,4 @@
-"""What a run tells at its end: what it reached, how long it took, and what is next."""
+"""The text at the end of a run: its results, its duration, and the next commands."""
 
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,15 @@ def conclude(
     verbosity: Verbosity,
     page: Path | None = None,
 ) -> int:
-    """Says how a run has ended; returns the exit status.
+    """Prints how a run has ended; returns the exit status.
 
     Args:
         ending: `finished`, `stopped`, `failed` or `interrupted`.
-        hint: How to go on with it.
-        config: Its experiment.
-        run_dir: Its directory.
-        verbosity: How much to show. Why it failed is said in any case.
-        page: What was made of it to be read, if anything.
+        hint: Text on how to continue the run.
+        config: Experiment of the run.
+        run_dir: Directory of the run.
+        verbosity: How much to print. The cause of a failure is printed in any case.
+        page: The page about the run, if one was made.
     """
     rows = files.rows(run_dir / "metrics.jsonl")
     if verbosity.notes:
@@ -39,13 +39,13 @@ def conclude(
 
 
 def summary(ending: str, rows: Rows, run_dir: Path, page: Path | None = None) -> str:
-    """The end of a run in a few lines.
+    """Returns a few lines about the end of a run.
 
     Args:
         ending: `finished`, `stopped`, `failed` or `interrupted`.
-        rows: What it logged.
-        run_dir: Its directory.
-        page: What was made of it to be read, if anything.
+        rows: Rows that the run logged.
+        run_dir: Directory of the run.
+        page: The page about the run, if one was made.
     """
     if not rows:
         return f"{ending}, without a row of metrics in {run_dir}"
@@ -65,7 +65,7 @@ def summary(ending: str, rows: Rows, run_dir: Path, page: Path | None = None) ->
 
 
 def _evaluation(rows: Rows) -> str:
-    """The last evaluation, and the best one if that is another."""
+    """Returns a line on the last evaluation, and the best one if that is another."""
     evaluated = [row for row in rows if SCORE in row]
     rated = [row for row in evaluated if row[SCORE] is not None]
     if not evaluated:
@@ -85,18 +85,21 @@ def _evaluation(rows: Rows) -> str:
 
 
 def _quarantine(rows: Rows) -> str:
-    """Which share of the steps was not finite; of members, that of the worst."""
+    """Returns a line on the share of steps that were not finite, if there were any.
+
+    For several members, it is the share of the worst.
+    """
     share = sum(row["error/quarantined_steps"] for row in rows) / rows[-1]["step"]
     return f"quarantined: {share:.2%} of the steps were not finite" if share else ""
 
 
 def cause(rows: Rows, updates: int, run_dir: Path) -> str:
-    """Why a run failed.
+    """Returns the cause of a run's failure.
 
     Args:
-        rows: What it logged, the last two at least.
-        updates: How many of them without one finite step it was to bear.
-        run_dir: Its directory.
+        rows: Rows that the run logged, the last two at least.
+        updates: Updates in a row without one finite step that make a run fail.
+        run_dir: Directory of the run.
     """
     begun = rows[-2]["step"] if len(rows) > 1 else 0
     if rows[-1]["error/quarantined_steps"] >= rows[-1]["step"] - begun:

@@ -1,4 +1,4 @@
-"""A run that begins with what another one has learned."""
+"""Runs that begin with the parameters and statistics of an agent."""
 
 import dataclasses
 import re
@@ -18,23 +18,24 @@ HEADS = {
     "head of the policy": re.compile(r"(^|\.)actor\.(?!trunk\.)"),
     "heads of the critics": re.compile(r"(^|\.)critic\.heads\.head\."),
 }
-"""What may be another one in another task, by its paths."""
+"""Patterns of the paths of heads, which may differ from task to task."""
 PARTS = ("params", "obs_moments", "return_scale")
 
 
 class Continuation:
     """Members that begin with the parameters and statistics of an agent.
 
-    All of them begin with the same. Heads that do not fit begin anew, as do what terms
-    remember, counts and, unless it is asked for, the state of the optimiser.
+    All members begin with the same ones. Heads that do not fit begin from scratch. So
+    do memories of terms, counts and, unless it is asked for, the state of the
+    optimiser.
 
     Args:
         config: The experiment.
-        agent: Whom they continue.
+        agent: The agent that the members continue.
         optimizer: Whether to take over the state of its optimiser.
 
     Attributes:
-        anew: What begins anew, in words.
+        anew: The parts that begin from scratch, in words.
 
     Raises:
         UserError: If other shapes differ; the message names both.
@@ -56,7 +57,7 @@ class Continuation:
             self._take(part, by_path(old), one)
 
     def __call__(self, config: Config, seed: ArrayLike | None = None) -> Population:
-        """The members before their first update; see `training.start`."""
+        """Returns the members before their first update; see `training.start`."""
         members = training.start(config, seed)
 
         def taken(keys: Any, leaf: Any) -> Any:
@@ -68,11 +69,11 @@ class Continuation:
         return dataclasses.replace(members, runs=runs)
 
     def _unscaled(self, config: Config) -> bool:
-        """Whether critics begin anew that predict returns as they are."""
+        """Returns whether the critics begin from scratch, and predict raw returns."""
         return config.return_scale is None and "heads of the critics" in self.anew
 
     def _take(self, part: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        """Takes over the leaves of a part, but for those of heads that differ."""
+        """Takes over the leaves of a part, except those of heads that differ."""
         differing = {
             path: f"{_shown(old, path)} there, {_shown(new, path)} here"
             for path in old | new
@@ -98,7 +99,7 @@ def _path(keys: Any) -> str:
 
 
 def _one(leaf: Any) -> Any:
-    """Of all members' leaf, that of one."""
+    """Returns the shape of one member's leaf, given that of all members."""
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 

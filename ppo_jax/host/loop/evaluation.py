@@ -1,4 +1,4 @@
-"""Evaluations of a run: whole episodes, what they say, and who is the fittest."""
+"""Evaluations of a run: whole episodes, their statistics, and the fittest member."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ from ppo_jax.ppo import episodes
 from ppo_jax.state import Population
 
 SAID = dict.fromkeys((row.name for row in HOSTED if row.name.startswith("eval/")), 0.0)
-"""What an evaluation adds to the metrics of a member."""
+"""Metrics that an evaluation adds to those of a member, for their names."""
 
 
 def evaluate(
@@ -29,19 +29,19 @@ def evaluate(
     deterministic: bool = True,
     layout: Layout | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns of whole episodes, with keys that training never sees.
+    """Plays whole episodes, with keys that training never sees.
 
     Args:
         population: The members.
-        seed: Of the episodes; training takes that of the experiment.
-        update: How many updates they have done.
-        num_episodes: How many episodes each plays.
-        deterministic: Whether they take the most likely action instead of a sample.
-        layout: How the population lies; None: on one device.
+        seed: Seed of the episodes; training takes that of the experiment.
+        update: Updates that the members have done.
+        num_episodes: Episodes that each member plays.
+        deterministic: Whether members take the most likely action instead of a sample.
+        layout: Layout of the population; None: on one device.
 
     Returns:
-        Returns `[P, num_episodes]`, of the same starts for all members, and whether
-        each episode came to its end.
+        Returns of the episodes `[P, num_episodes]`, from the same starts for all
+        members, and whether each episode came to its end.
     """
     learners, how = population.runs.learner, (num_episodes, deterministic)
     if layout is None:
@@ -58,7 +58,7 @@ def rate(
     done: int,
     members: list[dict[str, float]],
 ) -> Population:
-    """Evaluates all members, adds to their metrics, and says how fit they are."""
+    """Evaluates all members, adds the results to their metrics, and sets fitness."""
     how = config.eval_episodes, not config.eval_sample
     returns, ended = evaluate(population, config.seed, done, *how, layout)
     fitness = Maximize() if config.pbt is None else config.pbt.fitness
@@ -72,10 +72,10 @@ def rate(
 
 
 def require_fitness(config: Config) -> None:
-    """Checks that members will say what a population selects them by.
+    """Checks that members have the metric that a population selects them by.
 
     Raises:
-        ExperimentError: If not; the message names the closest metric.
+        ExperimentError: If they do not; the message names the closest metric.
     """
     if config.pbt is None or config.pbt.fitness.metric in SAID:
         return
@@ -86,17 +86,17 @@ def require_fitness(config: Config) -> None:
 
 
 def samples(config: Config, asked: bool | None) -> bool:
-    """Whether actions are sampled: as asked for, else as a run's evaluations do."""
+    """Returns whether actions are sampled: as `asked`; if None, as in evaluations."""
     return config.eval_sample if asked is None else asked
 
 
 def fitness_of(population: Population) -> np.ndarray:
-    """The fitness of all members, `[P]`."""
+    """Returns the fitness of all members, `[P]`."""
     return np.asarray(population.fitness)
 
 
 def best(population: Population) -> float:
-    """The greatest finite fitness; −∞ if there is none."""
+    """Returns the greatest finite fitness; −∞ if there is none."""
     fitness = fitness_of(population)
     member = fittest(fitness)
     return -math.inf if member is None else float(fitness[member])

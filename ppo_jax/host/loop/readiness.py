@@ -1,7 +1,7 @@
-"""How a run becomes ready: its members and its programs are made side by side.
+"""Preparation of a run: its members and its programs are made side by side.
 
 Compiling is most of a short run, and a single program keeps little more than one core
-busy. It also takes more memory than training does, unless that is given back.
+busy. Compiling also takes more memory than training does, unless it is given back.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from ppo_jax.state import Population
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Tracing makes many objects; to look for garbage among them takes its time."""
+    """Stops garbage collection, which takes long among the many objects of a trace."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -40,7 +40,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def _give_back() -> None:
-    """Returns to the system what is free; the C library of Linux would keep it."""
+    """Gives free memory back to the system; the C library of Linux would keep it."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
@@ -51,12 +51,12 @@ def ready(
     begin: Begin,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[Layout, Population]:
-    """The members of an experiment, where nothing is left to be compiled.
+    """Returns an experiment's layout, with all programs compiled, and its members.
 
     Args:
         config: The experiment.
-        begin: Makes its members.
-        meanwhile: What else is to be done while programs are compiled.
+        begin: Function that makes its members.
+        meanwhile: Other work to do while programs are compiled.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
@@ -81,7 +81,7 @@ def ready(
 
 
 def needed(config: Config, layout: Layout, shapes: Population) -> list[Compilation]:
-    """The programs of a run that has its members, the longest first."""
+    """Returns the programs of a run once it has its members, the longest first."""
     updates = np.arange(phases.room(config, shapes.fitness.size))
     progress = Progress.of(updates, config.num_updates)
     key = jax.eval_shape(lambda: streams.evaluation(config.seed, 0))
@@ -90,9 +90,9 @@ def needed(config: Config, layout: Layout, shapes: Population) -> list[Compilati
 
 
 def _made(pool: ThreadPoolExecutor, shelf: Shelf, wanted: Compilation) -> Future:
-    """A program that is loaded, or else compiled, by and by."""
+    """Returns the future of a program that is loaded if kept, otherwise compiled."""
     load = shelf.find(wanted)
     if load is not None:
         return pool.submit(load)
-    # Python makes one after the other ready for the compiler.
+    # Lowering is Python's work, so programs are lowered one after the other.
     return pool.submit(shelf.compile, wanted.lower(), wanted)

@@ -1,4 +1,4 @@
-"""What stops a run before its budget is spent: bounds of its config, or a callback."""
+"""Stopping a run before its budget is spent, by its config's bounds or a callback."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,23 +16,23 @@ from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.host.run_dir.logger import Row
 
 Callback = Callable[[int, Row], Any]
-"""Is given the environment steps done and the row of metrics; True stops the run."""
+"""Function of the environment steps done and the row of metrics; True stops the run."""
 
 
 def deaf(step: int, row: Row) -> None:
-    """A callback that nothing stops."""
+    """Does nothing: the callback of a run that has none."""
 
 
 class Stop:
-    """Asks after each phase whether the run is to stop.
+    """The bounds and the callback that may stop a run after a phase.
 
     Args:
         config: The experiment, with its bounds.
-        callback: Whom to ask beside them.
-        console: Where it is said why.
+        callback: Callback to ask beside the bounds.
+        console: Console that prints which bound was reached.
 
     Attributes:
-        error: What the callback raised; the run is saved before it is heard of.
+        error: Error of the callback; it is raised again once the run is saved.
     """
 
     def __init__(self, config: Config, callback: Callback, console: Console):
@@ -40,15 +40,15 @@ class Stop:
         self.error: BaseException | None = None
 
     def before(self, row: Row) -> str:
-        """How a run has ended whose last row is this one, or nothing."""
+        """Returns `stopped` if a run's last row reached a bound, otherwise no text."""
         return self._ending(bool(row) and self._bounded(row))
 
     def after(self, row: Row) -> str:
-        """How the run ends after a phase, or nothing."""
+        """Returns `stopped` if the run ends after this phase, otherwise no text."""
         return self._ending(self._wished(row) | self._bounded(row))
 
     def reraise(self) -> None:
-        """Raises what the callback raised, if it did."""
+        """Raises the error of the callback, if there was one."""
         if self.error is not None:
             raise self.error
 
@@ -64,7 +64,7 @@ class Stop:
             return True
 
     def _bounded(self, row: Row) -> bool:
-        """Whether a bound is reached, which is said."""
+        """Returns whether a bound is reached, and prints which one."""
         goals, seconds = self._config.stop_at or (), self._config.max_seconds
         if goals and all(_reached(row.get(name), goal) for name, goal in goals):
             said = " and ".join(f"{name} is {figure(row[name])}" for name, _ in goals)
@@ -77,14 +77,14 @@ class Stop:
 
 
 def require_known(config: Config, size: int) -> None:
-    """Checks that the run will say what it is to be stopped by.
+    """Checks that the run has the metrics that are to stop it.
 
     Args:
         config: The experiment.
-        size: How many members a row of the run is of.
+        size: Number of members that a row of the run covers.
 
     Raises:
-        ExperimentError: If not; the message names the closest metric.
+        ExperimentError: If it does not; the message names the closest metric.
     """
     if config.stop_at:
         known = _names(config, size)
@@ -95,7 +95,7 @@ def require_known(config: Config, size: int) -> None:
 
 
 def _names(config: Config, size: int) -> Mapping[str, float]:
-    """What a row of the run has, once it was evaluated."""
+    """Returns the metrics of a row after an evaluation, for their names."""
     hosted = {row.name: 0.0 for row in HOSTED}
     members = [said_by_each(config) | hosted] * size
     flags, _ = Alarms().check(members)

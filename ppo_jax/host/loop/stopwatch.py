@@ -1,4 +1,4 @@
-"""How long a call takes, and how long its programs take to be compiled."""
+"""Durations of a call and of the compilation of its programs."""
 
 import time
 from typing import Any, Self
@@ -9,7 +9,7 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 class Stopwatch:
-    """Times what runs within it; a context manager.
+    """A timer of the code that runs within it; a context manager.
 
     Attributes:
         compiling: Seconds until the last program was compiled, tracing included; 0 if
