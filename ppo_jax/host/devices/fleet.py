@@ -1,6 +1,6 @@
 """Simulators of all members, and episodes that are played in them.
 
-What acts is one program for all members, between two steps of the simulators.
+One program acts for all members, between two steps of the simulators.
 """
 
 import dataclasses
@@ -25,27 +25,27 @@ from ppo_jax.types import Key, PyTree
 
 
 class Score(NamedTuple):
-    """What is counted of episodes, `[P, B]`."""
+    """The results of episodes so far, `[P, B]`."""
 
     total: np.ndarray
     """Returns so far; of an episode that has ended, its return."""
     ended: np.ndarray
 
     def after(self, answer: Answer) -> "Score":
-        """What is counted after one more step."""
+        """Returns the score after one more step."""
         reward = np.where(self.ended, np.float32(0), answer.reward)
         over = answer.terminated | answer.truncated
         return Score(self.total + reward, self.ended | over)
 
 
 class Fleet:
-    """Simulators that are made when they are needed, and anew for other numbers.
+    """Simulators that are made when needed, and again if their environments change.
 
     Args:
-        render_mode: What they are made with, to be drawn.
+        render_mode: Render mode of the simulators, if they are to be drawn.
 
     Attributes:
-        simulators: Once they are `ready`.
+        simulators: The simulators, once they are `ready`.
     """
 
     simulators: Simulators
@@ -55,14 +55,14 @@ class Fleet:
         self._render_mode = render_mode
 
     def started(self, learners: PyTree, key: Key, num_episodes: int) -> Simulators:
-        """Simulators at the start of episodes, the same for all members."""
+        """Returns simulators at the start of episodes, the same for all members."""
         self.ready(learners, num_episodes)
         seeds = np.asarray(_starts(key, num_episodes))
         self.simulators.reset(np.broadcast_to(seeds, self.simulators.shape))
         return self.simulators
 
     def ready(self, learners: PyTree, each: int) -> bool:
-        """Whether they had to be made, `each` of them for every member."""
+        """Makes `each` simulators per member if need be; returns whether it did."""
         env = jax.device_get(learners.config.env)
         size = jax.tree.leaves(learners.params)[0].shape[0]
         members = [jax.tree.map(lambda x, i=i: x[i], env) for i in range(size)]
@@ -76,21 +76,21 @@ class Fleet:
         return True
 
     def close(self) -> None:
-        """Ends them."""
+        """Ends the simulators."""
         if self._known is not None:
             self.simulators.close()
         self._known = None
 
 
 def scenes(game: Game, key: Key) -> Generator[tuple[list[np.ndarray], Score]]:
-    """Episodes of a learner, in simulators that draw.
+    """Plays episodes of a learner, in simulators that draw.
 
     Yields:
-        Pictures of what each step begins with, and what is counted after it; of an
-        episode that has ended, the picture is of another one.
+        Pictures of the start of each step, and the score after it. Once an episode has
+        ended, its picture shows another one.
 
     Raises:
-        UserError: If they cannot draw.
+        UserError: If the simulators cannot draw.
     """
     learners = jax.tree.map(lambda x: x[None], game.learner)
     with closing(Fleet("rgb_array")) as fleet:
@@ -109,7 +109,7 @@ def scores(
     key: Key,
     deterministic: bool,
 ) -> Iterator[Score]:
-    """Episodes of all members in simulators that have begun them, step by step."""
+    """Plays episodes that simulators have begun; yields the score after each step."""
     learners = acting(learners)
     place = getattr(learners.config.gamma, "sharding", None)
     begin, go_on = _games(simulators.shape[1], deterministic, place)
@@ -126,13 +126,13 @@ def scores(
 
 
 def acting(learners: Learner) -> Learner:
-    """What of learners acts: every array that a program is given takes its time."""
+    """Returns learners with only the parts that act: each array passed takes time."""
     return dataclasses.replace(learners, opt_state=(), memories=(), stop_memory=())
 
 
 @contextmanager
 def _drawable() -> Iterator[None]:
-    """Says why there are no pictures."""
+    """Raises a `UserError` that gives the reason if simulators cannot draw."""
     try:
         yield
     except SimulatorError as error:
@@ -143,7 +143,7 @@ def _drawable() -> Iterator[None]:
 def programs(
     runs: Run, key: Key, num_episodes: int, deterministic: bool
 ) -> list[Compilation]:
-    """The programs of evaluations, given shapes of all members."""
+    """Returns the programs of evaluations, given shapes of all members."""
     place = runs.key.sharding
     begin, go_on = _games(num_episodes, deterministic, place)
     learners, size = acting(runs.learner), len(runs.actor.reset)
@@ -162,17 +162,17 @@ def programs(
 
 
 def described(shapes: PyTree, place: Any = None) -> PyTree:
-    """Shapes and types of arrays, and how they lie; None: on the host."""
+    """Returns shapes and types of arrays with their sharding; None: on the host."""
     return jax.tree.map(lambda x: x.update(sharding=place), shapes)
 
 
 def shown_to(actor: Actor) -> tuple[PyTree, PyTree]:
-    """Shapes and types of what simulators show."""
+    """Returns shapes and types of the observations and states of simulators."""
     return described((actor.obs, actor.env_state))
 
 
 def answer_of(actor: Actor) -> Any:
-    """Shapes and types of what a step of simulators leads to."""
+    """Returns shapes and types of the simulators' answer to a step."""
     obs, state = shown_to(actor)
     like = actor.reset.shape
     number, flag = (jax.ShapeDtypeStruct(like, kind) for kind in (np.float32, bool))
@@ -181,7 +181,7 @@ def answer_of(actor: Actor) -> Any:
 
 @functools.cache
 def _games(num_episodes: int, deterministic: bool, place: Any) -> tuple[Any, Any]:
-    """Programs of all members that begin episodes and go on with them."""
+    """Returns programs that begin episodes of all members, and go on with them."""
 
     def begin(learner, key, shown, opponent):
         how = (num_episodes, deterministic)

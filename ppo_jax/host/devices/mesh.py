@@ -3,8 +3,8 @@
 Members are independent between two generations, so every device runs the program of
 its own members and waits for no other: `advance` and evaluations communicate nothing.
 A generation is a gather over all of them, which the compiler turns into communication.
-Devices that share a member do meet: after its rollouts and evaluations, and at every
-optimiser step (`ppo.sharding`).
+Devices that share a member do communicate: after its rollouts and evaluations, and at
+every optimiser step (`arrays.sharding`).
 """
 
 import copy
@@ -34,42 +34,42 @@ from ppo_jax.state import Learner, Population, Run
 from ppo_jax.types import Array, Key, PyTree
 
 Begin = Callable[[Config, Array], Population]
-"""What members begin with: of an experiment, that knows of the host's fields only its
-population, and its seed. What a `Partial` of JAX was given is no part of the program
-that makes them, which is the same for other numbers."""
+"""Function that makes members, of an experiment and its seed. Of the fields for the
+host, the experiment has only its population. Arguments that JAX's `Partial` binds are
+no part of the program that makes the members, which is the same for other numbers."""
 
 MEMBERS: Any = Axes("population")
-"""On the devices of their member, whole."""
+"""Place of leaves that are whole on the devices of their member."""
 TOGETHER: Any = Axes()
-"""On all devices, whole."""
+"""Place of leaves that are whole on all devices."""
 SHARED: Any = Axes("population", ENVS)
-"""With their members, of whose environments every device has a share."""
+"""Place of leaves of which every device of a member has its environments' share."""
 PLACES = Population(
     runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
     fitness=TOGETHER,
     waited=TOGETHER,
 )
-"""Of a population's leaves."""
+"""Places of a population's leaves."""
 HISTORY: Any = Axes(None, "population")
-"""Of metrics."""
+"""Place of metrics."""
 STEPS = 64
-"""Of a minibatch that a core is to have for every core it meets."""
+"""Minibatch steps that a core needs for each core of a member, so that sharing pays."""
 FEWEST_STEPS = {"cpu": 256}
-"""By platform, of minibatches of members who learn at once: more leave the caches."""
+"""By platform, minibatch steps of members who learn at once: more leave the caches."""
 PHASE, EPISODES = "phase", "{} episodes, the likeliest actions: {}"
-"""What programs of a run are called."""
+"""Names of a run's programs."""
 
 
 class Layout:
-    """Members in equal shares over devices, in order.
+    """Layout of members in equal shares over devices, in order.
 
-    A population that a function returns lies as the one it was given, so that nothing
-    is compiled twice.
+    A population that a function returns is placed as the one it was given, so that
+    nothing is compiled twice.
 
     Args:
         devices: The devices.
-        per_member: How many of them, one after the other, share a member.
-        steps: Of a minibatch of a device, in training.
+        per_member: Number of consecutive devices that share a member.
+        steps: Steps of a minibatch on one device, in training.
 
     Attributes:
         platform: What programs are made for, as JAX calls it.
@@ -101,7 +101,7 @@ class Layout:
 
     @property
     def whereabouts(self) -> str:
-        """Where members lie, with all that their programs depend on."""
+        """The places of members, with all that their programs depend on, in words."""
         numbers, grid = [device.id for device in self.devices], dict(self._mesh.shape)
         return f"{numbers} as {grid}, {self._steps} steps each"
 
@@ -114,7 +114,7 @@ class Layout:
         return Compilation(compiling.name_of(begin.func), make, given)
 
     def described(self, shapes: Population) -> Population:
-        """Shapes of a population, and how it lies."""
+        """Returns the shapes of a population with their shardings."""
         lies = jax.tree.broadcast(self._lies, shapes)
         return jax.tree.map(
             lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
@@ -124,7 +124,7 @@ class Layout:
 
     @property
     def advance(self) -> Any:
-        """As `population.phase`; the population is donated."""
+        """The program of `population.phase`; the population is donated."""
         return self._compiled.get(PHASE) or self._advance
 
     @functools.cached_property
@@ -147,7 +147,7 @@ class Layout:
         num_episodes: int,
         deterministic: bool,
     ) -> list[Compilation]:
-        """The programs of phases and of evaluations, the longest first."""
+        """Returns the programs of phases and of evaluations, the longest first."""
         how = num_episodes, deterministic
         phase, game = (members, progress, np.int32(0)), (members.runs.learner, key)
         return [
@@ -156,7 +156,7 @@ class Layout:
         ]
 
     def having(self, compiled: Mapping[str, Any]) -> Self:
-        """The same layout, with programs of one run that are compiled, by name."""
+        """Returns the same layout with compiled programs of one run, by name."""
         ready = copy.copy(self)
         ready._compiled = compiled
         return ready
@@ -164,11 +164,11 @@ class Layout:
     def run_episodes(
         self, learners: PyTree, key: Key, num_episodes: int, deterministic: bool
     ) -> tuple[Array, Array]:
-        """As `episodes.run_episodes` for every member, the same episodes for all."""
+        """Plays as `episodes.run_episodes` does, the same episodes for every member."""
         return self.player(num_episodes, deterministic)(learners, key)
 
     def player(self, num_episodes: int, deterministic: bool) -> Any:
-        """The program of `run_episodes`, given learners and a key."""
+        """Returns the program of `run_episodes`, a function of learners and a key."""
         how = num_episodes, deterministic
         return self._compiled.get(EPISODES.format(*how)) or self._player(*how)
 
@@ -185,31 +185,31 @@ class Layout:
     def run_against(
         self, opponent: Opponent, radii: Array, learner: Learner, key: Key, *how: Any
     ) -> tuple[Array, Array]:
-        """As `episodes.returns_against`, for each of some radii in one program."""
+        """Plays as `episodes.returns_against` does, with all radii in one program."""
         return episodes.returns_at(radii, opponent, learner, key, *how)
 
     def close(self) -> None:
-        """Ends what is under way beside it."""
+        """Ends the simulators beside the devices, if there are any."""
 
     def place(self, population: Population) -> Population:
-        """The same members; those leaves are moved that do not lie as they should."""
+        """Returns the members; leaves that are out of place are moved."""
         return jax.device_put(population, self._lies)
 
     def fetch(self, values: PyTree) -> PyTree:
-        """The whole of every leaf, on the host of every process."""
+        """Returns every leaf whole, on the host of every process."""
         if self._mesh.is_multi_process:
             values = self._everywhere(values)
         return jax.device_get(values)
 
     def put(self, values: np.ndarray) -> Array:
-        """A host's values on all devices: those of process 0, if they differ."""
+        """Puts a host's values on all devices: those of process 0, if they differ."""
         return jax.device_put(distributed.agreed(values), self._on(TOGETHER))
 
     def _on(self, places: PyTree) -> PyTree:
         return jax.tree.map(lambda axes: NamedSharding(self._mesh, axes), places)
 
     def _each(self, function: Any, in_specs: Any, out_specs: Any) -> Any:
-        """The same function for every share of the members, of what lies there."""
+        """Maps a function over the devices, each with its share of the members."""
         return jax.shard_map(
             function,
             mesh=self._mesh,
@@ -224,7 +224,7 @@ def _same(values: PyTree) -> PyTree:
 
 
 def layout_of(config: Config, num_members: int) -> Layout:
-    """The members of an experiment over all devices that take equal shares.
+    """Returns the layout of an experiment over all devices that take equal shares.
 
     Raises:
         JobError: If devices and processes cannot take equal shares.
@@ -235,11 +235,11 @@ def layout_of(config: Config, num_members: int) -> Layout:
 
 
 def worthwhile(config: Config, num_members: int) -> int:
-    """How many devices a member has, unless the experiment says.
+    """Returns the number of devices of a member, for experiments that give none.
 
-    Of a CPU they are the cores that would be left over. To meet takes the longer the
-    more they are, so for each of them a core is to have `STEPS` of a minibatch. What is
-    random about attacks depends on who shares a member: where there are any, nobody.
+    On a CPU these are cores that would be left over. More of them communicate longer,
+    so each needs `STEPS` of a minibatch for each of them. The randomness of attacks
+    depends on how a member is shared: if there are attacks, it has one device.
     """
     attacked = config.opponent is not None or config.adversary is not None
     if attacked or jax.default_backend() != "cpu":
@@ -260,20 +260,20 @@ def worthwhile(config: Config, num_members: int) -> int:
 def over_all_devices(
     num_members: int, per_member: int = 1, steps: float = math.inf
 ) -> Layout:
-    """As many devices as take equal shares of the members, equally many per process.
+    """Returns a layout over all devices that take equal shares, as many per process.
 
     Args:
         num_members: The size of the population.
-        per_member: Devices that share the environments of a member; those of several
-            processes, if it has more than one.
-        steps: Of a minibatch of a device.
+        per_member: Devices that share the environments of a member; they are of several
+            processes if one process has too few.
+        steps: Steps of a minibatch on one device.
 
     Raises:
         JobError: If devices and processes cannot take equal shares.
     """
     own, processes = jax.local_device_count(), jax.process_count()
     crew = -(-per_member // own)
-    """Processes that work together."""
+    """Number of processes that share a member, or 1."""
     if processes % crew or (crew > 1 and per_member % own):
         raise distributed.JobError(
             f"Config.devices_per_member = {per_member}: expected up to {own}, or a "
@@ -296,5 +296,5 @@ def over_all_devices(
 
 @functools.cache
 def on_one_device() -> Layout:
-    """All members on the first device of this process."""
+    """Returns a layout of all members on the first device of this process."""
     return Layout(jax.local_devices()[:1])

@@ -1,7 +1,7 @@
 """Members whose environments are simulators on the host, stepped in batches.
 
-All that is between two steps of the simulators is one program, for all members
-(`ppo.stepped`). A layout of this kind does what one of compiled environments does.
+One program does all work between two steps of the simulators, for all members
+(`ppo.stepped`). A layout of this kind has the methods of one for compiled environments.
 Simulators are no part of a checkpoint: they begin new episodes when a run is resumed.
 """
 
@@ -34,10 +34,10 @@ from ppo_jax.types import Array, Key, PyTree
 
 
 def layout_of(config: Config, num_members: int) -> Layout:
-    """The members of an experiment where their environments can be stepped.
+    """Returns the layout of an experiment's members for its kind of environments.
 
     Raises:
-        JobError: If devices and processes cannot share them as they are to.
+        JobError: If devices and processes cannot share the members as they are to.
     """
     if not config.env.simulated:
         return mesh.layout_of(config, num_members)
@@ -56,7 +56,7 @@ def layout_of(config: Config, num_members: int) -> Layout:
 
 
 def on_one_device(config: Config) -> Layout:
-    """As `mesh.on_one_device`, where an experiment's environments can be stepped."""
+    """Returns a layout on one device for an experiment's kind of environments."""
     return Simulation() if config.env.simulated else mesh.on_one_device()
 
 
@@ -121,7 +121,7 @@ class Simulation(Layout):
     def _phase(
         self, population: Population, progress: Progress, count: Any
     ) -> tuple[Population, Packed]:
-        """As `population.phase`, with metrics of those updates that are done."""
+        """Runs a phase as `population.phase` does; only updates done have metrics."""
         runs, history = population.runs, []
         fresh = self._training.ready(runs.learner, runs.actor.reset.shape[1])
         simulators = self._training.simulators
@@ -138,7 +138,7 @@ class Simulation(Layout):
     def _iteration(
         self, simulators: Simulators, runs: Run, progress: Progress, anew: np.ndarray
     ) -> tuple[Run, Packed]:
-        """As `learner.iteration`, of all members."""
+        """Runs an iteration as `learner.iteration` does, for all members."""
         programs, learners = self._rollouts, acting(runs.learner)
         journey, actions = programs.depart(runs, progress, simulators.shown, anew)
         for time in range(learners.config.num_steps - 1):
@@ -156,7 +156,7 @@ class Simulation(Layout):
         num_episodes: int,
         deterministic: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `episodes.run_episodes`, of all members."""
+        """Plays as `episodes.run_episodes` does, for all members."""
         simulators = self._evaluation.started(learners, key, num_episodes)
         score: Any = None
         for score in fleet.scores(simulators, learners, opponents, key, deterministic):
@@ -166,7 +166,7 @@ class Simulation(Layout):
 
 
 class _Rollouts(NamedTuple):
-    """Programs of all members, as in `stepped`."""
+    """Programs of a rollout of all members; see `ppo.stepped`."""
 
     depart: Any
     proceed: Any
@@ -175,11 +175,11 @@ class _Rollouts(NamedTuple):
 
 @functools.cache
 def _rollouts(lies: Run, platform: str) -> _Rollouts:
-    """The same for all runs of a process: none traces what another one has traced.
+    """Returns programs that all runs of a process share, so each is traced once.
 
     Args:
-        lies: Where members lie.
-        platform: Whose device that is.
+        lies: Shardings of the members.
+        platform: Platform of their device.
     """
 
     def mapped(function, *axes, **options):
@@ -199,5 +199,5 @@ def _rollouts(lies: Run, platform: str) -> _Rollouts:
 
 @jax.jit
 def _seeds(keys: Key, like: Array) -> Array:
-    """Of the simulators of all members, as many as there are of `like`, `[P, B]`."""
+    """Returns the seeds of all members' simulators, as many as of `like`, `[P, B]`."""
     return jax.vmap(lambda key: stepped.seeds(key, like.shape[1]))(keys)

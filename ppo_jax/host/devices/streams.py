@@ -1,7 +1,7 @@
-"""Streams of random numbers: the keys that a seed gives, by what they are for.
+"""Streams of random numbers: the keys that a seed gives, by their purpose.
 
-A seed gives a key for each whole number below 2³². Evaluations take one by the update
-that they come after, from 1 on; all others have one of their own.
+A seed gives a key for each whole number below 2³². Evaluations take the numbers from 1
+on, by the updates done before; every other purpose has one number of its own.
 """
 
 import jax
@@ -15,23 +15,23 @@ GENERATIONS = 2**32 - 1
 
 
 def members(seed: ArrayLike, count: int = 1) -> Key:
-    """Of the members of an experiment before their first update, `[P]`."""
+    """Returns the keys of an experiment's members before their first update, `[P]`."""
     return jax.random.split(_stream(seed, MEMBERS), count)
 
 
 def evaluation(seed: int, update: int) -> Key:
-    """Of the episodes that are played after so many updates."""
+    """Returns the key of the episodes that are played after so many updates."""
     return _stream(seed, 1 + update)
 
 
 def generation(seed: ArrayLike, update: int, count: int) -> Key:
-    """Of the members of a generation after so many updates, `[P]`."""
+    """Returns the keys of a generation's members after so many updates, `[P]`."""
     key = jax.random.fold_in(_stream(seed, GENERATIONS), update)
     return jax.random.split(key, count)
 
 
 def settings(seed: int) -> Key:
-    """Of the settings that a sweep draws."""
+    """Returns the key of the settings that a sweep draws."""
     return _stream(seed, SETTINGS)
 
 
