@@ -1,1 +1,1 @@
-"""What the computer around a run does, from its process to the agents of it."""
+"""The host's part of a run, from its process to the agents that it trains."""

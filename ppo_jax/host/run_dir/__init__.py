@@ -1,1 +1,1 @@
-"""What is on disk of a run: files that are there whole or not at all."""
+"""The files of a run on disk, each of them there whole or not at all."""

@@ -1,8 +1,8 @@
 """The arrays of a checkpoint: small leaves of a population are saved together.
 
 Orbax takes a millisecond for an array, however small it is, and a population has dozens
-of leaves. So those of a type are one array, unless they are large or lie in several
-processes.
+of leaves. So leaves of the same type are saved as one array, unless they are large or
+lie in several processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from ppo_jax.types import PyTree
 
 Leaf = jax.Array | np.ndarray
 Together = Mapping[str, Sequence[str]]
-"""The paths of leaves that are one array, one after the other, by its type."""
+"""By type, the paths of leaves that are one array, in their order there."""
 MOST = 2**20
-"""Bytes of a leaf that is saved together with others."""
+"""Leaves of fewer bytes are saved together with others."""
 
 
 def planned(tree: PyTree) -> Together:
-    """Which leaves are saved together.
+    """Returns the paths of leaves that are saved together.
 
     >>> planned({"a": jnp.ones(2), "b": jnp.ones(3), "large": jnp.ones((1024, 1024))})
     {'float32': ['a', 'b']}
@@ -36,7 +36,7 @@ def planned(tree: PyTree) -> Together:
 
 
 def saved(tree: PyTree, together: Together) -> dict[str, dict[str, Any]]:
-    """What is to be saved of a tree; what is together is a copy.
+    """Returns the arrays to save for a tree; leaves saved together are copied.
 
     >>> tree = {"a": jnp.ones(2), "b": jnp.zeros((1, 2))}
     >>> saved(tree, {"float32": ["a", "b"]})["together"]["float32"].tolist()
@@ -51,7 +51,7 @@ def saved(tree: PyTree, together: Together) -> dict[str, dict[str, Any]]:
 
 
 def wanted(template: PyTree, together: Together) -> dict[str, dict[str, Any]]:
-    """What is to be restored for a tree like a template, as `saved`."""
+    """Returns the arrays to restore for a tree like a template, arranged as `saved`."""
     parts, apart = _divided(template, together)
     arrays = {
         kind: np.empty(sum(leaf.size for leaf in leaves), jnp.dtype(kind))
@@ -63,7 +63,7 @@ def wanted(template: PyTree, together: Together) -> dict[str, dict[str, Any]]:
 def restored(
     found: Mapping[str, Mapping[str, Any]], template: PyTree, together: Together
 ) -> PyTree:
-    """The tree that was saved, where the leaves of a template are.
+    """Returns the tree that was saved, placed as the leaves of a template are.
 
     >>> tree = {"a": jnp.ones(2), "b": jnp.zeros((1, 2))}
     >>> together = planned(tree)
@@ -83,7 +83,7 @@ def restored(
 def _divided(
     tree: PyTree, together: Together
 ) -> tuple[dict[str, list[Leaf]], dict[str, Leaf]]:
-    """Numbers of leaves that are together, by their type, and leaves that are not."""
+    """Returns numbers of leaves saved together, by type, and other leaves by path."""
     apart = _with_numbers(tree)
     parts = {
         kind: [_data(apart.pop(path)) for path in paths]
@@ -93,12 +93,12 @@ def _divided(
 
 
 def _with_numbers(tree: PyTree) -> dict[str, Any]:
-    """Leaves by their paths, without those that hold nothing: Orbax saves none."""
+    """Returns leaves by path, without empty ones, which Orbax does not save."""
     return {path: leaf for path, leaf in by_path(tree).items() if leaf.size}
 
 
 def _like(leaf: Leaf, numbers: np.ndarray) -> Leaf:
-    """Numbers as a leaf, where it is."""
+    """Returns numbers as a leaf like the given one, in the same place."""
     data = _data(leaf)
     shaped = numbers.reshape(data.shape)
     if not isinstance(data, jax.Array):
@@ -110,7 +110,7 @@ def _like(leaf: Leaf, numbers: np.ndarray) -> Leaf:
 
 
 def _data(leaf: Leaf) -> Leaf:
-    """Numbers of a leaf, those of keys as well."""
+    """Returns the numbers of a leaf, which may consist of random keys."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
@@ -119,15 +119,15 @@ def _is_key(leaf: Leaf) -> bool:
 
 
 def _is_whole(leaf: Leaf) -> bool:
-    """Whether all of it is in this process."""
+    """Returns whether all of a leaf is in this process."""
     return not isinstance(leaf, jax.Array) or leaf.is_fully_addressable
 
 
 def _here(leaf: Leaf) -> Leaf:
-    """A leaf that is whole in this process as an array of NumPy, unless it is of keys.
+    """Returns a leaf as a NumPy array if it is whole in this process and not of keys.
 
-    Orbax saves these in half the time. Of what lies on several devices it would save a
-    piece from each of them, and compile a program for every shape.
+    Orbax saves NumPy arrays in half the time. Of an array on several devices it would
+    save a piece from each of them, and compile a program for every shape.
     """
     if not _is_whole(leaf) or _is_key(leaf):
         return leaf

@@ -1,4 +1,4 @@
-"""How a run has ended, kept in its directory; of one that was killed nothing is."""
+"""The ending of a run, kept in its directory; a run that was killed leaves none."""
 
 import contextlib
 import json
@@ -13,18 +13,21 @@ KEPT = "ending.json"
 
 
 class Ending:
-    """To be said by whoever runs it.
+    """The ending of a run, which the code that runs it sets.
 
     Attributes:
         state: `finished`, `stopped`, `interrupted` or `failed`; empty: not known.
-        why: For what cause, if it failed.
+        why: Cause of the failure, if it failed.
     """
 
     def __init__(self, state: str = "", why: str = ""):
         self.state, self.why = state, why
 
     def became(self, state: str, error: BaseException | None = None) -> None:
-        """Says how it ended; an interrupt is one, any other error a failure."""
+        """Sets the ending to a state, or by an error.
+
+        `KeyboardInterrupt` makes it `interrupted`, any other error `failed`.
+        """
         self.state, self.why = state, ""
         if isinstance(error, KeyboardInterrupt):
             self.state = "interrupted"
@@ -35,7 +38,7 @@ class Ending:
 
 @contextlib.contextmanager
 def recorded(run_dir: Path) -> Iterator[Ending]:
-    """Forgets how the run ended before, and writes how it ends now."""
+    """Deletes the run's last ending, and writes the one that follows."""
     path = run_dir / KEPT
     if not distributed.is_first():
         yield Ending()
@@ -54,7 +57,7 @@ def recorded(run_dir: Path) -> Iterator[Ending]:
 
 
 def last(run_dir: Path) -> Ending:
-    """How a run ended the last time, as far as it is written.
+    """Returns the last ending of a run, as far as it is written.
 
     >>> import tempfile
     >>> run_dir = Path(tempfile.mkdtemp())

@@ -15,7 +15,7 @@ event: Any = event_pb2
 summaries: Any = summary_pb2
 
 Charts = Mapping[str, Mapping[str, Sequence[str]]]
-"""By group and by title, the names of what is drawn together."""
+"""By group and by title, the names of metrics that are drawn together."""
 
 KINDS = {
     "bool_value": api.DATA_TYPE_BOOL,
@@ -25,7 +25,7 @@ KINDS = {
 
 
 class Events:
-    """The events of a folder; those that were there before are deleted.
+    """The events of a folder; events that were there before are deleted.
 
     Raises:
         OSError: Here and in every method, if the disk does not take it.
@@ -38,7 +38,7 @@ class Events:
         self._writer = EventsWriter(str(folder / "events"))
 
     def numbers(self, step: int, when: float, numbers: Mapping[str, float]) -> None:
-        """Writes what is known at an environment step, at a time since the epoch."""
+        """Writes numbers at an environment step, at a time since the epoch."""
         values = [
             summaries.Summary.Value(tag=name, simple_value=value)
             for name, value in numbers.items()
@@ -46,7 +46,7 @@ class Events:
         self._write(summaries.Summary(value=values), step, when)
 
     def layout(self, charts: Charts, when: float) -> None:
-        """Says what is drawn together, on the page of custom scalars."""
+        """Writes which metrics are drawn together, on the page of custom scalars."""
         lines = {
             group: {
                 title: ["Multiline", [f"^{re.escape(name)}$" for name in names]]
@@ -59,7 +59,7 @@ class Events:
     def settings(
         self, given: Mapping[str, Any], reached: Sequence[str], when: float
     ) -> None:
-        """Says what a run was given, and by which numbers it is compared."""
+        """Writes the settings of a run, and the metrics by which it is compared."""
         kinds = [
             api.HParamInfo(name=name, type=_kind(value))
             for name, value in given.items()
@@ -85,11 +85,11 @@ class Events:
             self._write(summaries.Summary(value=[value]), 0, when)
 
     def flush(self) -> None:
-        """Hands all on to the disk."""
+        """Writes all events to the disk."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Hands all on to the disk, and ends."""
+        """Writes all events to the disk, and closes the file."""
         self._writer.close()
 
     def _write(self, told: Any, step: int, when: float) -> None:
@@ -97,7 +97,7 @@ class Events:
 
 
 def _value(given: Any) -> tuple[str, Any]:
-    """The field that holds a value, and what it is there."""
+    """Returns the field that holds a value, and the value as it is held there."""
     if isinstance(given, bool):
         return "bool_value", given
     if isinstance(given, int | float):

@@ -1,4 +1,4 @@
-"""What a run has said, as arrays over environment steps."""
+"""Metrics of a run as arrays over environment steps."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from ppo_jax.host.run_dir.logger import Row
 OF_A_MEMBER = re.compile(r"(?:each/(?P<each>.+)|(?P<searched>pbt/.+))/(?P<who>\d+)")
 
 ALIKE = ("step", "time/")
-"""What begins so is the same for all members."""
+"""Beginnings of the names of metrics that are the same for all members."""
 
 
 class Curve(NamedTuple):
@@ -20,14 +20,14 @@ class Curve(NamedTuple):
     steps: np.ndarray
     """Environment steps of each member, `[rows]`."""
     values: np.ndarray
-    """`[rows]`, or `[members, rows]` where each says its own; NaN: unavailable."""
+    """`[rows]`, or `[members, rows]` if each member has its own; NaN: unavailable."""
 
 
 def curves(rows: Sequence[Row]) -> dict[str, Curve]:
-    """The metrics of a run by name, each over the rows that have it.
+    """Returns the metrics of a run by name, each over the rows that have it.
 
-    What a population says of every member, its evaluations and searched numbers, is an
-    array over them; all else is as in its rows: the median over members.
+    Evaluations and searched numbers of a population are arrays over its members. All
+    other metrics are as in its rows: the median over members.
 
     >>> rows = [{"step": 8, "x": 1.0}, {"step": 16, "x": None, "y": 2.0}]
     >>> {name: curve.values.tolist() for name, curve in curves(rows).items()}
@@ -47,7 +47,7 @@ def curves(rows: Sequence[Row]) -> dict[str, Curve]:
 
 
 def of_member(rows: Iterable[Row], member: int) -> list[Row]:
-    """What rows of a population say of one member, under the names of a single run.
+    """Returns a population's rows for one member, with the names of a single run.
 
     >>> of_member([{"step": 8, "x": 1.5, "each/x/0": 1.0, "each/x/1": 2.0}], 1)
     [{'step': 8, 'x': 2.0}]
@@ -71,6 +71,6 @@ def _curve(rows: Sequence[Row], name: str) -> Curve:
 
 
 def _stacked(members: Mapping[int, Curve]) -> Curve:
-    """Curves over the same rows, in the order of members."""
+    """Joins members' curves over the same rows to one, in the order of members."""
     each = [members[who] for who in sorted(members)]
     return Curve(each[0].steps, np.stack([curve.values for curve in each]))

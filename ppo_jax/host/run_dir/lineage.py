@@ -1,4 +1,4 @@
-"""Who continued whom, with which numbers: one line of `lineage.jsonl` a generation.
+"""Parents and numbers of members: one line of `lineage.jsonl` per generation.
 
 The first line is the beginning. A member that was not copied over is its own parent, so
 that its whole past is found by going from parent to parent.
@@ -20,7 +20,7 @@ from ppo_jax.types import Array
 SCHEDULE = "schedule.json"
 """What a replay has beside its experiment."""
 Schedule = list[tuple[int, dict[str, float]]]
-"""Updates, and the numbers by path that are in force from then on."""
+"""Pairs of an update, and the numbers by path that are in force from then on."""
 
 
 class Family:
@@ -38,7 +38,7 @@ class Family:
         self.lines.append(line)
 
     def count(self, name: str) -> int:
-        """How many members `copied` or `explored` in all generations."""
+        """Returns how many members `copied` or `explored`, over all generations."""
         return sum(sum(line[name]) for line in self.lines)
 
 
@@ -47,7 +47,7 @@ class Lineage(Family):
 
     Args:
         run_dir: The run's directory.
-        lines: The generations so far; what the file has beyond them is cut off.
+        lines: The generations so far; later lines of the file are cut off.
 
     Raises:
         OSError: Here and in `append`, if the disk does not take it.
@@ -68,7 +68,7 @@ class Lineage(Family):
 
 
 def beginning(size: int, numbers: Mapping[str, Array]) -> dict[str, Any]:
-    """The first line: everybody's first numbers, `[P]` by path.
+    """Returns the first line, with the members' first numbers, `[P]` by path.
 
     >>> first = beginning(2, {"gamma": np.array([0.5, 0.75])})
     >>> first["update"], first["parent"], first["numbers"]
@@ -85,7 +85,7 @@ def beginning(size: int, numbers: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def line(update: int, generation: Generation) -> dict[str, Any]:
-    """A generation as JSON; a fitness that is not finite is null."""
+    """Returns a generation as JSON; a fitness that is not finite is null."""
     fitness = np.asarray(generation.fitness, np.float64).tolist()
     return {
         "update": update,
@@ -98,14 +98,14 @@ def line(update: int, generation: Generation) -> dict[str, Any]:
 
 
 def schedule(lines: list[dict[str, Any]], member: int) -> Schedule:
-    """The numbers that made a member what it is: its own, its parents' before.
+    """Returns the numbers that trained a member: its own, and before, its parents'.
 
     Args:
         lines: A lineage from its beginning.
         member: A member after its last line.
 
     Returns:
-        Updates and the numbers by path that were in force from then on.
+        Pairs of an update, and the numbers by path that were in force from then on.
 
     >>> first = beginning(2, {"gamma": np.array([0.5, 0.75])})
     >>> moved = {"gamma": [0.9, 0.75]}
@@ -120,7 +120,7 @@ def schedule(lines: list[dict[str, Any]], member: int) -> Schedule:
 
 
 def in_force(schedule: Schedule, update: int) -> dict[str, float]:
-    """The numbers of a schedule after so many updates.
+    """Returns the numbers of a schedule after so many updates.
 
     >>> schedule = [(0, {"gamma": 0.5}), (4, {"gamma": 0.75})]
     >>> [in_force(schedule, update)["gamma"] for update in (0, 3, 4, 9)]
@@ -143,7 +143,7 @@ def require_unscheduled(run_dir: Path) -> None:
 
 
 def ancestry(lines: list[dict[str, Any]], member: int) -> list[tuple[int, int]]:
-    """Who a member was: updates, and the members whose past it has from then on.
+    """Returns a member's ancestry: pairs of an update, and the ancestor from then on.
 
     >>> lines = [beginning(2, {}), {"update": 4, "parent": [1, 1]}]
     >>> ancestry(lines, 0)

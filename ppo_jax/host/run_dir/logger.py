@@ -1,6 +1,6 @@
 """Metrics on the host: `metrics.jsonl` and tensorboard events, by environment step.
 
-What each of them is goes into `metrics.md`, beside them.
+The meaning of each metric is in `metrics.md`, beside them.
 """
 
 import json
@@ -20,14 +20,14 @@ from ppo_jax.metrics import Metric
 FLUSH_SECONDS = 10
 
 Row = dict[str, Any]
-"""A step, and metrics by name; what is not finite is None."""
+"""A step, and metrics by name; numbers that are not finite are None."""
 
 
 class Rows:
     """Rows of metrics, one per phase, in memory.
 
     Args:
-        before: Those of a run that resumes.
+        before: Rows of a run that resumes.
         began: When it started or resumed, by `time.monotonic`.
 
     Attributes:
@@ -49,11 +49,11 @@ class Rows:
         return self.last
 
     def read(self) -> list[Row]:
-        """All rows so far."""
+        """Returns all rows so far."""
         return self._rows
 
     def close(self) -> None:
-        """Leaves nothing behind that is not whole."""
+        """Completes files and closes them, if there are any."""
 
     def _keep(self, row: Row) -> None:
         self._rows.append(row)
@@ -63,14 +63,15 @@ class Logger(Rows):
     """Writes rows to a run directory, each as a line and as an event.
 
     A run that resumes is cut back to the step it resumes from. Its events, of which
-    some may have been lost, are written anew from the rows, so that both hold each
+    some may have been lost, are written again from the rows, so that both hold each
     step once.
 
     Args:
         run_dir: The run's directory.
         first_step: Environment steps done when the run starts or resumes.
-        names: How its rows call items of tuples, if a version before wrote them.
-        own: What the experiment's own metrics are.
+        names: Names of items of tuples in its rows, if an earlier version wrote them,
+            and their present names.
+        own: Descriptions of the experiment's own metrics.
         began: When the run started or resumed, by `time.monotonic`.
 
     Raises:
@@ -112,7 +113,7 @@ class Logger(Rows):
             self._flushed = time.monotonic()
 
     def _tell(self, row: Row) -> None:
-        """Writes the event of a row, and what metrics are as soon as they are there."""
+        """Writes the event of a row, and describes metrics once they appear."""
         when = self._epoch + self._began + row["time/time_elapsed"]
         if not self._told:
             self._events.layout(charts([*row, *EVALUATIONS], self._own), when)

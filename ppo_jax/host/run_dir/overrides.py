@@ -36,17 +36,17 @@ _RULES = constructors.ConstructorRegistry()
 def with_overrides(
     config: Config, path: Path, overrides: list[str], command: str
 ) -> Config:
-    """A config with fields overridden.
+    """Returns a config with fields overridden.
 
     Args:
-        config: The one of the file.
+        config: Config of the file.
         path: The file.
         overrides: Options such as `--optimizer.learning-rate 1e-3`, or `--env` with the
             id of another environment.
-        command: What help and errors call the program.
+        command: Name of the program in help and errors.
 
     Raises:
-        ExperimentError: If a value is wrong, or an option is called as it formerly was.
+        ExperimentError: If a value is wrong, or an option has a former name.
         SystemExit: With status 2 for an unknown option or a value of a wrong type.
     """
     _require_present(config, overrides)
@@ -71,7 +71,7 @@ def with_overrides(
 
 
 def without(overrides: list[str], field: str) -> list[str]:
-    """Options but for those of fields of a component.
+    """Returns options without those for fields of a component.
 
     >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
     ['--gamma', '0.5']
@@ -97,7 +97,7 @@ def _require_present(config: Config, overrides: list[str]) -> None:
 def _with_environments(
     config: Config, overrides: list[str]
 ) -> tuple[Config, list[str]]:
-    """A config with the environments whose ids are given, and all other options."""
+    """Returns a config with the environments of given ids, and all other options."""
     parts = descendants(children(config))
     paths = {f"--{path}": path for path in parts if isinstance(parts[path], Env)}
     ids, others, words = {}, [], iter(overrides)
@@ -115,7 +115,7 @@ def _with_environments(
 def _tuples(
     info: constructors.StructTypeInfo,
 ) -> constructors.StructConstructorSpec | None:
-    """Items of tuples of components have the names that are in their paths."""
+    """Names items of tuples of components as their paths do."""
     if not (isinstance(info.default, tuple) and children(info.default)):
         return None
     return constructors.StructConstructorSpec(
@@ -131,7 +131,7 @@ def _tuples(
 def _integers(
     info: constructors.PrimitiveTypeInfo,
 ) -> constructors.PrimitiveConstructorSpec | None:
-    """Integers may be written as numbers without a fraction, such as 1e6."""
+    """Reads integers, also if written as numbers without a fraction, such as 1e6."""
     if info.type is not int:
         return None
 
@@ -156,7 +156,7 @@ def _integers(
 def _arrays(
     info: constructors.PrimitiveTypeInfo,
 ) -> constructors.PrimitiveConstructorSpec | None:
-    """Arrays are what the file says: a command line cannot give them."""
+    """Refuses arrays on the command line: only the experiment's file can give them."""
     if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
         return None
 

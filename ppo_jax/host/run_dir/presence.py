@@ -1,8 +1,8 @@
-"""Whether a process is at work in a run directory, as a lock there says.
+"""Locks that show whether a process is at work in a run directory.
 
-The system takes the lock back when the process ends, however it does, so that nothing
-that has crashed looks alive. Over a network it is seen as far as the file system passes
-locks on; where there are none, a run goes without.
+The system releases a lock when its process ends, in whatever way, so that no crashed
+process looks alive. Over a network a lock is seen as far as the file system passes
+locks on. If the file system has no locks, a run does without.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ except ModuleNotFoundError:  # On Windows.
 
 LOCK = ".lock"
 PATIENCE = 0.5
-"""Seconds in which one who only looks has looked."""
+"""Seconds to wait for the lock, which `is_alive` elsewhere holds for a moment."""
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
-"""What file systems say that know none."""
+"""Errors of file systems that have no locks."""
 
 
 @contextlib.contextmanager
 def alone(run_dir: Path) -> Iterator[None]:
-    """While this job is the only one at work in a directory, which is made if need be.
+    """Keeps other jobs out of a directory, which is made if need be.
 
     Raises:
         UserError: If the system knows no such locks.
-        ExperimentError: If another one is, or the directory cannot be written.
+        ExperimentError: If another job is there, or the directory cannot be written.
         JobError: In the other processes of a job, if the first one cannot go on.
     """
     if fcntl is None:
@@ -47,7 +47,7 @@ def alone(run_dir: Path) -> Iterator[None]:
 
 
 def is_alive(run_dir: Path) -> bool:
-    """Whether a process is at work in a directory.
+    """Returns whether a process is at work in a directory.
 
     >>> import tempfile
     >>> run_dir = Path(tempfile.mkdtemp())
@@ -96,7 +96,10 @@ def _locked(run_dir: Path) -> Iterator[None]:
 
 
 def _acquired(file: IO[str]) -> bool:
-    """Whether nobody else has the lock; those who look have it for a moment."""
+    """Takes the lock, unless another process keeps it; returns whether it did.
+
+    Where there are no locks, it returns True.
+    """
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -114,7 +117,7 @@ def _acquired(file: IO[str]) -> bool:
 
 
 def _by(file: IO[str]) -> str:
-    """Who has the lock, as they have written into it."""
+    """Returns the holder of the lock, as written into it, or an empty text."""
     file.seek(0)
     process, _, machine = file.read(200).partition(" ")
     return f", by process {process} on {machine}" if machine else ""
