@@ -1,7 +1,7 @@
 """Factors that follow the progress of training, for numbers that change on a plan.
 
-A factor depends on progress alone: it restarts nowhere, and skipped steps do not
-hold it back. Progress outside of [0, 1] counts as the nearest end.
+A factor depends on progress alone: it never restarts, and skipped steps do not delay
+it. Progress outside of [0, 1] counts as the nearest end.
 """
 
 from typing import Annotated, Any, NamedTuple, Self
@@ -16,26 +16,26 @@ from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 SOON = 1e-3
-"""Progress, by which it shows whether a factor rises."""
+"""Step in progress over which `Bounded.held` looks whether a factor rises."""
 
 
 class Progress(NamedTuple):
-    """How far training is before an update; float32, both of one shape.
+    """Progress of training before an update, in two forms; float32, of the same shape.
 
     >>> Progress.of([0, 1, 4], total=5).course.tolist()
     [0.0, 0.25, 1.0]
     """
 
     done: Array
-    """i / N, the share of N updates that update i finds done. The learning rate follows
-    it: a rate that ends at 0 would teach nothing in the last update."""
+    """i / N, the share of N updates that are done before update i. The learning rate
+    follows this share: a rate that ends at 0 would teach nothing in the last update."""
     course: Array
-    """i / (N − 1), from 0 at the first update to 1 at the last; 0 for one alone. All
-    other schedules follow it, and so reach their end."""
+    """i / (N − 1), from 0 at the first update to 1 at the last; 0 if N = 1. All other
+    schedules follow this number, and so reach their end."""
 
     @classmethod
     def of(cls, update: ArrayLike, total: int) -> Self:
-        """Progress before an update, or before each of many; on the host.
+        """Returns the progress before an update, or before each of many; on the host.
 
         Args:
             update: Finished updates `[...]`.
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def at(cls, share: ArrayLike) -> Self:
-        """The same share `[...]` for all schedules, whatever the number of updates."""
+        """Returns the same share `[...]` for all schedules and numbers of updates."""
         return cls(_on_host(share), _on_host(share))
 
 
@@ -55,16 +55,16 @@ class Schedule:
     """A function of progress; the number it belongs to is multiplied by the result."""
 
     def __call__(self, progress: ArrayLike) -> Array:
-        """The factor, float32 `[]`.
+        """Returns the factor, float32 `[]`.
 
         Args:
-            progress: `Progress.course`, of a learning rate `Progress.done`; may be
+            progress: `Progress.course`, or `Progress.done` for a learning rate; may be
                 traced.
         """
         raise missing(self, "__call__")
 
     def held(self, progress: ArrayLike) -> Array:
-        """Whether a floor keeps the factor from falling further, bool `[]`."""
+        """Returns whether a floor keeps the factor from falling further, bool `[]`."""
         return jnp.zeros_like(_clipped(progress), bool)
 
 
@@ -82,7 +82,7 @@ class Constant(Schedule):
 
 @component
 class Linear(Schedule):
-    """From 1 to `final` on a straight line.
+    """A factor that goes from 1 to `final` on a straight line.
 
     Attributes:
         final: Factor at the end, ≥ 0.
@@ -100,7 +100,7 @@ class Linear(Schedule):
 
 @component
 class Cosine(Schedule):
-    """From 1 to `final` along half a cosine, flat at both ends.
+    """A factor that goes from 1 to `final` along half a cosine, flat at both ends.
 
     Attributes:
         final: Factor at the end, ≥ 0.
@@ -122,14 +122,14 @@ class Cosine(Schedule):
 
 @component
 class Warmup(Schedule):
-    """From 0 to 1 on a straight line, then another schedule over what remains.
+    """A rise from 0 to 1 on a straight line, then another schedule over the rest.
 
     As a learning rate it is exactly 0 in the first update, which teaches nothing: a
     rise over one update or less is a rollout that is lost, and no more.
 
     Attributes:
         fraction: Share of the training that the rise takes, in [0, 1).
-        then: The schedule of the rest.
+        then: Schedule of the rest; its progress goes from 0 to 1 there.
 
     >>> warmup = Warmup(fraction=0.2, then=Linear())
     >>> [round(float(warmup(progress)), 4) for progress in (0.0, 0.1, 0.2, 0.6, 1.0)]
@@ -148,19 +148,19 @@ class Warmup(Schedule):
         return risen & self.then.held(self._rest(progress))
 
     def _rest(self, progress: ArrayLike) -> Array:
-        """Progress of what comes after the rise; negative before."""
+        """Returns the progress of the schedule `then`; negative during the rise."""
         return (_clipped(progress) - self.fraction) / (1 - self.fraction)
 
 
 @component
 class Ramp(Schedule):
-    """From `initial` to `final` on a straight line, constant before and after.
+    """A straight line from `initial` to `final`, constant before and after.
 
     Attributes:
-        initial: Factor before, ≥ 0.
-        final: Factor after, ≥ 0.
+        initial: Factor before the line, ≥ 0.
+        final: Factor after the line, ≥ 0.
         begin: Progress at which the line begins, ≥ 0.
-        length: Progress that it takes, ≥ 0; 0: a step.
+        length: Progress that the line takes, ≥ 0; 0: a step.
 
     >>> ramp = Ramp(initial=1.8, final=1.0, begin=0.2, length=0.4)
     >>> [round(float(ramp(progress)), 4) for progress in (0.0, 0.2, 0.4, 0.6, 1.0)]
@@ -182,7 +182,7 @@ class Bounded(Schedule):
     """Another schedule, never below `floor` nor above `cap`.
 
     Attributes:
-        schedule: What is bounded.
+        schedule: Schedule that is bounded.
         floor: Least factor, ≥ 0.
         cap: Greatest factor, ≥ `floor`.
 
@@ -196,7 +196,7 @@ class Bounded(Schedule):
     cap: float = 1.0
 
     def validate(self) -> None:
-        """Raises a `ValueError` for bounds that no factor is between."""
+        """Raises a `ValueError` if `cap` is below `floor`."""
         if concrete(self.floor):
             expected = f"a number ≥ floor = {self.floor}"
             require_range(self, "cap", expected, lambda x: x >= self.floor)
@@ -210,7 +210,9 @@ class Bounded(Schedule):
 
 
 def rise(x: ArrayLike, length: ArrayLike) -> Array:
-    """How far a straight rise is done, x / length; one of no length is a step at 0.
+    """Returns the share of a straight rise that is done, x / length.
+
+    A rise of length 0 is a step at x = 0.
 
     Args:
         x: Distance from the foot of the rise `[...]`.
@@ -229,7 +231,7 @@ def rise(x: ArrayLike, length: ArrayLike) -> Array:
 
 
 def _on_host(numbers: ArrayLike) -> Any:
-    """Float32 that lies on no device yet, so that a program may put it on many."""
+    """Returns float32 on no device yet, so that a program may put it on many."""
     return np.asarray(numbers, np.float32)
 
 

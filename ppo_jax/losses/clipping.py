@@ -1,7 +1,8 @@
 """Limits whose gradients cost no kernels.
 
-As `jnp.minimum`, `jnp.maximum` and `jnp.clip`, but a number at its limit has the whole
-gradient. Those halve it there, and XLA runs a kernel to divide.
+They compute what `jnp.minimum`, `jnp.maximum` and `jnp.clip` do, but a number at its
+limit has the whole gradient. The functions of JAX halve the gradient there, and XLA
+runs a kernel for the division.
 """
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from ppo_jax.types import Array
 
 
 def at_most(x: Array, high: ArrayLike) -> Array:
-    """A number, or what it exceeds.
+    """Returns the lesser of a number and its limit; NaN stays NaN.
 
     >>> at_most(jnp.array([-3.0, 0.5, jnp.nan]), 0.0).tolist()
     [-3.0, 0.0, nan]
@@ -20,7 +21,7 @@ def at_most(x: Array, high: ArrayLike) -> Array:
 
 
 def at_least(x: Array, low: ArrayLike) -> Array:
-    """A number, or what it falls short of.
+    """Returns the greater of a number and its limit; NaN stays NaN.
 
     >>> at_least(jnp.array([-3.0, 0.5, jnp.nan]), 0.0).tolist()
     [0.0, 0.5, nan]
@@ -29,7 +30,7 @@ def at_least(x: Array, low: ArrayLike) -> Array:
 
 
 def within(x: Array, low: ArrayLike, high: ArrayLike) -> Array:
-    """A number, or the limit that it passed.
+    """Returns a number, or the limit that it has passed; NaN stays NaN.
 
     >>> within(jnp.array([-3.0, 0.5, jnp.nan]), -1.0, 1.0).tolist()
     [-1.0, 0.5, nan]

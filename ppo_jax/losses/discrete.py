@@ -1,4 +1,4 @@
-"""Laws of a return with finitely many outcomes, and how far a new one may move."""
+"""Laws of a return with finitely many outcomes, and limits to how far they move."""
 
 from typing import NamedTuple
 
@@ -10,31 +10,31 @@ from ppo_jax.losses.clipping import at_least, at_most
 from ppo_jax.types import Array
 
 VAR_EPS = 1e-8
-"""Added to variances under a root, whose gradient is then finite at 0."""
+"""Number added to variances before the root, so that its gradient is finite at 0."""
 
 
 class Law(NamedTuple):
-    """Outcomes and their probabilities."""
+    """The outcomes of a distribution and their probabilities."""
 
     outcomes: Array
-    """`[..., N]`."""
+    """Possible values, `[..., N]`."""
     probs: Array
-    """`[..., N]`; they sum to 1."""
+    """Probabilities of the outcomes, `[..., N]`; they sum to 1."""
 
     def mean(self) -> Array:
-        """Expected outcome, `[...]`."""
+        """Returns the expected outcome, `[...]`."""
         return jnp.sum(self.probs * self.outcomes, axis=-1)
 
     def std(self) -> Array:
-        """Standard deviation of the outcomes, √(variance + 10⁻⁸), `[...]`."""
+        """Returns the standard deviation, √(variance + 10⁻⁸), `[...]`."""
         centred = self.outcomes - self.mean()[..., None]
         return jnp.sqrt(jnp.sum(self.probs * centred**2, axis=-1) + VAR_EPS)
 
 
 def clip_mean(new: Law, old: Law, eps: ArrayLike) -> Array:
-    """Shifts a law so that its mean is within ±ε of an old one's.
+    """Shifts a law so that its mean is within ±ε of the mean of an old law.
 
-    All outcomes move by the same amount: their differences, and so the spread, stay.
+    All outcomes move by the same amount, so their differences and the spread stay.
 
     Args:
         new: The predicted law.
@@ -58,7 +58,7 @@ def clip_mean(new: Law, old: Law, eps: ArrayLike) -> Array:
 def clip_mean_and_std(
     new: Law, old: Law, eps: ArrayLike, factor: ArrayLike = 2.0
 ) -> Array:
-    """Shifts a law as `clip_mean`, and narrows it if it became too wide.
+    """Shifts a law as `clip_mean` does, and narrows it if it became too wide.
 
     The deviations from the mean are scaled by min(1, factor · σ_old / σ_new).
 
@@ -85,7 +85,7 @@ def clip_mean_and_std(
 
 
 def _shift(new: Law, old: Law, eps: ArrayLike) -> Array:
-    """What moves the mean into range: exactly 0 within it, `[...]`."""
+    """Returns the shift of the mean into the range, `[...]`; exactly 0 within it."""
     mean, old_mean = new.mean(), old.mean()
     chex.assert_equal_shape([mean, old_mean])
     excess = at_least(jnp.abs(mean - old_mean) - eps, 0.0)

@@ -1,4 +1,4 @@
-"""Losses of a policy that must not depend on small changes of what it sees."""
+"""Losses for policies that should ignore small changes of their observations."""
 
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ class Divergent(Protocol):
     """An action distribution with an exact divergence."""
 
     def kl(self, other: Any) -> Array:
-        """KL(self ‖ other) `[...]`."""
+        """Returns KL(self ‖ other), `[...]`."""
         ...
 
 
@@ -20,10 +20,11 @@ D = TypeVar("D", bound=Divergent)
 
 
 def policy_smoothness_loss(clean: D, perturbed: D) -> Array:
-    """How much a policy changes with its observation: KL(π(·|s) ‖ π(·|ŝ)).
+    """Returns the change of a policy with its observation, KL(π(·|s) ‖ π(·|ŝ)).
 
-    The clean side is a constant: the policy is pulled at ŝ towards what it does at s,
-    which the surrogate already decides. In closed form, so exact and never negative.
+    The clean side is a constant. The loss pulls the policy at ŝ towards the policy at
+    s, which the surrogate already trains. The divergence is in closed form, so it is
+    exact and never negative.
 
     Args:
         clean: Policy at the true observations s; no gradient flows into it.

@@ -1,9 +1,9 @@
-"""Order statistics: which number is the k-th smallest of many, without sorting them.
+"""Order statistics: the k-th smallest of many numbers, found without sorting.
 
-A number is found bit by bit, the highest first: at each of 32 steps it is counted how
-many are below (radix selection; Knuth, The Art of Computer Programming 3, 5.3.3). It is
-the number that a sort would give, to the bit. On a CPU a sort takes many times as long.
-No gradient flows into any argument.
+A number is found bit by bit, the highest bit first. Each of 32 steps counts how many
+numbers are below the one tried (radix selection; Knuth, The Art of Computer Programming
+3, 5.3.3). The result is the number that a sort would give, to the bit. On a CPU a sort
+takes many times as long. No gradient flows into any argument.
 """
 
 import jax
@@ -18,12 +18,12 @@ _SIGN = np.uint32(1 << _BITS - 1)
 
 
 def smallest(x: Array, ranks: Array, valid: Array | None = None) -> Array:
-    """The numbers of these ranks, 0 for the least.
+    """Returns the numbers of the given ranks; rank 0 is the least number.
 
     Args:
-        x: Numbers `[...]`, float32; anything, even NaN, where they are not valid.
+        x: Numbers `[...]`, float32; they may be anything, even NaN, where not valid.
         ranks: Whole numbers ≥ 0, int32 `[R]`.
-        valid: Which of them count, bool `[...]`; all by default.
+        valid: Which numbers count, bool `[...]`; all by default.
 
     Returns:
         Float32 `[R]`; NaN for a rank beyond the last.
@@ -44,7 +44,7 @@ def smallest(x: Array, ranks: Array, valid: Array | None = None) -> Array:
 
 
 def quantile(x: Array, q: ArrayLike) -> Array:
-    """The q-quantile of numbers `[...]`, linearly interpolated, float32 `[]`.
+    """Returns the q-quantile of numbers `[...]`, linearly interpolated, float32 `[]`.
 
     >>> float(quantile(jnp.array([3.0, 1.0, 2.0, 0.0]), 0.5))
     1.5
@@ -57,7 +57,9 @@ def quantile(x: Array, q: ArrayLike) -> Array:
 
 
 def median(x: Array, valid: Array) -> Array:
-    """The median of the valid of numbers `[...]`, float32 `[]`; NaN if there are none.
+    """Returns the median of the valid numbers, float32 `[]`; NaN if none is valid.
+
+    Both arguments are `[...]`.
 
     >>> float(median(jnp.array([3.0, 9.0, jnp.nan]), jnp.array([True, True, False])))
     6.0
@@ -68,12 +70,12 @@ def median(x: Array, valid: Array) -> Array:
 
 
 def _ascending(x: Array) -> Array:
-    """Codes, uint32 `[...]`, in the order of the numbers."""
+    """Returns codes, uint32 `[...]`, that are ordered as the numbers are."""
     bits = jax.lax.bitcast_convert_type(jnp.asarray(x, jnp.float32), jnp.uint32)
     return jnp.where(bits >= _SIGN, ~bits, bits | _SIGN)
 
 
 def _number(codes: Array) -> Array:
-    """The numbers of these codes."""
+    """Returns the numbers that have the given codes; undoes `_ascending`."""
     bits = jnp.where(codes >= _SIGN, codes ^ _SIGN, ~codes)
     return jax.lax.bitcast_convert_type(bits, jnp.float32)

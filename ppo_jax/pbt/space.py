@@ -1,7 +1,7 @@
 """Search spaces: ranges of numbers, named by their paths in a component.
 
-A space is what only the host reads: plain, hashable descriptions. What they do to
-numbers are functions of arrays.
+A space consists of plain, hashable descriptions, which only the host reads. The
+functions that apply them to numbers are functions of arrays.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """Ranges by path.
+    """Ranges of numbers, by their paths in a component.
 
     >>> from ppo_jax.pbt.ranges import LogUniform
     >>> space = Space.of({"optimizer.learning_rate": LogUniform(1e-5, 5e-4)})
@@ -33,7 +33,7 @@ class Space:
 
     @classmethod
     def of(cls, ranges: "Mapping[str, Range] | Space") -> "Space":
-        """A space from a dictionary; a space is one already."""
+        """Makes a space from ranges by path; a space is returned unchanged."""
         if isinstance(ranges, Space):
             return ranges
         require(isinstance(ranges, Mapping), "PBT.space", ranges, "ranges by path")
@@ -44,24 +44,25 @@ class Space:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The numbers that are searched."""
+        """The paths of the numbers that are searched."""
         return tuple(path for path, _ in self.ranges)
 
     def named_in(self, tree: object) -> "Space":
-        """The same space; former paths in it are those of now, if they are understood.
+        """Returns the same space with former paths translated, where they are accepted.
 
         Raises:
-            KeyError: If they are not; the message says what they are now.
+            KeyError: If a path is a former one that is not accepted; the message has
+                the present path.
         """
         ranges = ((resolved(tree, path), range_) for path, range_ in self.ranges)
         return Space(tuple(ranges))
 
     def require_in(self, tree: object) -> None:
-        """Checks the paths.
+        """Checks that a component has a number at every path.
 
         Raises:
-            KeyError: If a component has no number at one of them; the message names
-                the closest, or says why there is none.
+            KeyError: If there is no number at one of the paths; the message names the
+                closest path, or the reason why there is no number.
         """
         known, fields = numbers(tree), descendants(children(tree))
         for path in self.named_in(tree).paths:
@@ -74,18 +75,18 @@ class Space:
             raise KeyError(f"{path} is {absent if fields[path] is None else structure}")
 
     def sample(self, key: Key) -> dict[str, Array]:
-        """A number for every path, each from a key of its own, float32 `[]`."""
+        """Draws a number for every path, each from a key of its own, float32 `[]`."""
         keys = jax.random.split(key, len(self.ranges))
         drawn = zip(self.ranges, keys, strict=True)
         return {path: range_.sample(key) for (path, range_), key in drawn}
 
     def read(self, tree: object) -> dict[str, Array]:
-        """The searched numbers of a component."""
+        """Returns the searched numbers of a component, by path."""
         known = numbers(tree)
         return {path: known[path] for path in self.paths}
 
     def write(self, tree: T, values: Mapping[str, Array]) -> T:
-        """The same component with other numbers."""
+        """Returns the same component with other values of the searched numbers."""
         for path in self.paths:
             tree = replace_at(tree, path, values[path])
         return tree

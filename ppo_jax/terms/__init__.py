@@ -1,4 +1,4 @@
-"""Terms of the objective: components that say what an example costs."""
+"""Terms of the objective: components that compute the loss of each example."""
 
 from ppo_jax.terms.estimates import Empirical, Estimate, Predicted
 from ppo_jax.terms.imitation import Demonstrations, Imitation, Sequences

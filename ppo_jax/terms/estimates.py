@@ -1,4 +1,4 @@
-"""The CVaR that a constraint is about: of the tail of a rollout, or predicted."""
+"""Estimates of the CVaR that a constraint limits: from a rollout, or predicted."""
 
 from typing import ClassVar
 
@@ -16,18 +16,18 @@ from ppo_jax.types import Metrics
 
 @component
 class Estimate:
-    """The CVaR that a constraint is about, held against its limit."""
+    """An estimate of the constrained CVaR, compared with its limit."""
 
     reads_critic: ClassVar[bool] = False
-    """Whether it is what critics predict."""
+    """Whether the estimate is computed from the predictions of critics."""
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> Prepared:
-        """What it says of a whole rollout, and what its examples need, `[T, B]`.
+        """Returns rows that examples need, leaves `[T, B]`, and metrics of the rollout.
 
         Args:
-            tail: What is known of the tail of outcomes.
+            tail: Metrics of the tail of outcomes.
             limit: Least CVaR that is accepted.
             rollout: The rollout.
         """
@@ -36,7 +36,7 @@ class Estimate:
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike
     ) -> Loss:
-        """A loss of its own, before the multiplier, and metrics per example `[L, b]`.
+        """Returns a loss before the multiplier, and metrics, per example `[L, b]`.
 
         Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
         `train/cvar_gap`, the mean of (limit − estimate) / unit, which moves the
@@ -65,16 +65,16 @@ class Empirical(Estimate):
 
 @component
 class Predicted(Estimate):
-    """What the critic with the least mean predicts, averaged over the whole update.
+    """The CVaR predicted by the critic with the least mean, over the whole update.
 
-    It is the mean of what each state has to fear, which is more than the CVaR over all
-    of them where states differ, and less noisy. Like the tail it moves the policy, by
-    the multiplier.
+    It is the mean of the CVaRs of the states. Where states differ, that mean is greater
+    than the CVaR over all of them, and less noisy. Like the empirical tail, it moves
+    the policy through the multiplier.
 
     Attributes:
         through: Weight ≥ 0 of max(0, limit − CVaR) / unit per example, times the
-            multiplier, in the loss of the critics: they learn to fear less, not the
-            policy. Systems that were trained so are reproduced with 1.
+            multiplier, in the loss of the critics. It changes what critics predict,
+            not the policy. 1 reproduces systems that were trained with this loss.
 
     Raises:
         ValueError: At construction, for a negative number.

@@ -1,4 +1,4 @@
-"""The term that learns from what somebody else did."""
+"""The term that learns from demonstrations of another agent or a human."""
 
 import hashlib
 from typing import Any
@@ -18,16 +18,17 @@ from ppo_jax.types import Array, Metrics, PyTree
 
 
 class Demonstrations:
-    """What somebody observed and did, step by step in any order.
+    """Observations and actions of a demonstrator, step by step in any order.
 
-    A program is compiled for them; those of the same content are equal. A policy with
-    a memory learns from `Sequences` instead.
+    A program is compiled for each set of demonstrations; sets with the same content are
+    equal. A policy with a memory learns from `Sequences` instead.
 
     Args:
         obs: Observations as the environment gives them, leaves `[N, ...]`.
         action: Actions as the environment takes them, `[N, ...]`.
-        weight: How much each counts against the others, ≥ 0, `[N]`; None: all alike.
-            `losses.advantage_weights` gives those of advantage-weighted regression.
+        weight: Weights ≥ 0 of the steps relative to each other, `[N]`; None: all equal.
+            `losses.advantage_weights` returns the weights of advantage-weighted
+            regression.
 
     Raises:
         ValueError: For arrays of different lengths, for numbers that are not finite,
@@ -38,7 +39,7 @@ class Demonstrations:
     """
 
     axes = 1
-    """In front of what belongs to one step."""
+    """Number of leading axes, before the axes of a single step."""
 
     def __init__(self, obs: PyTree, action: ArrayLike, weight: ArrayLike | None = None):
         self.obs, self.action = jax.tree.map(_typed, obs), _typed(action)
@@ -53,7 +54,7 @@ class Demonstrations:
         )
 
     def draw(self, index: Array) -> tuple[PyTree, Array, Array]:
-        """Observations, actions and weights of mean 1 for indices `[L, b]`."""
+        """Returns observations, actions and weights of mean 1 for indices `[L, b]`."""
         weight = self.weight / self.weight.mean()
         rows = index if self.axes == 1 else (slice(None), index[0])
         return jax.tree.map(
@@ -61,10 +62,10 @@ class Demonstrations:
         )
 
     def require_fit(self, obs_spec: PyTree, space: ActionSpace, memory: bool) -> None:
-        """Checks that they are of an environment, and for such a policy.
+        """Checks that the demonstrations fit an environment and a policy.
 
         Raises:
-            ValueError: If not; the message says why.
+            ValueError: If they do not fit; the message gives the reason.
         """
         sequences = self.axes == 2
         kind = "Sequences, for the memory" if memory else "no Sequences without memory"
@@ -108,17 +109,17 @@ class Demonstrations:
 
 
 class Sequences(Demonstrations):
-    """What somebody observed and did from the beginning of episodes on.
+    """Observations and actions of a demonstrator, from the beginning of episodes on.
 
     Args:
         obs: Observations as the environment gives them, time-major `[S, N, ...]`; all
             sequences begin with an episode.
         action: Actions as the environment takes them, `[S, N, ...]`.
-        weight: How much each counts against the others, ≥ 0, `[S, N]`, 0 behind the end
-            of an episode that is shorter than S; None: all alike.
+        weight: Weights ≥ 0 of the steps relative to each other, `[S, N]`; 0 behind the
+            end of an episode that is shorter than S; None: all equal.
 
     Raises:
-        ValueError: As for `Demonstrations`.
+        ValueError: In the same cases as for `Demonstrations`.
     """
 
     axes = 2
@@ -128,11 +129,11 @@ class Sequences(Demonstrations):
 class Imitation(Term):
     """Behaviour cloning: −weight · ln π(a) of demonstrations (Pomerleau, 1991).
 
-    To every example of a rollout a demonstration is drawn at random, or a sequence to
-    every chunk. The policy is asked without an action mask.
+    A demonstration is drawn at random for every example of a rollout, or a sequence for
+    every chunk. The policy is evaluated without an action mask.
 
     Attributes:
-        demonstrations: What is imitated, `Demonstrations` or `Sequences`.
+        demonstrations: Behaviour to imitate, `Demonstrations` or `Sequences`.
         coef: Coefficient ≥ 0.
         schedule: Factor of the coefficient as a function of progress.
 
@@ -151,7 +152,7 @@ class Imitation(Term):
         self.demonstrations.require_fit(obs_spec, space, memory)
 
     def init(self) -> Array:
-        """Updates so far, by which draws differ: not a count, it may wrap."""
+        """Returns 0, the number of updates: it makes draws differ, and it may wrap."""
         return jnp.zeros((), jnp.int32)
 
     def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
@@ -173,7 +174,7 @@ class Imitation(Term):
 
 
 def _typed(x: ArrayLike) -> np.ndarray:
-    """As environments type them; a copy of what may change."""
+    """Returns a copy with the types of environments: float32 or int32."""
     x = np.array(x)
     if np.issubdtype(x.dtype, np.floating):
         return x.astype(np.float32)
@@ -181,7 +182,7 @@ def _typed(x: ArrayLike) -> np.ndarray:
 
 
 def _bounds(space: ActionSpace) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
-    """Shape, lowest and highest value of an action."""
+    """Returns the shape of an action, its lowest and its highest values."""
     if isinstance(space, Box):
         return (len(space.low),), np.asarray(space.low), np.asarray(space.high)
     count = np.asarray(space.n if isinstance(space, Discrete) else space.nvec)

@@ -52,7 +52,7 @@ class Entropy(Term):
     """A bonus for the entropy of the policy.
 
     Attributes:
-        coef: Coefficient; 0: only measured.
+        coef: Coefficient; 0: the entropy is only measured.
 
     Raises:
         ValueError: At construction, for a coefficient that is not finite.
@@ -68,7 +68,7 @@ class Entropy(Term):
 
 @component
 class AdaptiveEntropy(Term):
-    """A bonus for the entropy whose coefficient decays, waits, and rises in trouble."""
+    """An entropy bonus whose coefficient decays, waits, and rises in trouble."""
 
     schedule: EntropySchedule = EntropySchedule()
     guides = False
@@ -92,11 +92,11 @@ class AdaptiveEntropy(Term):
 
 @component
 class Kl(Term):
-    """A penalty on KL(π_old ‖ π_new), as it was told from each minibatch.
+    """A penalty on KL(π_old ‖ π_new), estimated from each minibatch.
 
     Attributes:
-        coef: Coefficient ≥ 0; 0: only measured.
-        divergence: How it is told, `ClosedForm()`, `K1()` or `K3()`.
+        coef: Coefficient ≥ 0; 0: the divergence is only measured.
+        divergence: Estimator of the divergence, `ClosedForm()`, `K1()` or `K3()`.
 
     Raises:
         ValueError: At construction, for a coefficient that is negative or not finite.
@@ -120,8 +120,8 @@ class KlPenalty(Term):
     """A penalty on KL(π_old ‖ π_new) whose coefficient keeps it near a target.
 
     Attributes:
-        controller: What moves the coefficient.
-        divergence: How the divergence is told, `K3()`, `K1()` or `ClosedForm()`.
+        controller: Controller that moves the coefficient.
+        divergence: Estimator of the divergence, `K3()`, `K1()` or `ClosedForm()`.
     """
 
     controller: KlPid = KlPid(target=0.02)
@@ -148,10 +148,10 @@ class KlPenalty(Term):
 
 @component
 class AdvantageWeighted(Term):
-    """Imitation of the rollout's own actions, the better ones more.
+    """Imitation of the rollout's own actions, with greater weights for better ones.
 
-    −exp(min(A / β, ln w_max)) · ln π(a), advantage-weighted regression (Peng et al.,
-    2019).
+    The loss is −exp(min(A / β, ln w_max)) · ln π(a), advantage-weighted regression
+    (Peng et al., 2019).
 
     Attributes:
         coef: Coefficient ≥ 0.

@@ -1,4 +1,4 @@
-"""The term by which a policy learns to keep to itself under attack."""
+"""The term that teaches a policy to act the same under attack."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from ppo_jax.terms.term import Context, Forward, Loss, Term
 class RobustKL(Term):
     """A penalty on KL(π(·|s) ‖ π(·|ŝ)), the mean over the attacked rows.
 
-    The config's adversary decides which rows these are, and what ŝ is. The policy at s
-    is a constant; in closed form.
+    The config's adversary chooses the attacked rows and ŝ. The policy at s is a
+    constant. The divergence is in closed form.
 
     Attributes:
         coef: Coefficient ≥ 0.

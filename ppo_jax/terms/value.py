@@ -14,7 +14,7 @@ from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets,
 from ppo_jax.types import Array, Metrics
 
 ROUNDING = 1e-5
-"""Relative difference of two losses of the same prediction, computed in two ways."""
+"""Relative rounding error between two computations of the same loss."""
 
 
 class _Memory(NamedTuple):
@@ -26,9 +26,9 @@ class _Memory(NamedTuple):
 class Value(Term):
     """Regression of every critic to the λ-returns, averaged over critics.
 
-    With a range, a prediction that left it does not pay: per critic and example the
-    loss is max(loss(v), loss(clip(v, v_old ± ε))). How a prediction is clipped is the
-    critic's `clip`. Targets are never clipped.
+    With a clip range, a prediction gains nothing by leaving it: per critic and example
+    the loss is max(loss(v), loss(clip(v, v_old ± ε))). The critic's `clip` decides how
+    a prediction is clipped. Targets are never clipped.
 
     Attributes:
         coef: Coefficient of the loss.
@@ -48,7 +48,7 @@ class Value(Term):
     guides = False
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a gate of nothing."""
+        """Raises a `ValueError` for a gate without a clip range."""
         clips = self.gate is None or self.clip_eps is not None
         require_field(self, "gate", clips, "None without a clip_eps")
 
@@ -97,7 +97,7 @@ class Value(Term):
 
 
 def _of_each_critic(loss: Array) -> Metrics:
-    """Losses `[..., C]` by critic; of one alone, the mean says it already."""
+    """Returns a metric per critic of losses `[..., C]`; none for a single critic."""
     count = loss.shape[-1]
     if count == 1:
         return {}
