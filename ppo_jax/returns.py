@@ -95,7 +95,7 @@ def to_go(x_t: Array, discount_t: Array) -> Array:
 
     def step(after, inputs):
         x, discount = inputs
-        total = x + _weighted(discount, after)
+        total = x + weighted(discount, after)
         return total, total
 
     inputs = x_t, discount_t
