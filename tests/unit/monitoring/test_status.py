@@ -5,7 +5,8 @@ import json
 import pytest
 from shelf import BUDGET, log, row, run
 
-from ppo_jax.host.run_dir.experiment import AGAIN, UNSAVED
+from ppo_jax.host.run_dir.claims import AGAIN
+from ppo_jax.host.run_dir.experiment import UNSAVED
 from ppo_jax.host.run_dir.presence import alone
 from ppo_jax.monitoring.status import BEFORE, WITHOUT_A_WORD, ended_badly, status
 from ppo_jax.monitoring.tail import Tail

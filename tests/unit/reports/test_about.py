@@ -29,7 +29,8 @@ def run(path, *rows, config=CONFIG):
     written(path, rows)
     (path / "config.json").write_text(json.dumps(describe(config)))
     (path / "experiment.py").touch()
-    (path / "checkpoints" / "1").mkdir(parents=True)
+    newest = int(rows[-1]["time/iterations"])
+    (path / "checkpoints" / str(newest)).mkdir(parents=True)
     return records.read(path)
 
 

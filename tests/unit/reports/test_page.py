@@ -30,7 +30,7 @@ def test_a_page_of_a_run_of_a_version_before(name):
     ):
         assert title in read
     assert ("Population" in read) == (name == "population")
-    assert "TimeLimitChain" in read and "finished" in read
+    assert "TimeLimitChain" in read and "interrupted" in read
     ids = {each.get("id") for each in tree.iter(f"{HTML}section")}
     links = {each.get("href") for each in tree.iter(f"{HTML}a")}
     assert links == {f"#{each}" for each in ids} and len(ids) >= 5

@@ -75,7 +75,7 @@ def test_steps_are_those_of_each_member():
 
 def test_a_directory_of_many_runs_is_said_and_left_as_it_is(tmp_path):
     """Nor is anything written where nothing was saved."""
-    store(tmp_path, {script.KEPT: TEXT}, [], CONFIG)
+    store(tmp_path, {script.KEPT: TEXT.encode()}, [], CONFIG)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(CheckpointError, match="no checkpoint was saved"):
         runs.restore(tmp_path, "ppo_jax.evaluate")
@@ -87,7 +87,12 @@ def test_a_directory_of_many_runs_is_said_and_left_as_it_is(tmp_path):
 
 def test_another_structure_than_that_of_training_is_warned_of(tmp_path, capsys):
     """In one line; numbers and budgets are as they are given."""
-    store(tmp_path, {script.KEPT: TEXT}, [], dataclasses.replace(CONFIG, num_epochs=3))
+    store(
+        tmp_path,
+        {script.KEPT: TEXT.encode()},
+        [],
+        dataclasses.replace(CONFIG, num_epochs=3),
+    )
     described = json.loads((tmp_path / "config.json").read_text())
     described["gamma"]["value"] = "0.5"
     (tmp_path / "config.json").write_text(json.dumps(described))
@@ -101,7 +106,7 @@ def test_another_structure_than_that_of_training_is_warned_of(tmp_path, capsys):
 
 
 def test_a_run_is_restored_with_its_experiment_and_its_generations(tmp_path, capsys):
-    store(tmp_path, {script.KEPT: TEXT}, ["--seed", "5"], CONFIG)
+    store(tmp_path, {script.KEPT: TEXT.encode()}, ["--seed", "5"], CONFIG)
     population = training.start(CONFIG)
     lineage = [{"numbers": {"terms.0.clip_eps": 1.0}}]
     description = describe(CONFIG) | {"terms.0.type": {"value": "Surrogate"}}
