@@ -129,6 +129,7 @@ def test_a_replay_goes_on_with_its_schedule_or_not_at_all(replayed, tmp_path):
     done = called(*known, "--resume")
     assert done.returncode == 2 and f"with its schedule: {again}" in done.stderr
     shutil.rmtree(broken / "checkpoints")
+    (broken / "metrics.jsonl").unlink()
     trained = called(*known, "--total-timesteps", 64, "--phase-updates", 2)
     assert trained.returncode == 0 and not (broken / "schedule.json").exists()
 

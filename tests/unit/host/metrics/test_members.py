@@ -19,7 +19,7 @@ NAN = float("nan")
 
 def test_a_member_says_what_it_says_whatever_is_searched_in_a_simulator():
     """Programs are traced with what has none of its numbers."""
-    walk = envs.Gymnasium("Walk-v0", params={"bonus": 0.0})
+    walk = envs.Gymnasium("gyms:Walk-v0", params={"bonus": 0.0})
     single = experiment(walk, phase_updates=3)
     space = {
         "env.params.bonus": Uniform(0.5, 1.0),
