@@ -23,6 +23,7 @@ from ppo_jax.exports.provenance import trained
 from ppo_jax.host.agents import runs
 from ppo_jax.host.process import command
 from ppo_jax.host.run_dir import experiment, files
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.policy import Policy
 
 
@@ -40,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     member = runs.choose(run, options.member)
     learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
     name = options.run_dir.resolve().name
-    rows = files.rows(options.run_dir / "metrics.jsonl")
+    rows = files.rows(options.run_dir / LOG)
     said = trained(name, run.config, run.update, member, rows)
     paths = folder.write(out, Policy.of(learner), options.format, said)
     print(f"checkpoint {run.update}, {run.steps:,} steps, member {member}")

@@ -30,6 +30,7 @@ from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import claims, experiment, files, lineage, presence, script
+from ppo_jax.host.run_dir.names import SCHEDULE
 from ppo_jax.host.run_dir.overrides import without
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
@@ -104,7 +105,7 @@ def _record(
     schedule = lineage.schedule(run.lineage, member)
     config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
     given += ["--phase-updates", str(config.phase_updates)]
-    texts[lineage.SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
+    texts[SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
     experiment.store(run_dir, texts, given, config)
 
 
@@ -119,7 +120,7 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
     """Trains the agent on the schedule of its directory."""
     overrides = experiment.stored_overrides(run_dir)
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
-    schedule = experiment.stored(run_dir, lineage.SCHEDULE, list)
+    schedule = experiment.stored(run_dir, SCHEDULE, list)
 
     def steer(population: Any, done: int) -> Any:
         return populations.with_numbers(population, lineage.in_force(schedule, done))

@@ -38,13 +38,16 @@ def prepare() -> bool:
     return True
 
 
-def start() -> None:
+def start() -> bool:
     """Starts JAX, once it is prepared; says so if an accelerator was not found.
+
+    Returns:
+        What `prepare` returns.
 
     Raises:
         UserError: If it cannot start on the platform that is asked for.
     """
-    prepare()
+    in_time = prepare()
     settings: Any = jax.config
     asked = settings.jax_platforms
     try:
@@ -56,6 +59,7 @@ def start() -> None:
     if platform == "cpu" and not asked and any(map(find_spec, PLUGINS)):
         said = "no accelerator was found, so it is the CPU that computes"
         print(f"warning: {said}; with JAX_PLATFORMS=cpu it is meant", file=sys.stderr)
+    return in_time
 
 
 def cores() -> int:

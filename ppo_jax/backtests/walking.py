@@ -18,6 +18,7 @@ from ppo_jax.backtests.selection import Selection
 from ppo_jax.host.loop import conclusion
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import batched, files
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
 from ppo_jax.sweeps.cohorts import Member
@@ -103,7 +104,7 @@ def _trained(
         raise KeyboardInterrupt
     failed = ended.ending == "failed"
     if failed:
-        rows = files.rows(home / "metrics.jsonl")
+        rows = files.rows(home / LOG)
         why = conclusion.cause(rows, config.max_failures, home)
         console.say(f"this batch failed: {why}")
     selection.look(population, ended.update)

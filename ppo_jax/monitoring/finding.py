@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir.experiment import CONFIG
+from ppo_jax.host.run_dir.names import CHECKPOINTS, LOG
 from ppo_jax.sweeps import plan
 
-LOGGED = "metrics.jsonl"
-MARKS = {CONFIG, LOGGED, plan.KEPT}
+MARKS = {CONFIG, LOG, plan.KEPT}
 """Names of files, any of which marks a folder as a run, or as a sweep of runs."""
-WITHOUT_RUNS = {"checkpoints", "imported"}
+WITHOUT_RUNS = {CHECKPOINTS, "imported"}
 
 
 def find(root: Path) -> Iterator[Path]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ppo_jax.host.loop.conclusion import cause
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import claims, ending, experiment, lineage, presence, script
+from ppo_jax.host.run_dir import claims, ending, experiment, presence, script
 from ppo_jax.host.run_dir.batched import BATCHES, OF_BATCHES, kind_of
-from ppo_jax.monitoring.finding import LOGGED
+from ppo_jax.host.run_dir.names import LINEAGE, LOG, SCHEDULE
 from ppo_jax.monitoring.tail import Tail
 
 RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
@@ -27,7 +27,6 @@ WITHOUT_A_WORD = (
     "killed, stalled or stopped at once; it goes on from its last checkpoint"
 )
 BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
-LINEAGE = "lineage.jsonl"
 """What a population has beside its experiment."""
 
 
@@ -57,7 +56,7 @@ class Status(NamedTuple):
 
 def now(run_dir: Path) -> Status:
     """How a run is now, by all that it has logged."""
-    tail = Tail(run_dir / LOGGED)
+    tail = Tail(run_dir / LOG)
     tail.read()
     return status(run_dir, tail)
 
@@ -112,7 +111,7 @@ def _kind(run_dir: Path) -> str:
         return kind
     if run_dir.parent.name == BATCHES:
         return "batch"
-    if (run_dir / lineage.SCHEDULE).exists():
+    if (run_dir / SCHEDULE).exists():
         return "replay"
     return "population" if (run_dir / LINEAGE).exists() else "run"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ppo_jax.errors import UserError
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.monitoring import finding
 from ppo_jax.monitoring.status import RUNNING, Status, status
 from ppo_jax.monitoring.tail import Tail
@@ -22,7 +23,7 @@ class Seen:
 
     def __init__(self, name: str, run_dir: Path):
         self.name, self.run_dir = name, run_dir
-        self.tail = Tail(run_dir / finding.LOGGED)
+        self.tail = Tail(run_dir / LOG)
         self.look()
 
     def look(self) -> None:

@@ -1,5 +1,8 @@
 """Over which advantages a mean and a deviation are taken."""
 
+import functools
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -75,26 +78,27 @@ class PerGroup(Standardization):
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         chex.assert_equal_shape([advantage, weight, group])
-        group = returns.group_index(group, self.num_groups)
-        alone = group >= self.num_groups
-
-        def one(index):
-            inside = jnp.where(group == index, weight, 0.0)
-            return returns.standardize(advantage, inside)
-
-        parts, flat = jax.lax.map(one, jnp.arange(self.num_groups))
+        group, alone = self._known(group)
+        scaled = functools.partial(returns.standardize, advantage)
+        parts, flat = self._each(scaled, weight, group)
         own, still = PerEnv()(advantage, jnp.where(alone, weight, 0.0), group)
-        flat = jnp.where(alone, still, flat[jnp.where(alone, 0, group)])
-        return parts.sum(axis=0) + own, flat
+        return parts.sum(axis=0) + own, jnp.where(alone, still, flat[group])
 
     def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
+        group, alone = self._known(group)
+        deviation = functools.partial(returns.deviation, advantage)
+        own = PerEnv().unit(advantage, jnp.where(alone, weight, 0.0), group)
+        return jnp.where(alone, own, self._each(deviation, weight, group)[group])
+
+    def _known(self, group: Array) -> tuple[Array, Array]:
+        """Returns groups, and which steps are of none and have group −1; `[T, B]`."""
         group = returns.group_index(group, self.num_groups)
         alone = group >= self.num_groups
+        return jnp.where(alone, -1, group), alone
 
-        def one(index):
-            inside = jnp.where(group == index, weight, 0.0)
-            return returns.deviation(advantage, inside)
-
-        each = jax.lax.map(one, jnp.arange(self.num_groups))
-        own = PerEnv().unit(advantage, jnp.where(alone, weight, 0.0), group)
-        return jnp.where(alone, own, each[jnp.where(alone, 0, group)])
+    def _each(self, measure: Any, weight: Array, group: Array) -> Any:
+        """Measures each group by itself: with the weights of its steps alone."""
+        return jax.lax.map(
+            lambda index: measure(jnp.where(group == index, weight, 0.0)),
+            jnp.arange(self.num_groups),
+        )

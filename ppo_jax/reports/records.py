@@ -14,6 +14,7 @@ from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE, Rows
 from ppo_jax.host.run_dir import batched, experiment, files
 from ppo_jax.host.run_dir.description import Description
+from ppo_jax.host.run_dir.names import LINEAGE, LOG
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
 WALKED = "backtest.html"
@@ -71,7 +72,7 @@ def read(run_dir: Path) -> Record:
     rows = _logged(run_dir)
     notes: list[str] = []
     names = _tried(lambda: experiment.stored_names(run_dir), run_dir, {}, notes)
-    lineage = _tried(lambda: _lineage(run_dir), run_dir / "lineage.jsonl", [], notes)
+    lineage = _tried(lambda: _lineage(run_dir), run_dir / LINEAGE, [], notes)
     return Record(
         run_dir,
         former.translated(rows, names),
@@ -114,7 +115,7 @@ def is_number(value: Any) -> bool:
 
 def _logged(run_dir: Path) -> Rows:
     """Returns the rows of a run, after checking that each has its step and update."""
-    path = run_dir / "metrics.jsonl"
+    path = run_dir / LOG
     try:
         rows = files.rows(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -157,7 +158,7 @@ def _description(run_dir: Path) -> Description:
 
 def _lineage(run_dir: Path) -> list[dict[str, Any]]:
     """Returns the generations of a population, checked for equal sizes and numbers."""
-    path = run_dir / "lineage.jsonl"
+    path = run_dir / LINEAGE
     lines = files.rows(path)
     for number, line in enumerate(lines, start=1):
         if not _is_generation(line, lines[0]):

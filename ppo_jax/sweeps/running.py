@@ -9,6 +9,7 @@ from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import files, history
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.host.run_dir.logger import Row
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.host.run_dir.recording import checkpoints
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts, hparams, scores
@@ -94,5 +95,5 @@ def _restored(
 ) -> dict[Member, Trained]:
     with checkpoints(home) as saved:
         update, population, _ = saved.read(cohorts.begin(batch))
-    rows = files.rows(home / "metrics.jsonl")
+    rows = files.rows(home / LOG)
     return each(batch, population, update, ending, rows)

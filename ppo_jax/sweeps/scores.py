@@ -11,6 +11,7 @@ import numpy as np
 from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.process import tables
 from ppo_jax.host.run_dir import batched, files
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.sweeps import aggregate, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Setting
@@ -27,7 +28,7 @@ Train several of each, in the same programs: --seeds 5 with another --run-dir.
 
 def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
     """Returns the scores of a batch, each run once; values not finite are None."""
-    rows = files.rows(run_dir / "metrics.jsonl")
+    rows = files.rows(run_dir / LOG)
     rows = [row for row in rows if EVALUATIONS[0] in row]
     alone = len(members) == 1
     return [

@@ -20,6 +20,7 @@ WITHOUT = {
     "backtests/page.py": WALKS,
     "backtests/standing.py": WALKS,
     "host/process/exits.py": "an enumeration",
+    "host/run_dir/names.py": "names",
     "host/agents/fitting.py": FIT,
     "sweeps/fitting.py": "whole sweeps from Python: tests/runs/test_fit_all.py",
     "sweeps/running.py": "whole sweeps: tests/runs/test_sweep.py, test_fit_all.py",

@@ -30,6 +30,7 @@ from ppo_jax.host.run_dir import (
     presence,
     source,
 )
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.host.run_dir.recording import Folder, Memory
 from ppo_jax.state import Population
 
@@ -115,8 +116,7 @@ def guests(quiet: bool) -> Callable[[], Guest]:
     Raises:
         UserError: If JAX cannot start on the platform that is asked for.
     """
-    in_time, guests = devices.prepare(), partial(Guest, QUIET if quiet else NORMAL)
-    devices.start()
+    in_time, guests = devices.start(), partial(Guest, QUIET if quiet else NORMAL)
     if not in_time:
         guests().note(
             f"JAX had started, on {jax.device_count()} of {devices.cores()} cores; for "
@@ -153,7 +153,7 @@ def load(
     asked = checkpoint if isinstance(checkpoint, int) else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)
-    rows = former.translated(files.rows(place / "metrics.jsonl"), names)
+    rows = former.translated(files.rows(place / LOG), names)
     trained = Trained(
         run.config,
         jax.device_get(run.population),

@@ -8,6 +8,7 @@ from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Verbosity, duration, figure
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.names import LOG
 
 
 def conclude(
@@ -28,7 +29,7 @@ def conclude(
         verbosity: How much to print. The cause of a failure is printed in any case.
         page: The page about the run, if one was made.
     """
-    rows = files.rows(run_dir / "metrics.jsonl")
+    rows = files.rows(run_dir / LOG)
     if verbosity.notes:
         print(summary(ending, rows, run_dir, page))
     if ending in ("interrupted", "stopped"):

@@ -21,6 +21,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
 from ppo_jax.host.run_dir import bundles, files, templates
+from ppo_jax.host.run_dir.names import CHECKPOINTS
 from ppo_jax.transforms.statistics import versions
 from ppo_jax.types import PyTree
 
@@ -69,7 +70,7 @@ class Checkpointer:
         self._fitness = _Fitness()
         kept = keep.AnyPreservationPolicy([keep.LatestN(last), self._fitness])
         options = ocp.CheckpointManagerOptions(preservation_policy=kept, create=False)
-        self._path = Path(run_dir).absolute() / "checkpoints"
+        self._path = Path(run_dir).absolute() / CHECKPOINTS
         self._manager = ocp.CheckpointManager(self._path, options=options)
         for step in self._manager.all_steps():
             with contextlib.suppress(Exception):  # It is damaged, and never the best.

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ppo_jax.host.run_dir import batched, ending, experiment, files, script
 from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
+from ppo_jax.host.run_dir.names import CHECKPOINTS, LINEAGE, LOG
 
-CHECKPOINTS, LOG = "checkpoints", "metrics.jsonl"
 SAVED = {"finished", "stopped", "interrupted"}
 """Endings of runs that were saved before."""
 REPLACED = (
     *(script.KEPT, script.IMPORTED, experiment.CONFIG),
-    *(LOG, "lineage.jsonl", "events.out.tfevents.*"),
+    *(LOG, LINEAGE, "events.out.tfevents.*"),
 )
 """What a run writes over or deletes."""
 AGAIN = (

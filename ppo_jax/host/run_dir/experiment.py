@@ -18,8 +18,9 @@ from ppo_jax.component import former
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
-from ppo_jax.host.run_dir import batched, description, files, lineage, script
+from ppo_jax.host.run_dir import batched, description, files, script
 from ppo_jax.host.run_dir.description import Description, describe, differences
+from ppo_jax.host.run_dir.names import SCHEDULE
 from ppo_jax.host.run_dir.overrides import with_overrides
 from ppo_jax.host.run_dir.script import ExperimentError, Texts
 
@@ -95,7 +96,7 @@ def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> 
     described = json.dumps(describe(config), indent=2) + "\n"
     by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: described.encode()}
     keep(run_dir, by_name)  # The first of them says that all are of a run.
-    names = (UNSAVED, lineage.SCHEDULE, script.KEPT, script.MADE)
+    names = (UNSAVED, SCHEDULE, script.KEPT, script.MADE)
     modules = (run_dir / script.IMPORTED).rglob("*.py")
     for path in (*map(run_dir.joinpath, names), *modules):
         if str(path.relative_to(run_dir)) not in texts:

@@ -13,12 +13,11 @@ import numpy as np
 
 from ppo_jax.host.process import command
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.names import LINEAGE, SCHEDULE
 from ppo_jax.host.run_dir.script import ExperimentError
 from ppo_jax.ppo.population import Generation
 from ppo_jax.types import Array
 
-SCHEDULE = "schedule.json"
-"""What a replay has beside its experiment."""
 Schedule = list[tuple[int, dict[str, float]]]
 """Pairs of an update, and the numbers by path that are in force from then on."""
 
@@ -55,7 +54,7 @@ class Lineage(Family):
 
     def __init__(self, run_dir: Path, lines: list[dict[str, Any]]):
         super().__init__(lines)
-        self._path = run_dir / "lineage.jsonl"
+        self._path = run_dir / LINEAGE
         if self.lines:
             files.write(self._path, "".join(map(_text, self.lines)))
         else:

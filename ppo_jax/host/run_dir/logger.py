@@ -15,6 +15,7 @@ from ppo_jax.host.metrics.catalogue import charts, of_a_run
 from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.events import Events
+from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
@@ -87,7 +88,7 @@ class Logger(Rows):
         began: float,
     ):
         self._own, self._told = tuple(own), set[str]()
-        self._path = run_dir / "metrics.jsonl"
+        self._path = run_dir / LOG
         rows = former.translated(files.rows(self._path), names)
         rows = [row for row in rows if row["step"] <= first_step]
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))

@@ -18,7 +18,7 @@ from ppo_jax.sweeps import cohorts
 PATIENT = pbt.Readiness(min_episodes=0.0, share=1.0)
 """Nothing happens to a population before all of its members can take part."""
 FITNESS = {2: [1.0, 2.0, 5.0, -np.inf], 4: [4.0, 3.0, 5.0, -np.inf]}
-"""By update; a member of the second population is broken."""
+"""By update; a member of the second population is broken, and healed while it waits."""
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +54,11 @@ def evolved(config, home, population, updates):
 def test_a_population_that_waits_keeps_no_other_from_evolving(config, begun, tmp_path):
     after = evolved(config, tmp_path, begun, (0, 2, 4))
     _, first, second = files.rows(tmp_path / KEPT)
-    assert first["parent"] == [1, 1, 2, 3] and second["parent"] == [0, 0, 2, 3]
+    assert first["parent"] == [1, 1, 2, 2] and second["parent"] == [0, 0, 2, 2]
     assert first["waited"] == [0, 1] and second["waited"] == [0, 2]
     before, params = (jax.device_get(x.runs.learner.params) for x in (begun, after))
     for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(params), strict=True):
-        np.testing.assert_array_equal(new, old[[1, 1, 2, 3]])
+        np.testing.assert_array_equal(new, old[[1, 1, 2, 2]])
     moved = after.runs.learner.config.optimizer.learning_rate
     assert np.array_equal(moved, second["numbers"]["optimizer.learning_rate"])
 

@@ -123,7 +123,7 @@ def test_a_metric_to_stop_at_is_one_of_the_row_that_members_share():
 
 def test_the_memory_of_populations_is_that_of_all_their_members(monkeypatch):
     """Also if they search for numbers of a simulator, which their programs lack."""
-    walk = envs.Gymnasium("Walk-v0", params={"bonus": 0.0})
+    walk = envs.Gymnasium("gyms:Walk-v0", params={"bonus": 0.0})
     space = {
         "env.params.bonus": Uniform(0.5, 1.0),
         "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
