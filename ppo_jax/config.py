@@ -39,8 +39,10 @@ def paired(given: Any) -> Any:
 class Config:
     """An experiment: the agent, its environment, and the length of training.
 
-    The defaults are those of CleanRL and purejaxrl. Floats may change during a run and
-    differ over a population; the program is compiled for everything else.
+    The defaults are those of CleanRL and purejaxrl, but predictions of values are not
+    clipped, and advantages are standardised over a rollout, not over each minibatch.
+    Floats may change during a run and differ over a population; the program is compiled
+    for everything else.
 
     Attributes:
         env: An environment, or the id of one: `CartPole-v1` of gymnax, `brax/ant` and

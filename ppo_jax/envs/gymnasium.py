@@ -132,8 +132,9 @@ class Gymnasium(Env):
 
     def _load(self) -> "_Loaded":
         """What is the same for all numbers."""
-        entry = _spec(self.id).entry_point
-        return _load(self.id, parameters.structure(self.params), entry)
+        spec = _spec(self.id)
+        structure = parameters.structure(self.params)
+        return _load(self.id, structure, spec.entry_point, repr(spec))
 
 
 class _Loaded(NamedTuple):
@@ -147,8 +148,17 @@ class _Loaded(NamedTuple):
 
 
 @functools.cache
-def _load(env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any) -> _Loaded:
-    """What there is to know of an environment, which is made once for it."""
+def _load(
+    env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any, spec: str
+) -> _Loaded:
+    """What there is to know of an environment, which is made once for it.
+
+    Args:
+        env_id: Its id, under which another one may be registered later.
+        structure: What it is made with.
+        entry: What makes it.
+        spec: All that gymnasium knows of it.
+    """
     with _named(env_id):
         env = _maker(env_id, dict(structure))()
         first = env.reset(seed=0)

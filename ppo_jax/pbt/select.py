@@ -81,7 +81,8 @@ class Truncation(Selector):
     them copy.
 
     Attributes:
-        ratio: Share in (0, 0.5] of the population at either end.
+        ratio: Share in (0, 0.5] of the population at either end. The paper has 0.2, of
+            which four members would leave nobody.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks

@@ -1,4 +1,4 @@
-"""What is learned from a rollout: targets, scaled advantages, chunks of steps."""
+"""Turns a rollout into a batch: targets, scaled advantages, chunks of steps."""
 
 from typing import Any
 
@@ -13,16 +13,20 @@ from ppo_jax.ppo import diagnostics
 from ppo_jax.state import Batch, Learner, Trajectory
 from ppo_jax.terms import RolloutTargets
 from ppo_jax.terms.term import prepared_by
-from ppo_jax.types import Array, Carry, Metrics, PyTree
+from ppo_jax.types import Array, Carry, Key, Metrics, PyTree
+
+TERMS = 2**31
+"""Sets the keys of terms apart from those that an update splits the same key into."""
 
 
 def assemble(
-    learner: Learner, steps: Trajectory, carries: Carry
+    learner: Learner, key: Key, steps: Trajectory, carries: Carry
 ) -> tuple[Batch, RolloutTargets, Metrics, list[Metrics]]:
-    """What is learned from a rollout, all that needs the whole of it included.
+    """Makes the batch of a rollout, and everything that needs the whole rollout.
 
     Returns:
-        The batch, what terms may prepare from, all metrics, and those of each term.
+        The batch, the targets that terms prepare from, all metrics, and the metrics of
+        each term.
     """
     config, scale = learner.config, learner.return_scale
     weight = jnp.where(sources(config)[None], steps.weight, 0.0)
@@ -38,10 +42,14 @@ def assemble(
         unit = jnp.where(flat, jnp.inf, config.standardization.unit(*given))
         metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
     discount = config.gamma * (steps.valid & ~steps.last)
-    targets = RolloutTargets(steps.reward, target, weight, unit, steps.cost, discount)
+    targets = RolloutTargets(
+        steps.reward, target, weight, unit, steps.cost, discount, key
+    )
     prepared, own_metrics = [], []
-    for term, memory in zip(config.terms, learner.memories, strict=True):
-        examples, own = prepared_by(term, memory, targets)
+    for i, memory in enumerate(learner.memories):
+        own_key = jax.random.fold_in(key, TERMS + i)
+        shown = targets._replace(key=own_key)
+        examples, own = prepared_by(config.terms[i], memory, shown)
         prepared.append(examples)
         own_metrics.append(own)
         metrics |= own
@@ -57,17 +65,17 @@ def assemble(
 
 
 def sources(config: Any) -> Array:
-    """Which environments are learned from, bool `[B]`."""
+    """Returns True `[B]` for environments that are learned from."""
     return jnp.arange(config.num_envs) < config.num_envs - config.holdout_envs
 
 
 def advantages(
     config: Any, steps: Trajectory, scale: ReturnScale | None = None
 ) -> tuple[Array, Array]:
-    """Generalised advantages `[T, B]` in units of rewards, and where they were clipped.
+    """Returns generalised advantages `[T, B]`, and where they had to be clipped.
 
-    A quarantined step has advantage 0 and stops the trace: the step before it is
-    valued by the critic alone.
+    Advantages are in units of rewards. A quarantined step has advantage 0 and stops the
+    trace: the step before it is valued by the critic alone.
     """
     scale = return_scale.identity() if scale is None else scale
     value, next_value = scale.decode(steps.value), scale.decode(steps.next_value)
@@ -85,7 +93,7 @@ def chunks(
     carries: Carry,
     prepared: tuple[PyTree, ...] | None = None,
 ) -> Batch:
-    """The rollout as chunks of L steps, leaves `[K, L, ...]`, carries `[K, ...]`."""
+    """Cuts a rollout into chunks `[K, L, ...]` with carries `[K, ...]`."""
 
     def cut(x):
         x = x.reshape(-1, config.chunk, *x.shape[1:])
@@ -109,5 +117,5 @@ def chunks(
 
 
 def held_out(config: Any, steps: Trajectory, weight: Array) -> Array | None:
-    """Weights of what is held out `[T, B]`, if anything is."""
+    """Returns the weights `[T, B]` of held-out environments, or None without any."""
     return steps.weight - weight if config.holdout_envs else None

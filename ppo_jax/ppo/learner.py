@@ -95,7 +95,7 @@ def learned(
         carries: Carries before the first step of each chunk, `[T / L, B, ...]`.
     """
     crew = sharding.crew(run.learner.config.num_envs)
-    batch, targets, metrics, own_metrics = assemble(run.learner, steps, carries)
+    batch, targets, metrics, own_metrics = assemble(run.learner, key, steps, carries)
     learner, result = update(run.learner, batch, key, progress)
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
     metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))

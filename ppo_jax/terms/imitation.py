@@ -14,7 +14,7 @@ from ppo_jax.envs.env import ActionSpace, Box, Discrete
 from ppo_jax.schedules import Constant, Schedule
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.types import Array, PyTree
 
 
 class Demonstrations:
@@ -151,14 +151,9 @@ class Imitation(Term):
         obs_spec, space = config.obs_spec(), config.env.action_space
         self.demonstrations.require_fit(obs_spec, space, memory)
 
-    def init(self) -> Array:
-        """Returns 0, the number of updates: it makes draws differ, and it may wrap."""
-        return jnp.zeros((), jnp.int32)
-
-    def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
-        key = jax.random.fold_in(jax.random.key(0), memory)
+    def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
         count = self.demonstrations.shape[-1]
-        return jax.random.randint(key, rollout.weight.shape, 0, count), {}
+        return jax.random.randint(rollout.key, rollout.weight.shape, 0, count), {}
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         obs, action, weight = self.demonstrations.draw(context.prepared)
@@ -168,9 +163,6 @@ class Imitation(Term):
         coef = self.coef * self.schedule(context.progress)
         loss = jnp.broadcast_to(coef * nll.mean(axis=0), batch.weight.shape)
         return loss, {"train/imitation_loss": loss}
-
-    def update(self, memory: Array, metrics: Metrics) -> Array:
-        return memory + 1
 
 
 def _typed(x: ArrayLike) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What terms say, and what is learned from."""
+"""Metrics of terms, and of the batch that they learn from."""
 
 from functools import partial
 

@@ -26,23 +26,23 @@ from ppo_jax.types import Array, Metrics, PyTree
 
 @component
 class Quantity:
-    """What the risk is a risk of: one number per step of a rollout."""
+    """A number per step of a rollout, whose worst values are the risk."""
 
     predicted: ClassVar[bool] = False
-    """Whether it is what critics predict."""
+    """Whether critics predict this quantity."""
     at_once: ClassVar[bool] = False
-    """Whether a sample is that of one step, and its action alone answers for it."""
+    """Whether a sample is of one step alone, and blamed on its action alone."""
 
     def __call__(self, rollout: RolloutTargets) -> Array:
-        """Samples `[T, B]`; what is worse is lower."""
+        """Returns samples `[T, B]`; lower is worse."""
         raise missing(self, "__call__")
 
     def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
-        """What of all that is beyond the value at risk each action is blamed for.
+        """Returns the excess over the value at risk that each action is blamed for.
 
         Args:
-            beyond: How far the samples of steps are beyond it, `[T, B]`.
-            rollout: The rollout that they are of.
+            beyond: The excess of each step's own sample, `[T, B]`.
+            rollout: The rollout with these samples.
         """
         return beyond
 
@@ -100,7 +100,7 @@ class _Tail(Term):
     winsor: Annotated[float, Bound("a number in [0, ½)", lambda x: 0 <= x < 0.5)] = 0.0
 
     def doubts(self, config: Any) -> Iterator[str]:
-        """Says where no action is answered for by what it leads to."""
+        """Warns where actions are not blamed for what they lead to."""
         if self.quantity.at_once and config.env.acts_late:
             name, env = type(self).__name__, type(config.env).__name__
             yield (
@@ -110,7 +110,7 @@ class _Tail(Term):
             )
 
     def coefficient(self, memory: PyTree) -> Array:
-        """How much the tail weighs against the mean, `[]`."""
+        """Returns the weight of the tail against the mean, `[]`."""
         raise missing(self, "coefficient")
 
     def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:

@@ -1,4 +1,4 @@
-"""What a term of the objective is, what it sees, and what it may remember."""
+"""The interface of a term: a loss per example, with what it sees and remembers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
@@ -14,31 +14,31 @@ from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.state import Batch
-from ppo_jax.types import Array, Metrics, PyTree
+from ppo_jax.types import Array, Key, Metrics, PyTree
 
 Loss = tuple[Array, Metrics]
-"""What a term says of a minibatch."""
+"""A loss per example `[L, b]`, and metrics per example by name."""
 Prepared = tuple[PyTree, Metrics]
-"""What a term makes of a rollout."""
+"""Rows `[T, B, ...]` for the minibatches, and metrics `[]` by name."""
 
 
 class Attacked(NamedTuple):
-    """What an adversary did to the policy at the rows of a minibatch, `[L, b]`."""
+    """The policy at the rows of a minibatch `[L, b]`, with and without an attack."""
 
     clean: Distribution
-    """At the true observations."""
+    """The policy at the true observations."""
     perturbed: Distribution
-    """At those that the adversary shows."""
+    """The policy at the observations that the adversary shows."""
     mask: Array
-    """Which rows were attacked, bool; elsewhere both are the same."""
+    """True at attacked rows; elsewhere both policies are the same."""
     metrics: Metrics
-    """Of the attack, per example."""
+    """Metrics of the attack, per example."""
 
     def alone(self, x: Array, weight: Array) -> Array:
-        """Examples `[L, b]` whose mean over all rows is that of x over attacked ones.
+        """Returns examples `[L, b]` with the mean that `x` has over attacked rows.
 
         Args:
-            x: Examples `[L, b]`; anything where there was no attack.
+            x: Examples `[L, b]`; rows without an attack do not count.
             weight: Weights ≥ 0 of the rows, `[L, b]`.
         """
         own = jnp.sum(jnp.where(self.mask, weight, 0.0))
@@ -47,48 +47,50 @@ class Attacked(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """What one pass over a minibatch produced."""
+    """Outputs of the networks for a minibatch."""
 
     policy: Distribution
     value: ValueDist
-    """In units of the return scale, as are the targets."""
+    """Predictions, in units of the return scale like `Batch.target`."""
     log_ratio: Array
     """ln π(a) − ln π_old(a), `[L, b]`."""
     attacked: Attacked | None = None
-    """What an adversary did; None without one."""
+    """The attacked rows; None without an adversary."""
 
 
 class RolloutTargets(NamedTuple):
-    """What a term may prepare examples from, `[T, B]`, in units of rewards."""
+    """A whole rollout `[T, B]`, in units of rewards, for `Term.prepare`."""
 
     reward: Array
     target: Array
     """λ-returns."""
     weight: Array
     unit: Array
-    """The deviation that advantages were divided by: 1 if they were not divided by
-    one, infinite if they do not vary."""
+    """Deviation that advantages were divided by: 1 without a standardisation, infinite
+    for advantages that do not vary."""
     cost: Array
-    """What environments report, in units of its own; it may not be finite."""
+    """Costs that environments report, in units of their own; not always finite."""
     discount: Array
-    """γ; 0 at the last step of an episode, and at one that is quarantined."""
+    """γ; 0 at the last step of an episode and at quarantined steps."""
+    key: Key
+    """Key for random draws; each update, member and term has its own."""
 
 
 class Context(NamedTuple):
-    """What a term knows beside the minibatch."""
+    """Everything that a term knows beside the minibatch."""
 
     memory: PyTree
-    """What it remembers from earlier updates."""
+    """The term's memory of earlier updates."""
     prepared: PyTree
-    """What it prepared for these examples, leaves `[L, b]`."""
+    """The prepared rows of these examples, leaves `[L, b, ...]`."""
     progress: Array
-    """From 0 in the first update to 1 in the last, `[]`."""
+    """Progress of training: 0 in the first update, 1 in the last, `[]`."""
     scale: ReturnScale
     observe: Callable[[PyTree], PyTree] = lambda obs: obs
-    """What the network sees of what an environment gives."""
+    """Maps an observation of the environment to what the network is given."""
     policy: Callable[[PyTree], Distribution] | None = None
-    """What the policy that learns would do, given observations `[L, n, ...]` as the
-    environment gives them, of episodes that begin with the first."""
+    """Maps observations of the environment `[L, n, ...]`, n episodes from their
+    beginnings, to the policy that learns."""
 
 
 @component
@@ -102,28 +104,28 @@ class Term:
     """
 
     guides: ClassVar[bool] = True
-    """Whether it says what the policy should do, not only how, or what it is worth."""
+    """Whether it tells the policy what to do; entropy or value losses do not."""
     says: ClassVar[tuple[Metric, ...]] = ()
-    """Rows of its own metrics: one of `LARGEST` is that of examples and steps too; of
-    all others an update says the mean, and a row what becomes of it over a phase."""
+    """Its own metrics. One that reduces by `LARGEST` is the largest over examples and
+    steps as well. Others are means over an update, and reduced over a phase."""
 
     compares: ClassVar[bool] = False
-    """Whether it compares what is attacked with what is not."""
+    """Whether it compares attacked rows with clean ones."""
 
     @property
     def clips(self) -> bool:
-        """Whether it needs predictions that are clipped."""
+        """Whether it needs a critic whose predictions can be clipped."""
         return False
 
     def check(self, config: Any) -> None:
-        """Checks that it fits an experiment; called when one is constructed.
+        """Checks that the term fits an experiment, as the experiment is constructed.
 
         Raises:
             ValueError: If it does not; the message names a field of the experiment.
         """
 
     def doubts(self, config: Any) -> Iterable[str]:
-        """What is possible but odd about it in an experiment, line by line."""
+        """Returns warnings about an experiment that is possible but odd."""
         return ()
 
     @property
@@ -132,19 +134,19 @@ class Term:
         return False
 
     def init(self) -> PyTree:
-        """What it remembers before the first update."""
+        """Returns the memory before the first update."""
         return ()
 
     def prepare(self, memory: PyTree, rollout: RolloutTargets) -> Prepared:
-        """What examples need of the whole rollout, leaves `[T, B]`; metrics `[]`."""
+        """Returns rows `[T, B, ...]` made from the whole rollout, and metrics `[]`."""
         return (), {}
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
-        """Loss and metrics per example, `[L, b]`."""
+        """Returns the loss and metrics per example, `[L, b]`."""
         raise missing(self, "__call__")
 
     def update(self, memory: PyTree, metrics: Metrics) -> PyTree:
-        """What it remembers after an update with these metrics, means `[]`.
+        """Returns the memory after an update with these metrics, means `[]`.
 
         It is not called for an update without any finite step.
         """
@@ -152,10 +154,10 @@ class Term:
 
 
 def evaluated(term: Term, out: Forward, batch: Batch, context: Context) -> Loss:
-    """What a term says of a minibatch.
+    """Returns the loss and metrics of a term for a minibatch.
 
     Raises:
-        Misfit: If it is not a loss and metrics, a number per example each.
+        Misfit: If it returns anything but a loss and metrics, all per example.
     """
     name = type(term).__name__
     loss, metrics = _pair(name, term(out, batch, context), "(loss, dict of metrics)")
@@ -166,10 +168,10 @@ def evaluated(term: Term, out: Forward, batch: Batch, context: Context) -> Loss:
 
 
 def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared:
-    """What a term prepares of a rollout.
+    """Returns the rows and metrics that a term prepares from a rollout.
 
     Raises:
-        Misfit: If it is not a row per step, and metrics that are one number each.
+        Misfit: If it returns anything but a row per step, and metrics of one number.
     """
     name, steps = f"{type(term).__name__}.prepare", rollout.weight.shape
     said = term.prepare(memory, rollout)
@@ -184,10 +186,10 @@ def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared
 
 
 def remembered_by(term: Term, memory: PyTree, metrics: Metrics) -> PyTree:
-    """What a term remembers after an update.
+    """Returns the memory of a term after an update.
 
     Raises:
-        Misfit: If it has another structure or other shapes than before.
+        Misfit: If its structure or shapes have changed.
     """
     after = term.update(memory, metrics)
     if _form(after) != _form(memory):
@@ -198,7 +200,7 @@ def remembered_by(term: Term, memory: PyTree, metrics: Metrics) -> PyTree:
 
 
 def _form(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
-    """The structure of a tree and the shapes in it."""
+    """Returns the structure of a tree and the shapes of its leaves."""
     return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
 
 

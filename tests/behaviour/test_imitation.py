@@ -74,6 +74,14 @@ def test_an_update_by_hand(begun):
     jax.tree.map(np.testing.assert_array_equal, *critics)
 
 
+def test_members_draw_demonstrations_of_their_own(begun):
+    """Of the same parameters, each key imitates another share of the two."""
+    keys = jax.random.split(jax.random.key(1), 6)
+    each = [tabular.update(begun.replace(key=key))[1] for key in keys]
+    losses = [float(metrics["train/imitation_loss"]) for metrics in each]
+    assert len(set(losses)) > 1
+
+
 def test_weights_are_those_of_the_examples(begun):
     """Who contradict each other are followed by their weights, at every draw anew."""
     run = begun
@@ -81,8 +89,7 @@ def test_weights_are_those_of_the_examples(begun):
         run, *_ = tabular.update(run)
     policy = special.softmax(run.learner.params["actor"]["head"]["kernel"][1])
     np.testing.assert_allclose(policy, [0.25, 0.0, 0.75], atol=0.08)
-    forgetful = run.learner.replace(memories=begun.learner.memories)
-    each = [tabular.update(x) for x in (run, run.replace(learner=forgetful))]
+    each = [tabular.update(x) for x in (run, run.replace(key=begun.key))]
     losses = [metrics["train/imitation_loss"] for _, metrics, _ in each]
     assert losses[0] != losses[1]
 

@@ -642,7 +642,7 @@ lived = jax.jit(learner.lived)
 @jax.jit
 def prepared(learner, *experience):
     """What a rollout says before anything is learned from it."""
-    _, _, metrics, _ = assemble(learner, *experience)
+    _, _, metrics, _ = assemble(learner, jax.random.key(0), *experience)
     return metrics
 
 

@@ -1,5 +1,6 @@
 """Minibatches `[3, 2]` of random numbers, and the other arguments of terms."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -44,4 +45,5 @@ def targets(reward, target=None, weight=None, unit=1.0, cost=0.0, discount=0.0):
     unit, cost, discount = (
         jnp.broadcast_to(jnp.float32(x), reward.shape) for x in (unit, cost, discount)
     )
-    return terms.RolloutTargets(reward, target, weight, unit, cost, discount)
+    key = jax.random.key(0)
+    return terms.RolloutTargets(reward, target, weight, unit, cost, discount, key)

@@ -80,7 +80,7 @@ def updated(run, params):
     """An update, and what the policies of some parameters are in it."""
     progress = Progress.at(0.0)
     begun, key, _, steps, carries = learner.lived(run, progress)
-    batch, *_ = assemble(begun.learner, steps, carries)
+    batch, *_ = assemble(begun.learner, key, steps, carries)
     after, result = update(begun.learner, batch, key, progress)
     swap = jax.tree.map(lambda x: x.swapaxes(0, 1), batch._replace(carry=()))
     rows = swap._replace(carry=batch.carry)

@@ -125,6 +125,18 @@ def test_parameters_are_those_that_there_are():
         envs.Gymnasium("Walk-v0", params={"fault": "much"})
 
 
+def test_what_is_registered_again_is_looked_at_again(monkeypatch):
+    """Also if the same class makes it."""
+    limits = []
+    for limit in (5, 7):
+        spec = gymnasium.envs.registration.EnvSpec(
+            "Again-v0", entry_point="gyms:Walk", max_episode_steps=limit
+        )
+        monkeypatch.setitem(gymnasium.registry, "Again-v0", spec)
+        limits.append(envs.Gymnasium("Again-v0").max_episode_steps)
+    assert limits == [5, 7]
+
+
 def test_no_program_steps_one():
     """Wrappers say so as they are made; all else when it is traced."""
     with pytest.raises(Misfit, match="simulators on the host take its steps"):

@@ -79,8 +79,8 @@ def test_another_learning_rate_keeps_the_moments(kind):
 @jax.jit
 def experience(run):
     """A rollout, as an update learns from it."""
-    *_, steps, carries = learner.lived(run, Progress.at(0.0))
-    return assemble(run.learner, steps, carries)[0]
+    _, key, _, *rollout = learner.lived(run, Progress.at(0.0))
+    return assemble(run.learner, key, *rollout)[0]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import Config, networks, terms
-from ppo_jax.component import as_arrays, program
+from ppo_jax.component import as_arrays, component, program
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization.advantages import OverAll
 from ppo_jax.normalization.return_scale import identity
@@ -28,6 +28,7 @@ CONFIG = Config(
     total_timesteps=1200,
 )
 RANDOM = np.random.default_rng(0)
+KEY = jax.random.key(0)
 SCALE = identity().replace(mean=jnp.float32(1.0), std=jnp.float32(2.0))
 
 
@@ -114,7 +115,7 @@ def begun():
     return run.learner.replace(return_scale=SCALE)
 
 
-def assembled(begun, steps=STEPS, **changes):
+def assembled(begun, steps=STEPS, key=KEY, **changes):
     fields = {"standardization": OverAll(), "terms": CONFIG.terms, "holdout_envs": 0}
     config = Config(
         env=CONFIG.env,
@@ -129,7 +130,7 @@ def assembled(begun, steps=STEPS, **changes):
     memories = tuple(term.init() for term in config.terms)
     begun = begun.replace(config=config, memories=memories)
     carries = (jnp.zeros((2, B, 2)),)
-    return assemble(begun, steps, carries)
+    return assemble(begun, key, steps, carries)
 
 
 def unchunked(x):
@@ -179,6 +180,26 @@ def test_each_term_prepares_its_own(begun):
         chex.assert_trees_all_close(own[i], said, rtol=1e-6)
     assert metrics["train/cvar_var"] == own[2]["train/cvar_var"]
     assert own[1]["train/cvar_var"] != own[2]["train/cvar_var"]
+
+
+def test_each_term_draws_with_a_key_of_its_own(begun):
+    """Another one, too, than those that an update makes of its key."""
+
+    @component
+    class Drawing(terms.Surrogate):
+        def prepare(self, memory, rollout):
+            return jax.random.bits(rollout.key, rollout.weight.shape), {}
+
+    @component
+    class Other(Drawing):
+        pass
+
+    drawn = [
+        np.asarray(each).tobytes()
+        for key in (KEY, jax.random.key(1), *jax.random.split(KEY, 2))
+        for each in assembled(begun, key=key, terms=(Drawing(), Other()))[0].prepared
+    ]
+    assert len(set(drawn)) == 8
 
 
 def test_a_tail_has_no_weight_beside_advantages_that_do_not_vary(begun):

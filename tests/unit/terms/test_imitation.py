@@ -121,17 +121,17 @@ def test_an_experiment_with_demonstrations_of_another_is_refused():
         Imitation(OBS)
 
 
-def test_draws_are_of_all_and_differ_from_update_to_update():
-    """An index per step, as likely each; the same for the same update."""
+def test_draws_are_of_all_and_those_of_a_key():
+    """An index per step, as likely each; the same for the same key."""
     term, rollout = Imitation(SHOWN), targets(np.zeros((64, 32)))
-    first, said = term.prepare(term.init(), rollout)
+    first, said = term.prepare((), rollout)
     assert said == {}
     chex.assert_shape(first, (64, 32))
     shares = np.bincount(np.ravel(first), minlength=4) / first.size
     chex.assert_trees_all_close(shares, np.full(4, 0.25), rtol=0, atol=0.04)
-    again, _ = term.prepare(term.init(), rollout)
+    again, _ = term.prepare((), rollout)
     chex.assert_trees_all_equal(first, again)
-    later, _ = term.prepare(term.update(term.init(), {}), rollout)
+    later, _ = term.prepare((), rollout._replace(key=jax.random.key(1)))
     assert (later != first).mean() > 0.5
 
 
