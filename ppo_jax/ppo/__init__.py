@@ -1,1 +1,1 @@
-"""One agent or a population: acting, learning from it, and evolving."""
+"""An agent or a population: acting, learning, and evolving."""

@@ -1,4 +1,4 @@
-"""Acting: what a frozen agent sees, says and does in one step of its environments."""
+"""Acting: observations, outputs and actions of a frozen agent in one step."""
 
 import dataclasses
 import functools
@@ -22,56 +22,59 @@ from ppo_jax.state import Actor, Learner
 from ppo_jax.types import Array, Carry, Key, Params, PyTree
 
 Choice = Callable[[Distribution, Key], Array]
-"""From a policy and a key to actions."""
+"""Function from a policy and a key to actions."""
 
 Move = Callable[[Key, PyTree, Array], Step]
-"""From a key, a state and an action to what they lead to."""
+"""Function from a key, a state and an action to a timestep and the next state."""
 
 ATTACK = 1
-"""Sets the keys of attacks apart from those of actions."""
+"""Number that sets the keys of attacks apart from those of actions."""
 
 
 class Opposition(NamedTuple):
-    """Who changes what an agent sees."""
+    """An opponent, and the environments in which it attacks the observations."""
 
     opponent: Opponent
     plays: Array
-    """In which environments, bool `[B]`."""
+    """Whether the opponent attacks in each environment, bool `[B]`."""
 
 
 class Agent(NamedTuple):
-    """Who acts, and how."""
+    """A learner that acts, its network, and its way of choosing actions."""
 
     learner: Learner
     network: Network
     choice: Choice
     opposition: Opposition | None = None
-    """Who changes what it sees; None: nobody."""
+    """Attacker of the observations; None: no attacks."""
 
 
 class Keys(NamedTuple):
-    """Keys of a step `[B]`. As one array, XLA would compile some programs for ever."""
+    """Keys of a step, `[B]` each.
+
+    If they were one array, XLA would never finish compiling some programs.
+    """
 
     action: Key
     env: Key
 
 
 class Decision(NamedTuple):
-    """What was seen and chosen in a step; every leaf `[B, ...]`."""
+    """Observations and choices of a step; every leaf is `[B, ...]`."""
 
     obs: PyTree
-    """As the network saw it."""
+    """Observations as the network saw them."""
     finite: Array
-    """Whether what there was to see was finite; zeros were seen in place of it."""
+    """Whether each observation was finite; the network saw zeros instead if not."""
     mask: Array | None
-    """Which actions were allowed, if any were forbidden."""
+    """Mask of the allowed actions, if any were forbidden."""
     action: Array
     policy: Distribution
     value: ValueDist
     carry: Carry
-    """After the step."""
+    """Carry after the step."""
     truth: Carry
-    """That of an agent which always saw the truth."""
+    """Carry that the agent would have, had it always seen the true observations."""
 
     @property
     def move(self) -> Array:
@@ -80,7 +83,7 @@ class Decision(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """What was chosen in a step, and what it led to."""
+    """The decision of a step, and its outcome."""
 
     decision: Decision
     timestep: Timestep
@@ -88,23 +91,23 @@ class Deed(NamedTuple):
 
 
 def sampled(policy: Distribution, key: Key) -> Array:
-    """Actions as likely as they are."""
+    """Samples actions from the policy."""
     return policy.sample(key)
 
 
 def most_likely(policy: Distribution, key: Key) -> Array:
-    """Always the same actions."""
+    """Returns the most likely actions, whatever the key."""
     return policy.mode()
 
 
 def start(env: Env, network: Network, keys: Key) -> Actor:
-    """Environments at the start of their first episodes, one per key."""
+    """Resets one environment per key; returns the actor before its first step."""
     obs, env_state = of_each(env.reset)(keys)
     return begin(network, strong(obs), strong(env_state), keys.shape[0])
 
 
 def begin(network: Network, obs: PyTree, env_state: PyTree, num_envs: int) -> Actor:
-    """Environments whose first episodes begin with these observations."""
+    """Returns an actor whose first episodes begin with these observations."""
     return Actor(
         env_state=env_state,
         obs=obs,
@@ -116,22 +119,22 @@ def begin(network: Network, obs: PyTree, env_state: PyTree, num_envs: int) -> Ac
 
 
 def renew(env: Env, actor: Actor, keys: Key) -> Actor:
-    """The actor before a rollout, one key per environment."""
+    """Renews the environments before a rollout, with one key for each."""
     env_state = of_each(env.renew)(keys, actor.env_state)
     return dataclasses.replace(actor, env_state=fused(env_state))
 
 
 def act(agent: Agent, step: Move, actor: Actor, truth: Carry, keys: Keys) -> Deed:
-    """One step of all environments.
+    """Takes one step in all environments.
 
     Args:
-        agent: Who acts.
-        step: How one environment steps, as `Env.step`.
-        actor: Where; what it remembers is before the step.
-        truth: What it would remember, had it always seen the truth. Harm is measured
-            against what it would do then.
-        keys: Two per environment. What is random about attacks follows from the first
-            one for an action.
+        agent: The agent that acts.
+        step: The step of one environment, as `Env.step`.
+        actor: The environments, and the agent's carry before the step.
+        truth: Carry that the agent would have, had it always seen the true
+            observations. Harm is measured against its behaviour with this carry.
+        keys: Two per environment. Attacks draw from the first environment's key for
+            an action.
     """
     decision = decide(agent, actor, truth, keys.action)
     timestep, env_state = of_each(step)(keys.env, actor.env_state, decision.move)
@@ -141,7 +144,7 @@ def act(agent: Agent, step: Move, actor: Actor, truth: Carry, keys: Keys) -> Dee
 
 
 def decide(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Decision:
-    """What all environments are to be moved by; as `act`, before they move."""
+    """Chooses actions for all environments: the part of `act` before they step."""
     env, params = agent.learner.config.env, agent.learner.params
     mask, reset = _action_masks(env, actor), actor.reset
     obs, finite = view(agent.learner, actor.obs, reset)
@@ -157,13 +160,16 @@ def decide(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Decision:
 
 
 def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:
-    """Observations as the network sees them, zeros unless finite; where they are."""
+    """Returns observations as the network sees them, and which of them were finite.
+
+    The network sees zeros in place of an observation that is not finite.
+    """
     finite = quarantine.finite(obs, reset)
     return quarantine.zero_unless(finite, observe(learner, obs)), finite
 
 
 def observe(learner: Learner, obs: PyTree) -> PyTree:
-    """Observations in the units of the network."""
+    """Returns observations in the units of the network."""
     return observations.normalize(learner.obs_moments, obs, learner.config.obs_clip)
 
 
@@ -175,7 +181,7 @@ def evaluate(
     reset: Array,
     mask: Array | None = None,
 ) -> Output:
-    """One step of a network: policy and value of `[B]`, and the carry after it."""
+    """Applies a network for one step: returns policy and value `[B]`, and the carry."""
     batch = jax.tree.map(lambda x: x[None], (obs, reset, mask))
     out = network.apply(params, carry, *batch)
     policy, outputs = jax.tree.map(lambda x: x[0], (out.policy, out.value.outputs))
@@ -185,7 +191,10 @@ def evaluate(
 def shown(
     opposition: Opposition, answers: Answers, honest: Output, obs: PyTree, key: Key
 ) -> PyTree:
-    """What is seen in place of observations, one or several per environment."""
+    """Returns the observations, attacked in those environments that have an opponent.
+
+    There may be one observation per environment or several.
+    """
     key_attack = jax.random.fold_in(key, ATTACK)
     attacked = opposition.opponent.show(answers, honest, obs, key_attack)
     times = jax.tree.leaves(obs)[0].shape[0] // opposition.plays.size
@@ -193,7 +202,7 @@ def shown(
 
 
 def _action_masks(env: Env, actor: Actor) -> Array | None:
-    """Which actions are allowed in each environment, if any are forbidden."""
+    """Returns masks of the allowed actions in each environment; None: all are."""
     num_envs = actor.reset.shape[0]  # A state may have no leaves.
     return jax.vmap(env.action_mask, axis_size=num_envs)(actor.env_state)
 

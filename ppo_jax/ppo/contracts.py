@@ -1,7 +1,7 @@
-"""What training takes for granted of a network, and whether it holds.
+"""Assumptions of training about a network, and a check that they hold.
 
-What an agent replays is compared with what it lived, and nothing may leak from one
-environment or episode into another.
+A replay is compared with the rollout, and nothing may leak from one environment or
+episode into another.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ TOLERANCE = 1e-5
 
 
 class Contract(NamedTuple):
-    """What training takes for granted."""
+    """An assumption of training about the network."""
 
     holds: str
     look: str
-    """Where to look if it does not hold."""
+    """Advice on finding the cause if the contract does not hold."""
 
 
 REPLAYS = Contract(
@@ -55,7 +55,7 @@ ONE_BY_ONE = Contract(
 
 
 class Finding(NamedTuple):
-    """One line of the report."""
+    """A line of the report."""
 
     what: str
     value: float
@@ -64,41 +64,41 @@ class Finding(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What occurred in the rollout, and in the one with faults."""
+    """Facts about the rollout, and about the rollout with faults."""
 
     num_steps: int
     num_envs: int
     chunk: int
     resets: int
-    """In mid-rollout."""
+    """Resets in mid-rollout."""
     truncations: int
     faults: int
-    """In mid-episode."""
+    """Faults in mid-episode."""
     memory: bool
-    """Whether the network has one."""
+    """Whether the network has a memory."""
 
 
 class Report(NamedTuple):
-    """What was looked at, and what was found."""
+    """Facts about the rollouts that were checked, and the findings."""
 
     seen: Seen
     findings: list[Finding]
 
     @property
     def ok(self) -> bool:
-        """Whether all is well."""
+        """Whether all contracts hold."""
         return all(finding.ok for finding in self.findings)
 
 
 class Unseen(UserError):
-    """Something that the check needs did not occur in the rollout."""
+    """Raised if something that the check needs did not occur in the rollout."""
 
 
 def check(config: Config) -> Report:
     """Replays one rollout, perturbs it, and replays it once more with faults.
 
-    Products are as exact as the device can, as coarse ones would hide what is looked
-    for: those of float32 have three digits on GPUs and TPUs by default.
+    Products are as exact as the device can make them, because coarse products would
+    hide defects: those of float32 have three digits on GPUs and TPUs by default.
 
     Raises:
         Unseen: If no reset in mid-rollout, truncation, fault or L < T occurred.
@@ -127,10 +127,11 @@ def _report(config: Config) -> Report:
 
 
 def _hurried(config: Config) -> Config:
-    """The experiment with short episodes, chunks shorter than the rollout, and faults.
+    """Returns the experiment with short episodes, short chunks, and faults.
 
-    Which environments break, and when, is left to their state. It computes in float32:
-    coarser rounding would hide what is looked for. No population searches for numbers.
+    Chunks become shorter than the rollout. The state of the environments decides which
+    of them break, and when. The network computes in float32, because coarser rounding
+    would hide defects. No population searches for numbers.
     """
     limit = max(2, config.num_steps // 3)
     chunk = config.chunk
@@ -145,7 +146,10 @@ def _hurried(config: Config) -> Config:
 
 
 def _struck(run: Run) -> Run:
-    """The run, whose environments break once in the second rollout, one by one."""
+    """Returns the run, set so that its environments break in the second rollout.
+
+    Each of them breaks once, one after the other.
+    """
     num_steps, num_envs = run.learner.config.num_steps, run.learner.config.num_envs
     start = num_steps + jnp.arange(num_envs) * num_steps // num_envs
     env_state = run.actor.env_state._replace(start=start)
@@ -154,7 +158,11 @@ def _struck(run: Run) -> Run:
 
 
 def _live_and_replay(run: Run) -> Any:
-    """Two rollouts, the second of which begins in the middle of episodes."""
+    """Plays two rollouts and replays the second, which begins in mid-episode.
+
+    Returns:
+        The run before the second rollout, the steps of it, and the replay's log-ratios.
+    """
     key_first, key_second = jax.random.split(run.key)
     actor, _, _ = _lived(run.learner, run.actor, key_first)
     _, steps, carries = _lived(run.learner, actor, key_second)
@@ -169,7 +177,10 @@ def _lived(learner: Learner, actor: Actor, key: Key) -> Any:
 
 @jax.jit
 def _replayed(learner: Learner, steps: Any, carries: Any) -> Array:
-    """Log-ratios of the policy that acted to itself, 0 without weight."""
+    """Returns log-ratios of the replay to the rollout, both of one policy.
+
+    They are 0 where the weight is 0.
+    """
     nothing = jnp.zeros_like(steps.reward)
     cut = chunks(learner.config, steps, nothing, nothing, carries)
     batch = gather(cut, jnp.arange(cut.weight.shape[0]))
@@ -204,7 +215,11 @@ def _require_all(seen: Seen) -> None:
 
 @jax.jit
 def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
-    """Largest change of outputs where none may be, when observations are perturbed."""
+    """Perturbs observations; returns the largest changes where there must be none.
+
+    The first result is for outputs of other environments, the second for outputs of
+    later episodes.
+    """
     network = run.learner.config.build()
 
     def outputs(obs):

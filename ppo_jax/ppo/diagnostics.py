@@ -1,6 +1,6 @@
 """Metrics of a rollout and of gradients.
 
-What they are is told by the rows in `ppo.metrics`.
+The rows in `ppo.metrics` say what each of them means.
 """
 
 import jax
@@ -26,11 +26,17 @@ GROUPS = {
     "head": ("critic", "heads"),
     "other": (),
 }
-"""Groups of parameters: the names that a path to them holds; the first that fits."""
+"""Groups of parameters, by the names that a path to them contains.
+
+A parameter belongs to the first group that fits.
+"""
 
 
 def gradient_norms(grads: PyTree) -> tuple[Array, Metrics]:
-    """Global norm of gradients `[]`; it, those of disjoint groups and of critics."""
+    """Returns the global norm of gradients `[]`, and norms as metrics.
+
+    The metrics are the global norm, those of disjoint groups, and those of critics.
+    """
     groups: dict[tuple[str, bool], list[Array]] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(grads)[0]:
         own = _is_each_critic_s_own(path)
@@ -57,7 +63,7 @@ def gradient_norms(grads: PyTree) -> tuple[Array, Metrics]:
 
 
 def group_of(path: tuple) -> str:
-    """The group of the parameter at a path.
+    """Returns the group of the parameter at a path.
 
     >>> keys = [jax.tree_util.DictKey(name) for name in ("actor", "head", "kernel")]
     >>> group_of(tuple(keys))
@@ -68,12 +74,12 @@ def group_of(path: tuple) -> str:
 
 
 def _is_each_critic_s_own(path: tuple) -> bool:
-    """Whether a parameter has an axis of critics in front."""
+    """Returns whether a parameter has a leading axis of critics."""
     return {"critic", "heads"} <= {key.key for key in path}
 
 
 def rollout_metrics(steps: Trajectory) -> Metrics:
-    """Sums over episodes that ended, and over costs, for means on the host."""
+    """Returns sums over ended episodes and over costs, for means on the host."""
     ended = steps.last & jnp.isfinite(steps.episode_return)
     count = ended.sum()
     total = jnp.where(ended, steps.episode_return, 0.0).sum()
@@ -101,14 +107,14 @@ def target_metrics(
     held_out: Array | None,
     scale: ReturnScale,
 ) -> Metrics:
-    """Statistics of the advantages before they were normalised, and of the critic.
+    """Returns statistics of advantages before normalisation, and of the critic.
 
     Args:
         value: Predictions `[T, B]`, in units of the return scale.
         advantage: Advantages `[T, B]`, in units of rewards.
         target: λ-returns `[T, B]`, in units of rewards.
-        weight: Weights of what is learned from `[T, B]`.
-        held_out: Weights of what is held out `[T, B]`, if anything is.
+        weight: Weights of the steps that are learned from, `[T, B]`.
+        held_out: Weights of the steps that are held out, `[T, B]`, if any are.
         scale: The return scale.
     """
     value, target_mean = scale.decode(value), average(target, weight)
@@ -127,7 +133,7 @@ def target_metrics(
 def explained(
     target: Array, value: Array, weight: Array, held_out: Array | None, when: str = ""
 ) -> Metrics:
-    """Explained variance of what is learned from and, if anything is, held out."""
+    """Returns the explained variance of steps learned from and, if any, held out."""
     return {
         f"train/explained_variance{name}{when}": returns.explained_variance(
             target, value, w
@@ -138,7 +144,10 @@ def explained(
 
 
 def average(x: Array, weight: Array, axis: tuple[int, ...] | None = None) -> Array:
-    """Weighted mean over axes; NaN without weight, where `x` may be anything."""
+    """Returns the weighted mean over axes, NaN without any weight.
+
+    Where the weight is 0, `x` may be anything.
+    """
     total = weight.sum(axis)
     mean = jnp.sum(jnp.where(weight > 0, weight * x, 0.0), axis)
     mean /= jnp.maximum(total, TINY)
@@ -146,19 +155,19 @@ def average(x: Array, weight: Array, axis: tuple[int, ...] | None = None) -> Arr
 
 
 def deviation(x: Array, weight: Array) -> Array:
-    """Unbiased weighted deviation `[]`; NaN without weight."""
+    """Returns the unbiased weighted deviation `[]`; NaN without weight."""
     total = jnp.maximum(weight.sum(), TINY)
     freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
     return jnp.sqrt(jnp.sum(weight * (x - average(x, weight)) ** 2) / freedom)
 
 
 def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:
-    """Statistics of the advantages that are learned from, `[T, B]`.
+    """Returns statistics of the advantages that are learned from, `[T, B]`.
 
     Args:
-        advantage: Advantages as they were scaled.
-        flat: Where they were set to 0 because they do not vary.
-        weight: Their weights.
+        advantage: Scaled advantages.
+        flat: Whether an advantage was set to 0 because advantages do not vary.
+        weight: Weights of the advantages.
     """
     mean = average(advantage, weight)
     largest = jnp.max(jnp.where(weight > 0, jnp.abs(advantage), 0.0))
@@ -171,7 +180,10 @@ def scaled_metrics(advantage: Array, flat: Array, weight: Array) -> Metrics:
 
 
 def carry_metrics(carry: Carry) -> Metrics:
-    """Size and spread of a memory's state `[B, ...]`, per layer; nothing without."""
+    """Returns size and spread of a memory's state `[B, ...]`, per layer.
+
+    Without a memory there are no metrics.
+    """
     said = {}
     for owner, layers in dict(carry).items():
         for i, layer in enumerate(layers):
@@ -186,7 +198,7 @@ def carry_metrics(carry: Carry) -> Metrics:
 
 
 def shift_metrics(log_ratio: Array, old: PyTree, new: Distribution) -> Metrics:
-    """How far the policy moved from the one that acted, per example.
+    """Returns metrics of the policy's distance from the one that acted, per example.
 
     Args:
         log_ratio: ln π_new(a) − ln π_old(a) `[...]`.

@@ -46,7 +46,7 @@ class Play(NamedTuple):
     total: Array
     """Returns so far `[B]`; of an episode that has ended, its return."""
     ended: Array
-    """Which episodes have ended, bool `[B]`; later steps of theirs are ignored."""
+    """Whether each episode has ended, bool `[B]`; its later steps are ignored."""
 
 
 def limit(env: Any) -> int:
@@ -186,7 +186,7 @@ def summarize(returns: Any) -> dict[str, float]:
 def player(
     learner: Learner, everywhere: Array, deterministic: bool, opponent: Opponent | None
 ) -> Agent:
-    """Makes the agent that plays; an opponent plays where `everywhere`, bool."""
+    """Makes the agent that plays; an opponent attacks where `everywhere` is true."""
     choice = acting.most_likely if deterministic else acting.sampled
     opposition = None if opponent is None else Opposition(opponent, everywhere)
     return Agent(learner, learner.config.build(), choice, opposition)

@@ -88,7 +88,7 @@ def objective(
 
 
 def peaks(config: Config, metrics: Metrics) -> list[str]:
-    """Of which metrics the largest of examples and optimiser steps counts."""
+    """Returns the metrics that are maxima over examples and optimiser steps."""
     rows = (*POLICY, *rows_of(config))
     patterns = [row.name for row in rows if row.reduction is LARGEST]
     return [

@@ -154,7 +154,9 @@ class Generation(NamedTuple):
     ready: Array
     """Whether the member was ready to evolve, bool `[P]`."""
     fitness: Array
-    """Before, `[P]`; not finite: the member is broken, or it is not known yet."""
+    """Fitness before the generation, `[P]`.
+
+    If it is not finite, the member is broken, or its fitness is not known yet."""
     numbers: dict[str, Array]
     """Numbers after the generation, `[P]` by path: those in force at the next
     update."""
@@ -176,8 +178,8 @@ def evolve(
         keys: One key per member `[P]`, so that the order of members means nothing.
 
     Returns:
-        The population afterwards, and who continues whom with which numbers. If too few
-        are ready, only broken members change, and the population has waited.
+        The population afterwards, and the parent and numbers of every member. If too
+        few are ready, only broken members change, and the population has waited.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks
@@ -209,11 +211,12 @@ def evolve(
 
 
 def _judged(pbt: PBT, population: Population) -> tuple[Array, Array]:
-    """Judges how fit members are, and which of them are broken, `[P]` each.
+    """Returns the fitness of the members, and whether each is broken, `[P]` each.
 
-    Broken are those whose parameters are not finite, whatever their fitness. So are
-    those without a finite fitness, unless they only have to wait for it: one that is
-    of no evaluation, such as the return of episodes that end, of a member that learns.
+    A member is broken if its parameters are not finite, whatever its fitness. A member
+    without a finite fitness is broken too, unless it only has to wait for it: it
+    learns, and its fitness comes from no evaluation (for example from the return of
+    episodes that end).
     """
     runs = population.runs
     whole = tree.all_finite(runs.learner.params, batch_axes=1)

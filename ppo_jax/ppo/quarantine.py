@@ -1,4 +1,4 @@
-"""Steps that are not finite: how they are known, and what is kept of them."""
+"""Detection of steps that are not finite, and the records kept of them."""
 
 import dataclasses
 
@@ -13,12 +13,15 @@ from ppo_jax.types import Array, Key, PyTree
 
 
 def finite(values: PyTree, like: Array) -> Array:
-    """Per environment, whether all floats are finite; bool, as `like`."""
+    """Returns per environment whether all floats are finite; bool, shaped as `like`."""
     return jnp.broadcast_to(tree.all_finite(values, batch_axes=1), like.shape)
 
 
 def has_nan(values: PyTree, like: Array) -> Array:
-    """Per environment, whether a float is NaN; ±inf may be meant, as a sentinel."""
+    """Returns per environment whether any float is NaN.
+
+    ±inf is accepted, since environments may use it as a sentinel.
+    """
     nans = jax.tree.map(
         lambda x: jnp.where(jnp.isnan(x), x, 0.0),
         [x for x in jax.tree.leaves(values) if jnp.issubdtype(x.dtype, jnp.floating)],
@@ -27,12 +30,12 @@ def has_nan(values: PyTree, like: Array) -> Array:
 
 
 def zero_unless(ok: Array, values: PyTree) -> PyTree:
-    """Zeros in the place of what is not to be looked at."""
+    """Returns the values, with zeros for environments that are not `ok`."""
     return tree.where(ok, values, jax.tree.map(jnp.zeros_like, values))
 
 
 def quarantined(step: Trajectory, valid: Array) -> Trajectory:
-    """A step without weight, and with nothing that is not finite, unless `valid`."""
+    """Returns the step, with weight 0 and finite values where it is not `valid`."""
     return step._replace(
         obs=zero_unless(valid, step.obs),
         action=zero_unless(valid, step.action),
@@ -48,14 +51,20 @@ def quarantined(step: Trajectory, valid: Array) -> Trajectory:
 
 
 def reset_broken(env: Env, actor: Actor, keys: Key) -> Actor:
-    """Starts environments anew that are not finite by themselves any more."""
+    """Resets environments whose own observation or state is broken.
+
+    That is an observation that is not finite, or a state with a NaN.
+    """
     ok = finite(actor.obs, actor.reset) & ~has_nan(actor.env_state, actor.reset)
     obs, env_state = of_each(env.reset)(keys)
     return unless(ok, actor, strong(obs), strong(env_state))
 
 
 def unless(ok: Array, actor: Actor, obs: PyTree, env_state: PyTree) -> Actor:
-    """The actor, whose episodes begin anew with these observations unless `ok`."""
+    """Returns the actor with new episodes in the environments that are not `ok`.
+
+    The new episodes begin with these observations and states.
+    """
     return dataclasses.replace(
         actor,
         env_state=tree.where(ok, actor.env_state, env_state),
@@ -71,5 +80,8 @@ def _zero_unless_finite(x: Array) -> Array:
 
 
 def _one_unless(ok: Array, policy: Distribution) -> Distribution:
-    """A policy with a derivative wherever it has no weight: ones suit any parameter."""
+    """Returns the policy with all parameters 1 where it is not `ok`.
+
+    It has a derivative there, since 1 is a possible value of any parameter.
+    """
     return tree.where(ok, policy, jax.tree.map(jnp.ones_like, policy))

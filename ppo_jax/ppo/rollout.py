@@ -1,4 +1,4 @@
-"""Rollouts: T steps of a frozen learner in B environments, and what is kept of them."""
+"""Rollouts: T steps of a frozen learner in B environments, and their record."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from ppo_jax.types import Array, Carry, Key, PyTree
 
 
 class BootstrapSlots(NamedTuple):
-    """Where truncated episodes leave off, `[S, B, ...]`: their value is still owed.
+    """Ends of truncated episodes, `[S, B, ...]`, whose values are still owed.
 
     S is the most truncations that an environment can have in one rollout, so one
     pass over the slots values them all.
@@ -31,21 +31,21 @@ class BootstrapSlots(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Keys of a rollout, `[B]` each; those of a device that shares the agent."""
+    """Keys of a rollout, `[B]` each; a device that shares the agent has its share."""
 
     steps: Keys
-    """`[T / L, L, B]`, chunk after chunk."""
+    """Keys of steps, `[T / L, L, B]`, chunk after chunk."""
     resets: Key
     renewals: Key
     owed: Key
-    """One for all."""
+    """Key of the attacks on observations whose values are owed, `[]`."""
 
 
 def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory, Carry]:
     """Acts for `num_steps`; steps that are not finite are quarantined.
 
-    Of devices that share the agent, each acts in its own environments. It returns the
-    actor that is there, and what all of them saw.
+    Each of the devices that share the agent acts in its own environments. It returns
+    the actor of these environments, and the steps of all devices.
 
     Returns:
         The actor afterwards, the rollout `[T, B, ...]`, and the carries before the
@@ -79,7 +79,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
 
 
 def traveller(learner: Learner) -> Agent:
-    """Who acts in rollouts, and against whom."""
+    """Returns the agent that acts in rollouts, with its opponent."""
     config, opposition = learner.config, None
     if config.opponent is not None:
         plays = config.opponent.plays(config.num_envs)
@@ -89,7 +89,7 @@ def traveller(learner: Learner) -> Agent:
 
 
 def draws(config: Any, key: Key) -> Draws:
-    """The keys of a rollout."""
+    """Draws the keys of a rollout."""
     crew = sharding.crew(config.num_envs)
     length = kept_together(config)
     key_steps, key_reset, key_renewal, key_owed = jax.random.split(key, 4)
@@ -104,14 +104,19 @@ def draws(config: Any, key: Key) -> Draws:
 
 
 def kept_together(config: Any) -> int:
-    """L, steps after each of which the carry is kept; T without a memory."""
+    """Returns L, the steps from one kept carry to the next; T without a memory."""
     return config.chunk if config.network.memory is not None else config.num_steps
 
 
 def _step(
     agent: Agent, actor: Actor, slots: BootstrapSlots, keys: Keys
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
-    """One step of all environments, and the slot that each of them wrote to."""
+    """Takes one step in all environments.
+
+    Returns:
+        The actor and the slots after the step; the record of the step, and the index
+        of the slot that each environment wrote to.
+    """
     config = agent.learner.config
     deed = acting.act(agent, config.env.step, actor, actor.carry, keys)
     return lived(config, actor, slots, deed)
@@ -120,7 +125,7 @@ def _step(
 def lived(
     config: Any, actor: Actor, slots: BootstrapSlots, deed: Deed
 ) -> tuple[tuple[Actor, BootstrapSlots], tuple[Trajectory, Array]]:
-    """The actor after a step, and what is kept of it; see `_step`."""
+    """Returns the actor after a step, and the step's record; see `_step`."""
     decision, step = deed.decision, _kept(config, actor, deed)
     if not valuation.independent(config):
         step = _judged(config, step, decision.value)
@@ -142,7 +147,10 @@ def lived(
 
 
 def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
-    """What is kept of a step, whether or not it is finite; see `_judged`."""
+    """Returns the record of a step, finite or not.
+
+    `_judged` adds the log-probabilities and values.
+    """
     decision = deed.decision
     timestep: Any = deed.timestep  # Of many environments: all fields are arrays.
     later: Any = ()
@@ -170,7 +178,7 @@ def _kept(config: Any, actor: Actor, deed: Deed) -> Trajectory:
 
 
 def no_slots(env: Env, actor: Actor, num_steps: int) -> BootstrapSlots:
-    """As many slots as a rollout may need, none of them in use."""
+    """Returns as many empty slots as a rollout may need."""
     size = 1 + (num_steps - 1) // env.min_steps_to_truncation
     empty = jax.tree.map(
         lambda x: jnp.zeros((size, *x.shape), x.dtype), (actor.obs, actor.carry)
@@ -185,11 +193,11 @@ def _size(slots: BootstrapSlots) -> int:
 def _record_truncation(
     slots: BootstrapSlots, timestep: Timestep, carry: Carry, valid: Array
 ) -> tuple[BootstrapSlots, Array]:
-    """Notes the final observations of truncated episodes, and the carry after them.
+    """Records the final observations of truncated episodes, and the carry after them.
 
     Returns:
-        The slots, and the index of each environment's next one, `[B]`; S or more
-        means that there was no room.
+        The slots, and the index of the slot that each environment wrote to, `[B]`; S
+        or more means that there was no room, 0 also that nothing was written.
     """
     owed = valid & timestep.truncated & ~timestep.terminated
     write = owed[None] & (jnp.arange(_size(slots))[:, None] == slots.used[None])
@@ -207,15 +215,15 @@ def completed(
     slot: Array,
     key: Key,
 ) -> Trajectory:
-    """A rollout with all values, and with nothing in it that is not finite.
+    """Returns a rollout with all values, and without anything that is not finite.
 
     Args:
-        agent: Who acted.
-        actor: After the last step.
-        slots: What was truncated.
-        steps: What was kept, `[T, B, ...]`.
-        slot: That a truncated step wrote to, `[T, B]`.
-        key: Of an opponent.
+        agent: The agent that acted.
+        actor: The actor after the last step.
+        slots: The ends of truncated episodes.
+        steps: The record of the steps, `[T, B, ...]`.
+        slot: Index of the slot that a truncated step wrote to, `[T, B]`.
+        key: Key of an opponent.
     """
     config = agent.learner.config
     if valuation.independent(config):
@@ -230,14 +238,14 @@ def completed(
     valid = steps.valid & jnp.isfinite(steps.value) & jnp.isfinite(steps.log_prob)
     valid &= jnp.isfinite(steps.next_value) | steps.terminated
     quarantined = quarantine.quarantined
-    # Devices that share the agent pack it, so all that reads it reads that.
+    # Devices that share the agent pack the result, and later kernels read that.
     if sharding.crew(config.num_envs).size == 1:
         quarantined = apart(quarantined)
     return quarantined(steps, valid)
 
 
 def _judged(config: Any, steps: Trajectory, value: ValueDist) -> Trajectory:
-    """Steps with how likely their actions were, and what the critics said of them."""
+    """Returns the steps with log-probabilities of their actions, and values."""
     policy: Any = steps.old_policy
     return steps._replace(
         log_prob=policy.log_prob(steps.action),
@@ -250,7 +258,10 @@ def _judged(config: Any, steps: Trajectory, value: ValueDist) -> Trajectory:
 def _owed(
     agent: Agent, actor: Actor, slots: BootstrapSlots, key: Key
 ) -> tuple[Array, Array]:
-    """Values of what comes after the last step `[B]`, and of slots `[S, B]`."""
+    """Returns values of the observations after the last step `[B]`, and of the slots.
+
+    Values of slots are `[S, B]`.
+    """
     num_envs, size = actor.reset.shape[0], _size(slots)
     now = (actor.obs, actor.carry, actor.reset)
     owed = (slots.final_obs, slots.carry, jnp.zeros((size, num_envs), bool))

@@ -1,8 +1,8 @@
 """Rollouts and episodes whose environments are stepped from outside.
 
 Between two steps of simulators on the host, one program runs: it takes the answer to
-the last step, and returns the actions of the next one. Acting, recording and learning
-are those of `rollout`, `episodes` and `learner`. All functions are for one member; the
+the last step, and returns the actions of the next one. `rollout`, `episodes` and
+`learner` do the acting, recording and learning. All functions are for one member; the
 host maps them.
 """
 
@@ -71,7 +71,8 @@ def depart(
         run: One member.
         progress: Progress of training.
         shown: Present observations and states of the simulators, `[B, ...]`.
-        anew: Which simulators began another episode since the last rollout, bool `[B]`.
+        anew: Whether each simulator began another episode since the last rollout, bool
+            `[B]`.
 
     Returns:
         The rollout, and actions `[B, ...]` for the simulators.

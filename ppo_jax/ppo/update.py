@@ -1,4 +1,4 @@
-"""What is learned from one batch: epochs of minibatch steps."""
+"""Learning from one batch: epochs of minibatch steps."""
 
 import dataclasses
 import functools
@@ -26,14 +26,14 @@ from ppo_jax.terms import Context
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 ATTACK = 2**32 - 1
-"""Sets the keys of attacks apart from those of the optimiser's noise."""
+"""Number that sets the keys of attacks apart from those of the optimiser's noise."""
 
 STEPS = (0, 1)
 """Axes of epochs and minibatches."""
 
 
 class UpdateResult(NamedTuple):
-    """What became of an update."""
+    """The result of an update."""
 
     metrics: Metrics
     """Means over the steps that were taken, NaN without any, and counts of errors."""
@@ -44,7 +44,7 @@ class UpdateResult(NamedTuple):
 
 
 class _Trainee(NamedTuple):
-    """What minibatch steps change."""
+    """The state that minibatch steps change."""
 
     params: PyTree
     opt_state: PyTree
@@ -55,7 +55,7 @@ class _Trainee(NamedTuple):
 def update(
     learner: Learner, batch: Batch, key: Key, progress: Progress
 ) -> tuple[Learner, UpdateResult]:
-    """Epochs of minibatch steps over chunks `[K, L, ...]`."""
+    """Learns from chunks `[K, L, ...]` in epochs of minibatch steps."""
     config = learner.config
     num_chunks = batch.weight.shape[0]
 
@@ -93,7 +93,7 @@ def update(
 
 
 def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
-    """What each term of the objective knows in an update."""
+    """Returns the context of each term of the objective in an update."""
     observe = functools.partial(acting.observe, learner)
     return tuple(
         Context(memory, (), progress.course, learner.return_scale, observe)
@@ -103,7 +103,7 @@ def contexts(learner: Learner, progress: Progress) -> tuple[Context, ...]:
 
 @apart
 def gather(batch: Batch, order: Array) -> Batch:
-    """Chunks by index, time-major `[L, b, ...]`."""
+    """Returns chunks by index, time-major `[L, b, ...]`."""
     carry, rows = tree.take((batch.carry, batch._replace(carry=())), order)
     return jax.tree.map(lambda x: x.swapaxes(0, 1), rows)._replace(carry=carry)
 
@@ -117,7 +117,7 @@ def _minibatch_step(
     progress: Progress,
     allowed: Array,
 ) -> tuple[_Trainee, tuple[Packed, Packed]]:
-    """One optimiser step; a no-op if anything about it is not finite."""
+    """Takes one optimiser step, or none if anything about it is not finite."""
     config = learner.config
     grads, loss, metrics, weight = _gradients(
         learner, apart(unpack)(trainee.params), batch, order, key, progress
@@ -149,7 +149,10 @@ def _minibatch_step(
 
 
 def _together(learner: Learner, tree: PyTree) -> PyTree:
-    """A tree whose parts that are like the parameters are packed, if steps allow it."""
+    """Packs the parts of a tree that are like the parameters.
+
+    If the optimiser is not elementwise, the tree is returned unchanged.
+    """
     if not learner.config.optimizer.elementwise:
         return tree
     return pack_like(tree, learner.params)
@@ -163,7 +166,9 @@ def _gradients(
     key: Key,
     progress: Progress,
 ) -> tuple[PyTree, Array, Metrics, Array]:
-    """Weighted mean over a minibatch of gradients, loss and metrics; its weight.
+    """Returns the means of gradients, loss and metrics of a minibatch, and its weight.
+
+    Means are weighted; some metrics are maxima instead.
 
     Devices that share the agent take a share of the minibatch each.
     """
@@ -200,7 +205,7 @@ def _gradients(
 def _added_up(
     part: Callable[[Array], tuple[PyTree, Metrics]], num_parts: int, order: Array
 ) -> tuple[PyTree, Metrics]:
-    """Sums and maxima over parts of a minibatch, one after the other."""
+    """Evaluates the parts of a minibatch in turn; returns their sums and maxima."""
     if num_parts == 1:
         return part(order)
     sums, largest = jax.lax.map(part, order.reshape(num_parts, -1))
@@ -209,7 +214,7 @@ def _added_up(
 
 
 def _num_microbatches(config: Config, crew: Crew, num_chunks: int) -> tuple[int, int]:
-    """Parts of a device's share of a minibatch: as asked for, and on a CPU.
+    """Returns the numbers of parts of a device's share: as configured, and on a CPU.
 
     Activations of some thousand steps stay in a CPU's caches. A memory works through
     all sequences at once, and an adversary picks a share of each part.
@@ -230,7 +235,11 @@ def _shown(
     key: Key,
     progress: Progress,
 ) -> AdversarialForward | None:
-    """How the adversary shows a minibatch, attacked before it is learned from."""
+    """Attacks a minibatch before it is learned from.
+
+    Returns:
+        A function from a replay to the adversary's forward pass; None without one.
+    """
     adversary = learner.config.adversary
     if adversary is None:
         return None
@@ -244,7 +253,7 @@ def _shown(
 def _result(
     config: Config, batch: Batch, flags: Packed, metrics: Packed
 ) -> UpdateResult:
-    """Sums of flags and means of metrics `[epochs, minibatches]`."""
+    """Sums flags and averages metrics, which are `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(lambda x: x.sum(axis=STEPS), flags).unpack()
     weight = taken.astype(jnp.float32)[..., None]
