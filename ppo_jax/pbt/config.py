@@ -25,22 +25,26 @@ from ppo_jax.pbt.space import Space
 
 @component
 class Fitness:
-    """How good a member is, by one of its metrics.
+    """The quality of a member, measured by one of its metrics.
 
     Attributes:
-        metric: Its name, for example `eval/cvar_5_reward`; those of `eval/` are of
-            whole episodes that nothing was learned from, on the same starts for all.
+        metric: Name of the metric, for example `eval/cvar_5_reward`. Metrics of `eval/`
+            come from whole episodes that nothing is learned from, with the same starts
+            for all members.
     """
 
     metric: str = "eval/mean_reward"
 
     @property
     def of_evaluations(self) -> bool:
-        """Whether only a broken member lacks it; others may come later."""
+        """Whether the metric is one of evaluations, which only broken members lack.
+
+        Other metrics may come later.
+        """
         return self.metric.startswith("eval/")
 
     def __call__(self, metrics: Mapping[str, float]) -> float:
-        """A number, greater is better.
+        """Returns the fitness, a number; greater is better.
 
         Raises:
             ValueError: If there is no such metric; the message names the closest.
@@ -49,19 +53,19 @@ class Fitness:
         return self.score(metrics[self.metric])
 
     def require_in(self, metrics: Mapping[str, float]) -> None:
-        """Raises a `ValueError` if there is no such metric, which names the closest."""
+        """Raises a `ValueError` that names the closest metric if there is none."""
         if self.metric not in metrics:
             said = unknown("metric", self.metric, metrics)
             raise ValueError(f"{type(self).__name__}.metric: {said}")
 
     def score(self, value: float) -> float:
-        """The fitness of a value of the metric."""
+        """Returns the fitness for a value of the metric."""
         raise missing(self, "score")
 
 
 @component
 class Maximize(Fitness):
-    """The more, the better."""
+    """A metric of which more is better."""
 
     def score(self, value: float) -> float:
         return value
@@ -69,7 +73,7 @@ class Maximize(Fitness):
 
 @component
 class Minimize(Fitness):
-    """The less, the better."""
+    """A metric of which less is better."""
 
     def score(self, value: float) -> float:
         return -value
@@ -80,17 +84,17 @@ class PBT:
     """A population whose worst members copy the best and explore from there.
 
     Attributes:
-        space: Which numbers differ over the members, and where each may lie: a
-            dictionary from paths, such as `optimizer.learning_rate`, to ranges. At
-            first they are drawn from it. All other numbers are the same for all.
-        size: P, members.
+        space: The numbers that differ between members, and their ranges: a dictionary
+            from paths, such as `optimizer.learning_rate`, to ranges. The first values
+            are drawn from the ranges. All other numbers are the same for all members.
+        size: P, number of members.
         interval: Updates between two generations.
-        selector: Who copies whom.
-        explorer: How numbers move.
-        movers: Whose numbers move.
-        optimizer: What becomes of the optimiser's state of a member that copies.
-        readiness: When there is a generation.
-        fitness: What is selected for.
+        selector: Rule by which members copy others.
+        explorer: Rule by which numbers move.
+        movers: Rule for the members whose numbers move.
+        optimizer: Rule for the optimiser's state of a member that copies.
+        readiness: Condition for a generation.
+        fitness: Measure of the quality that members are selected for.
 
     Raises:
         ValueError: At construction, for impossible numbers.
@@ -115,14 +119,14 @@ class PBT:
     fitness: Fitness = Maximize()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a selector by less than one member."""
+        """Raises a `ValueError` if the selector's share is less than one member."""
         if isinstance(self.selector, Truncation):
             expected = f"at least 1 / size = 1 / {self.size}, which is one member"
             ratio, name = self.selector.ratio, "PBT.selector.ratio"
             require_number(name, ratio, expected, lambda x: share_of(self.size, x) >= 1)
 
     def advise(self) -> Iterator[str]:
-        """Says where hardly anything but the ends of a range would be searched."""
+        """Yields warnings for ranges of which little but the ends would be searched."""
         for path, range_ in self.space.ranges:
             if range_.narrow:
                 yield (
@@ -131,7 +135,7 @@ class PBT:
                 )
 
     def require_names(self, config: object) -> None:
-        """Raises a `ValueError` if an experiment has no number that is searched."""
+        """Raises a `ValueError` if an experiment lacks one of the searched numbers."""
         try:
             self.space.require_in(config)
         except KeyError as error:

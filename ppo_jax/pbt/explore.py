@@ -1,4 +1,4 @@
-"""How the numbers of members move within their ranges."""
+"""Rules by which the numbers of members move within their ranges."""
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,13 @@ class Explorer:
     """A rule by which one number of one member moves."""
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
-        """The next number, in the range, float32 `[]`."""
+        """Returns the next number, in the range, float32 `[]`."""
         raise missing(self, "__call__")
 
 
 @component
 class Perturb(Explorer):
-    """To one of the two neighbours, both as likely."""
+    """Moves a number to one of its two neighbours, both equally likely."""
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
         return range_.perturb(value, jax.random.bernoulli(key))
@@ -29,7 +29,7 @@ class Perturb(Explorer):
 
 @component
 class Resample(Explorer):
-    """Drawn anew."""
+    """Draws a number again from its range."""
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
         return range_.sample(key)
@@ -37,7 +37,7 @@ class Resample(Explorer):
 
 @component
 class PerturbOrResample(Explorer):
-    """Drawn anew with the probability that the range names, otherwise perturbed."""
+    """Draws a number again with the probability `resample`, otherwise perturbs it."""
 
     def __call__(self, range_: Range, value: Array, key: Key) -> Array:
         key_rule, key_number = jax.random.split(key)
@@ -48,22 +48,22 @@ class PerturbOrResample(Explorer):
 
 @component
 class Movers:
-    """A rule about whose numbers move."""
+    """A rule for the members whose numbers move."""
 
     def __call__(self, copied: Array, proceed: Array) -> Array:
-        """Who explores, bool `[P]`.
+        """Returns whether each member's numbers move, bool `[P]`.
 
         Args:
-            copied: Who copied another member, bool `[P]`.
-            proceed: Whether there was a selection of all, bool `[]`; else the broken
-                ones alone may have copied.
+            copied: Whether each member copied another one, bool `[P]`.
+            proceed: Whether there was a selection of all members, bool `[]`; otherwise
+                only broken members may have copied.
         """
         raise missing(self, "__call__")
 
 
 @component
 class Copiers(Movers):
-    """Those who copied, as in the paper: the best members stay as they are."""
+    """Members that copied, as in the paper: the best members stay as they are."""
 
     def __call__(self, copied: Array, proceed: Array) -> Array:
         return copied
@@ -71,7 +71,7 @@ class Copiers(Movers):
 
 @component
 class Everyone(Movers):
-    """All members of a generation, the best ones included."""
+    """Every member of a generation, the best ones included."""
 
     def __call__(self, copied: Array, proceed: Array) -> Array:
         return copied | proceed
@@ -80,17 +80,17 @@ class Everyone(Movers):
 def explore(
     explorer: Explorer, space: Space, values: dict[str, Array], moves: Array, keys: Key
 ) -> dict[str, Array]:
-    """Moves numbers of a population, every one with a key of its own.
+    """Moves numbers of a population, each with a key of its own.
 
     Args:
         explorer: The rule.
         space: The numbers that move.
-        values: Those of every member, after it copied; `[P]` each.
-        moves: Whose numbers move, bool `[P]`.
-        keys: One per member `[P]`.
+        values: Numbers of every member after it copied, `[P]` each.
+        moves: Whether each member's numbers move, bool `[P]`.
+        keys: One key per member, `[P]`.
 
     Returns:
-        Numbers in their ranges, float32 `[P]` each; those of other members unchanged.
+        Numbers in their ranges, float32 `[P]` each; unchanged for the other members.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks

@@ -1,4 +1,4 @@
-"""Where a searched number may lie, and how it is drawn and moved there."""
+"""Ranges of searched numbers, and rules to draw and move numbers in them."""
 
 import dataclasses
 import math
@@ -13,16 +13,16 @@ from ppo_jax.types import Array, Key
 
 T = TypeVar("T")
 SHARE = 0.2
-"""The most of a range that a number moves by at once, where no factor does."""
+"""Largest share of a range that a number moves by at once, if it moves by a share."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Range:
-    """Where a number may lie, and how a population moves it.
+    """The range of a number, and the rules by which a population moves it.
 
     Attributes:
-        resample: Probability that a number is drawn anew instead of perturbed, where
-            both are done.
+        resample: Probability that `PerturbOrResample` draws a number again instead of
+            perturbing it.
     """
 
     resample: float = 0.25
@@ -39,19 +39,19 @@ class Range:
 
     @property
     def narrow(self) -> bool:
-        """Whether two steps by a factor cross the range, which has no middle then."""
+        """Whether two steps by the factor cross the range, so that it has no middle."""
         return False
 
     def sample(self, key: Key) -> Array:
-        """A number drawn from the range, float32 `[]`."""
+        """Draws a number from the range, float32 `[]`."""
         raise missing(self, "sample")
 
     def perturb(self, value: Array, up: Array) -> Array:
-        """A number near another one, float32 `[]`.
+        """Returns a neighbour of a number, float32 `[]`.
 
         Args:
-            value: The other one `[]`.
-            up: Which of the two neighbours, bool `[]`.
+            value: The number, `[]`.
+            up: Whether to return the upper of the two neighbours, bool `[]`.
         """
         raise missing(self, "perturb")
 
@@ -83,7 +83,7 @@ class _Interval(Range):
 
     @property
     def share(self) -> float:
-        """Share of the range that a number moves by where a factor means nothing."""
+        """Share of the range that a number moves by where no factor is used."""
         return min(self.factor - 1, SHARE)
 
     def _multiplied(self, value: Array, factor: float, up: Array) -> Array:
@@ -96,14 +96,14 @@ class _Interval(Range):
 
 @dataclasses.dataclass(frozen=True)
 class LogUniform(_Interval):
-    """Numbers in [low, high], every order of magnitude as likely as any other.
+    """Numbers in [low, high], all orders of magnitude equally likely.
 
     Attributes:
         low: Least number, > 0.
         high: Largest number.
         factor: A number is perturbed by multiplying or dividing by it. In a range that
-            two such steps cross, it is by (high / low) to the power of factor − 1, at
-            most of a fifth.
+            two such steps cross, (high / low) to the power of factor − 1 is used
+            instead, with a power of at most a fifth.
 
     Raises:
         ValueError: At construction, for impossible numbers.
@@ -129,7 +129,7 @@ class LogUniform(_Interval):
 
 @dataclasses.dataclass(frozen=True)
 class Uniform(_Interval):
-    """Numbers in [low, high], all as likely.
+    """Numbers in [low, high], all equally likely.
 
     Attributes:
         low: Least number.
@@ -160,14 +160,14 @@ class Uniform(_Interval):
 class NearOne(_Interval):
     """Numbers below 1 whose distance from it is log-uniform: γ, λ and decays.
 
-    What a discount or a decay does depends on 1 / (1 − x), the steps that it looks
-    ahead or remembers: 0.9, 0.99 and 0.999 are as far from each other.
+    The effect of a discount or a decay x depends on 1 / (1 − x), the steps that it
+    looks ahead or remembers: 0.9, 0.99 and 0.999 are equally far from each other.
 
     Attributes:
         low: Least number.
         high: Largest number, < 1.
-        factor: A number is perturbed by dividing or multiplying its distance by it, as
-            `LogUniform` does.
+        factor: A number is perturbed by dividing or multiplying its distance from 1 by
+            it, as `LogUniform` does.
 
     Raises:
         ValueError: At construction, for impossible numbers.
@@ -199,7 +199,7 @@ class NearOne(_Interval):
 
 @dataclasses.dataclass(frozen=True)
 class Choice(Range):
-    """One of several numbers, in their given order.
+    """A choice of several numbers, in their given order.
 
     A number is perturbed to a neighbour; at an end it may stay.
 
@@ -236,5 +236,5 @@ class Choice(Range):
 
 
 def _plain(number: Any) -> Any:
-    """The number of Python that one of NumPy or JAX is."""
+    """Converts a number of NumPy or JAX to one of Python."""
     return number.item() if hasattr(number, "item") else number

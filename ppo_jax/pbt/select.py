@@ -1,9 +1,9 @@
-"""Who copies whom: selection over a population `[P]`, and when there is one.
+"""Selection over a population `[P]`: rules for copies, and for the time to select.
 
 A greater fitness is better. A member whose fitness is not finite is broken: it is never
 a parent, and is healed by a copy whenever there is a parent. A member that is not ready
-is left alone; one whose fitness is not known yet is not ready, whatever finite number
-stands for it.
+is left alone. A member whose fitness is not known yet is not ready, whatever finite
+number stands for its fitness.
 """
 
 import math
@@ -24,12 +24,13 @@ Rounds = Annotated[float, Bound("a number ≥ 1", lambda x: 1 <= x < math.inf)]
 
 
 class Selection(NamedTuple):
-    """What becomes of every member."""
+    """The parent of every member."""
 
     parent: Array
-    """Whom it continues, int32 `[P]`; itself, unless it copies."""
+    """Index of the member that each one continues, int32 `[P]`; its own, unless it
+    copies."""
     copied: Array
-    """Whether it copies its parent, bool `[P]`."""
+    """Whether the member copies its parent, bool `[P]`."""
 
 
 class Ranking(NamedTuple):
@@ -40,13 +41,13 @@ class Ranking(NamedTuple):
     rank: Array
     """Rank of every member, 0 the best, `[P]`."""
     ready: Array
-    """Which members are ranked, bool `[P]`."""
+    """Whether each member is ranked, bool `[P]`."""
     broken: Array
-    """Which members have no finite fitness, bool `[P]`."""
+    """Whether each member lacks a finite fitness, bool `[P]`."""
 
 
 def ranking(fitness: Array, ready: Array) -> Ranking:
-    """Ranks those that are ready and whose fitness is finite.
+    """Ranks the members that are ready and whose fitness is finite.
 
     >>> ranking(jnp.array([1.0, jnp.nan, 3.0, 2.0]), jnp.ones(4, bool)).order.tolist()
     [2, 3, 0, 1]
@@ -62,12 +63,12 @@ class Selector:
     """A rule of selection."""
 
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
-        """Who copies whom.
+        """Returns the parent of every member, and whether it is copied.
 
         Args:
-            fitness: Greater is better, `[P]`.
-            ready: Who may take part, bool `[P]`.
-            keys: One per member `[P]`, so that the order of members means nothing.
+            fitness: Fitness of the members, `[P]`; greater is better.
+            ready: Whether each member may take part, bool `[P]`.
+            keys: One key per member `[P]`, so that the order of members means nothing.
         """
         raise missing(self, "__call__")
 
@@ -112,9 +113,9 @@ class Truncation(Selector):
 
 @component
 class BinaryTournament(Selector):
-    """Every member meets a random other one, and copies it if that is better.
+    """Every member meets a random other member, and copies it if it is better.
 
-    A broken member copies whomever it meets.
+    A broken member always copies the member that it meets.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks
@@ -130,7 +131,7 @@ class BinaryTournament(Selector):
         order, _, ready, broken = ranking(fitness, ready)
         others = ready.sum() - ready
         drawn = jax.vmap(lambda key, n: jax.random.randint(key, (), 0, n))(keys, others)
-        # Ranks from one's own on stand for the opponents below: no better, no copy.
+        # A drawn rank from a member's own on stands for a worse one: it copies nobody.
         opponent = order[drawn]
         better = ready & (fitness[opponent] > fitness)
         return _selection((broken | better) & (others > 0), opponent)
@@ -142,30 +143,30 @@ def _selection(copied: Array, parent: Array) -> Selection:
 
 
 def only_if(proceed: Array, selection: Selection) -> Selection:
-    """Returns the selection of those who proceed, bool `[]` or `[P]`."""
+    """Returns the selection, limited to members that `proceed`, bool `[]` or `[P]`."""
     return _selection(selection.copied & proceed, selection.parent)
 
 
 class Round(NamedTuple):
-    """Whether there is a selection now."""
+    """The decision about a selection in this round."""
 
     proceed: Array
-    """Bool `[]`."""
+    """Whether there is a selection, bool `[]`."""
     fallback: Array
-    """Whether it goes ahead only because it waited too long, bool `[]`."""
+    """Whether there is one only because the population waited too long, bool `[]`."""
     waited: Array
     """Rounds in a row without a selection, int32 `[]`."""
 
 
 @component
 class Readiness:
-    """Which members are ready, and how many of them have to be.
+    """Conditions for a member to be ready, and for the population to select.
 
     Attributes:
-        min_episodes: Episodes that a member has to end after it copied another one.
-        share: Share in (0, 1] of the population.
-        min_ready: Members that suffice after waiting.
-        max_wait: Rounds in a row without a selection, after which they suffice.
+        min_episodes: Episodes that must end in a ready member since it last copied.
+        share: Share in (0, 1] of the population that must be ready.
+        min_ready: Ready members that suffice after waiting.
+        max_wait: Rounds in a row without a selection, after which `min_ready` suffice.
 
     >>> ready = jnp.array([True, True, False, False])
     >>> check = Readiness(share=0.75)(ready, waited=jnp.array(9))
@@ -179,19 +180,20 @@ class Readiness:
     max_wait: Rounds = 10.0
 
     def members(self, episodes: Array, fitness: Array) -> Array:
-        """Who is ready, bool `[P]`.
+        """Returns whether each member is ready, bool `[P]`.
 
         Args:
             episodes: Episodes that ended since the member last copied, int32 `[P]`.
-            fitness: Greater is better, `[P]`; one that is not finite is never ready.
+            fitness: Fitness of the members, `[P]`; greater is better. A member whose
+                fitness is not finite is never ready.
         """
         return (episodes >= self.min_episodes) & jnp.isfinite(fitness)
 
     def __call__(self, ready: Array, waited: Array) -> Round:
-        """Whether there is a selection in this round.
+        """Decides whether there is a selection in this round.
 
         Args:
-            ready: Who may take part, bool `[P]`.
+            ready: Whether each member may take part, bool `[P]`.
             waited: Rounds in a row without a selection before this one, int32 `[]`.
         """
         count = ready.sum()
