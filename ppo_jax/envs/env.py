@@ -1,4 +1,4 @@
-"""One protocol for environments.
+"""The protocol of environments.
 
 An environment is a component: its floats are numbers like any other, so a population
 can be spread over them. All functions take one environment; callers `jax.vmap`.
@@ -152,7 +152,7 @@ class Env:
 
     @property
     def acts_late(self) -> bool:
-        """Whether an action meets no reward before that of the next step, but a fee."""
+        """Whether an action affects only later steps' rewards, apart from a fee."""
         return False
 
     @property
@@ -211,7 +211,7 @@ class Env:
         return {}
 
     def action_mask(self, state: PyTree) -> Array | None:
-        """Returns which actions are allowed in this state; None: all of them.
+        """Returns the mask of the actions allowed in this state; None: all of them.
 
         Bool `[n]`, for `MultiDiscrete` `[sum(nvec)]`: one component after the other.
         """

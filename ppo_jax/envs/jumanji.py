@@ -33,7 +33,7 @@ from ppo_jax.types import Array, Key, PyTree
 LIMIT = "time_limit"
 """The parameter that truncates an episode."""
 MASK = "action_mask"
-"""The field of an observation that tells which actions are allowed."""
+"""The field of an observation with the mask of allowed actions."""
 MOST_KINDS = 32
 """Most values that an integer shown as a one-hot vector may have; one with more values
 is shown as a number from 0 to 1."""
@@ -46,7 +46,7 @@ class JumanjiState(NamedTuple):
 
     env: PyTree
     mask: Array | None
-    """Which actions are allowed; None if the environment does not tell."""
+    """Mask of the allowed actions; None if the environment has no masks."""
 
 
 @component
@@ -156,7 +156,7 @@ def _keeping(pictures: list[np.ndarray], viewer: Any) -> Any:
 class _Loaded(NamedTuple):
     env: Any
     endless: Any
-    """The same environment without a time limit."""
+    """A copy of the environment without a time limit."""
     limit: int | None
     action_space: ActionSpace
     joint: tuple[int, ...] | None

@@ -37,7 +37,7 @@ class Parameters(metaclass=_Class):
 
 
 def given(params: Parameters | Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters that are set, by name; those of a group as a dict."""
+    """Returns the parameters that are set, by name; a group of them is a dict."""
     named = params if isinstance(params, Mapping) else children(params)
     plain = {
         name: given(value) if isinstance(value, Mapping | Parameters) else value
@@ -59,7 +59,7 @@ def types_of(values: Any) -> dict[str, type]:
 def structure(
     params: Parameters | Mapping[str, Any], prefix: str = ""
 ) -> tuple[tuple[str, Any], ...]:
-    """Returns the static parameters, by path: those that are set and are no floats.
+    """Returns the static parameters, by path: set parameters that are no floats.
 
     Programs are compiled for these.
 

@@ -1,9 +1,10 @@
-"""What environments of rigid bodies have in common, whoever simulates them.
+"""Common parts of environments of rigid bodies, whatever suite simulates them.
 
 A simulation is an object with `reset(key)` and `step(state, action)`, which give states
-with an observation, a reward and whether the episode ended by itself. Suites restart it
-by wrappers of theirs, which are not used: they begin every episode alike, and show what
-follows a time limit instead of what it cut off.
+with an observation, a reward and whether the episode ended by itself. Suites have
+wrappers of their own that restart it. They are not used: with them all episodes begin
+alike, and at a time limit they show the start of the next episode instead of the last
+observation.
 """
 
 import copy
@@ -27,7 +28,7 @@ from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key, PyTree
 
 Powers = dict[str, dict[str, int]]
-"""By the name of a factor: numbers of a model, and the power of it they take."""
+"""Numbers of a model and the power of the factor that multiplies them, by factor."""
 
 MJX: Powers = {
     "gravity": {"opt.gravity": 1},
@@ -41,22 +42,22 @@ MJX: Powers = {
         "tendon_invweight0": -1,
     },
 }
-"""What a model of `mjx` is made of."""
+"""Numbers of a model of `mjx`."""
 
 
 @component
 class Physics:
-    """Factors of what a world is made of; None: it is as the suite has it.
+    """Factors that change the properties of a world; None: those of the suite.
 
     Attributes:
-        gravity: Of the acceleration by gravity.
-        friction: Of the coefficients of friction between bodies that touch.
-        mass: Of masses and, with them, inertias.
+        gravity: Factor of the acceleration by gravity.
+        friction: Factor of the coefficients of friction between bodies that touch.
+        mass: Factor of masses and, with them, inertias.
         spread: Every episode has a world of its own: each factor that is set is
             multiplied by a number drawn uniformly from 1 − spread to 1 + spread.
 
     Raises:
-        ValueError: At construction, for a spread of nothing.
+        ValueError: At construction, for a spread without a factor.
 
     >>> Physics(friction=1.0, spread=0.3)
     Physics(gravity=None, friction=1.0, mass=None, spread=0.3)
@@ -70,18 +71,18 @@ class Physics:
     ] = None
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a spread of nothing."""
+        """Raises a `ValueError` for a spread without a factor."""
         expected = f"one of {', '.join(MJX)} beside it: 1.0 is as the suite has it"
         idle = self.spread is not None and not self.factors()
         require(not idle, "Physics.spread", self.spread, expected)
 
     def factors(self) -> dict[str, Any]:
-        """The factors that are set, by name."""
+        """Returns the factors that are set, by name."""
         given = children(self)
         return {name: given[name] for name in MJX if given[name] is not None}
 
     def draw(self, key: Key) -> dict[str, Array]:
-        """What an episode multiplies factors by, by name; nothing without a spread."""
+        """Draws an episode's multipliers of factors, by name; {} without a spread."""
         if self.spread is None:
             return {}
         names = list(self.factors())
@@ -89,7 +90,7 @@ class Physics:
         return dict(zip(names, drawn, strict=True))
 
     def world(self, model: Any, drawn: Mapping[str, Array], powers: Powers) -> Any:
-        """A model as factors, with those of an episode, make it."""
+        """Returns a model, changed by the factors and by those drawn for an episode."""
         for name, factor in self.factors().items():
             factor = factor * drawn.get(name, 1.0)
             model = model.tree_replace(
@@ -112,7 +113,7 @@ class Empty:
 
 
 class Simulation(NamedTuple):
-    """What is the same for all numbers."""
+    """A simulation and its lengths, which are the same for all numbers."""
 
     env: Any
     episode_length: int
@@ -125,30 +126,30 @@ class Episode(NamedTuple):
     """State of `Bodies`."""
 
     suite: PyTree
-    """The state that the suite has; `Empty` for arrays without elements."""
+    """The suite's own state; `Empty` for arrays without elements."""
     steps: Array
     """Actions of this episode so far, int32 scalar."""
     drawn: dict[str, Array]
-    """What this episode multiplies factors by, float32 scalars by name."""
+    """This episode's multipliers of the factors, float32 scalars by name."""
 
 
 @component
 class Bodies(Env):
-    """An environment of rigid bodies, of a suite.
+    """A suite's environment of rigid bodies.
 
-    An episode is terminated where the simulation says that it is done, and truncated
-    after as many steps as the suite gives it. An action that is repeated earns the sum
-    of the rewards, up to an end.
+    An episode terminates when the simulation reports that it is done, and is truncated
+    after the suite's number of steps. An action that is repeated earns the sum of the
+    rewards, up to an end.
 
     Attributes:
-        id: What the suite calls it.
-        params: Those of its parameters that are set, by name.
-        physics: Factors of what its world is made of.
+        id: The suite's name of the environment.
+        params: Parameters that are set, by name.
+        physics: Factors that change the properties of its world.
 
     Raises:
         ValueError: At construction, for an id that the suite does not know, if the
             suite is not installed, or for a number that no step depends on.
-        TypeError: At construction, for a parameter that there is not.
+        TypeError: At construction, for an unknown parameter.
     """
 
     id: str
@@ -156,7 +157,7 @@ class Bodies(Env):
     physics: Physics = Physics()
 
     def validate(self) -> None:
-        """Completes parameters; raises an error for what the suite does not know."""
+        """Completes parameters; raises an error for an unknown id or parameter."""
         given = parameters.given(self.params)
         made = parameters.kind(self.id, self._types())(**given)
         object.__setattr__(self, "params", made)
@@ -202,31 +203,31 @@ class Bodies(Env):
         return scenes.draw(name, *self._posed(_whole(state.suite)))
 
     def _types(self) -> Mapping[str, Any]:
-        """Types of the suite's parameters, by name."""
+        """Returns the types of the suite's parameters, by name."""
         raise missing(self, "_types")
 
     def _load(self) -> Simulation:
-        """The simulation as the parameters that are structure make it."""
+        """Returns the simulation with its static parameters."""
         raise missing(self, "_load")
 
     def _made(self, drawn: Mapping[str, Array]) -> Any:
-        """The simulation with all numbers, those of an episode included."""
+        """Returns the simulation with all numbers, those of an episode included."""
         raise missing(self, "_made")
 
     def _posed(self, suite: Any) -> tuple[Any, dict[str, Any]]:
-        """MuJoCo's model, and what a state of the suite sets of its data, by name."""
+        """Returns MuJoCo's model, and fields of its data for a state, by name."""
         raise missing(self, "_posed")
 
 
 def changed(env: Any, **attributes: Any) -> Any:
-    """The same simulation with other attributes; the one that is given stays."""
+    """Returns a copy of a simulation with other attributes."""
     other = copy.copy(env)
     vars(other).update(attributes)
     return other
 
 
 def _acted(env: Any, start: Any, action: Array, repeat: int) -> tuple[Any, Array]:
-    """Where an action leads, and the sum of its rewards, up to an end."""
+    """Repeats an action up to an end; returns the state and the sum of rewards."""
 
     def step(state: Any, _: None) -> tuple[Any, Array]:
         after = strong(env.step(state, action))
@@ -238,12 +239,12 @@ def _acted(env: Any, start: Any, action: Array, repeat: int) -> tuple[Any, Array
 
 
 def _kept(state: PyTree) -> PyTree:
-    """A state as it is carried from step to step."""
+    """Returns a state as it is carried from step to step, without empty arrays."""
     return jax.tree.map(lambda x: x if x.size else Empty(x.shape, x.dtype), state)
 
 
 def _whole(state: PyTree) -> PyTree:
-    """A state as the suite knows it."""
+    """Returns a state in the suite's form, with its empty arrays."""
 
     def array(x: Any) -> Array:
         return jnp.zeros(x.shape, x.dtype) if isinstance(x, Empty) else x
@@ -252,11 +253,11 @@ def _whole(state: PyTree) -> PyTree:
 
 
 def _idle(env: Bodies) -> tuple[str, ...]:
-    """Numbers that are set and that nothing depends on."""
+    """Returns the numbers that are set but that nothing depends on."""
     return _unread(jax.tree.structure(env)) if numbers(env) else ()
 
 
 @functools.cache
 def _unread(of: Any) -> tuple[str, ...]:
-    """It takes a trace, which is the same for all values."""
+    """Returns the numbers that nothing depends on; traced once for all values."""
     return tuple(unread(of.unflatten([1.0] * of.num_leaves)))

@@ -21,7 +21,7 @@ class PoolState(NamedTuple):
     starts: tuple[PyTree, PyTree]
     """Observations and states after resets, leaves `[size, ...]`."""
     taken: Array
-    """Episodes that began with one of them, since they were drawn; int32 scalar."""
+    """Episodes that began with a start since starts were drawn, int32 scalar."""
 
 
 @component
@@ -31,16 +31,16 @@ class ResetPool(Wrapper):
     Mapped over environments, a step computes a reset whether or not an episode ends. In
     the steps of a pool there is none. It costs memory: `size` observations and states.
 
-    Starts are independent draws of `reset`, as without it, as long as no more than
-    `size` episodes of an environment end in a rollout. Those beyond begin with the
+    Starts are independent draws of `reset`, as without a pool, as long as no more than
+    `size` episodes of an environment end in a rollout. Further episodes begin with the
     first start again, then the second, and so on: `rollout/reused_starts` counts them.
-    Then episodes of a rollout resemble each other, gradients and statistics are of
-    fewer starts than they seem to be, and starts of short episodes, which come round
-    more often, count for more.
+    Then episodes of a rollout resemble each other, gradients and statistics come from
+    fewer starts than they seem to, and starts of short episodes, which recur more
+    often, count for more.
 
-    Wrappers go around the pool, `TimeLimit` directly: it takes its starts from there,
-    but with another wrapper between them it would fill a pool at every step. `check` is
-    to know that `taken` outlives episodes: `check(env, carried=("state.taken",))`.
+    Wrappers go around the pool, `TimeLimit` directly: it takes its starts from the
+    pool, but with another wrapper between them it would fill a pool at every step.
+    Tell `check` that `taken` outlives episodes: `check(env, carried=("state.taken",))`.
 
     Raises:
         ValueError: At construction, if `env` has no `transition`, or a `step` of its
@@ -95,6 +95,6 @@ class ResetPool(Wrapper):
         return self.env.render(state.env)
 
     def _filled(self, key: Key, inner: PyTree) -> PoolState:
-        """A pool of new starts around the episode that is under way."""
+        """Returns a pool of new starts around the episode that is under way."""
         starts = jax.vmap(self.env.reset)(jax.random.split(key, self.size))
         return PoolState(inner, starts, jnp.zeros((), jnp.int32))

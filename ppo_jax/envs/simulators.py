@@ -17,15 +17,15 @@ from ppo_jax.types import PyTree
 
 
 class SimulatorError(OSError):
-    """A simulator cannot go on; the message says why."""
+    """Raised if a simulator cannot go on; the message says why."""
 
 
 class Answer(NamedTuple):
-    """What a step of simulators led to, `[P, B, ...]`; as in a `Timestep`."""
+    """The results of a step of simulators, `[P, B, ...]`; fields as of a `Timestep`."""
 
     obs: PyTree
     state: PyTree
-    """What `Env.action_mask` reads: which actions are allowed, or nothing."""
+    """The state that `Env.action_mask` reads: masks of the allowed actions, or `()`."""
     final_obs: PyTree
     reward: Any
     terminated: Any
@@ -37,19 +37,21 @@ class Simulators:
     """B simulators for each of P members, in processes that end with this one.
 
     Args:
-        name: What messages call them.
-        makers: Makes a simulator, one for each member.
-        each: B.
-        observations: What agents see of them.
-        moves: From actions `[n, ...]` to what simulators take.
-        processes: How many there are to be, at most.
-        choices: Of each part of an action, if they say which are allowed.
+        name: Name of the simulators in messages.
+        makers: Functions that make a simulator, one for each member.
+        each: B, simulators per member.
+        observations: Observations that agents see.
+        moves: Function that converts actions `[n, ...]` to those that simulators take.
+        processes: Largest number of processes.
+        choices: Number of choices of each part of an action, if simulators report masks
+            of the allowed ones.
 
     Attributes:
         shape: `[P, B]`.
 
     Raises:
-        SimulatorError: Here and later, if one cannot be made, stepped or understood.
+        SimulatorError: Here and later, if a simulator cannot be made or stepped, or its
+            results cannot be understood.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Simulators:
     def shown(self) -> tuple[PyTree, PyTree]:
         """Observations and states, `[P, B, ...]`; as resets of environments give them.
 
-        A state is which actions are allowed, if that is said, and nothing else.
+        A state is the mask of the allowed actions, or `()` if there are no masks.
         """
         count = len(self._observations.reads)
         masks = self._shaped(self._leaves[count:])
@@ -88,7 +90,11 @@ class Simulators:
         self._leaves = _joined(self._asked("reset", self._cut(given)))
 
     def restart_broken(self) -> np.ndarray:
-        """Begins new episodes where what is seen is not finite; where, `[P, B]`."""
+        """Begins new episodes where observations are not finite.
+
+        Returns:
+            Whether each simulator began a new episode, bool `[P, B]`.
+        """
         broken = ~np.logical_and.reduce(
             [np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in self._leaves]
         )
@@ -101,7 +107,7 @@ class Simulators:
         return broken.reshape(self.shape)
 
     def step(self, actions: Any) -> Answer:
-        """A step of each, by actions `[P, B, ...]`."""
+        """Steps all simulators, by actions `[P, B, ...]`."""
         actions = np.asarray(actions)
         moves = self._moves(actions.reshape(-1, *actions.shape[2:]))
         said = self._asked("step", self._cut(moves))
@@ -116,7 +122,7 @@ class Simulators:
         )
 
     def render(self) -> list[np.ndarray]:
-        """Pictures of what there is to see now, of one after the other."""
+        """Returns pictures of the present states of all simulators, in their order."""
         shares = self._asked("render", [()] * len(self._workers))
         return [picture for share in shares for picture in share]
 
@@ -126,7 +132,10 @@ class Simulators:
             one.close()
 
     def _asked(self, name: str, arguments: Sequence[Any]) -> list[Any]:
-        """What a method of shares gives, side by side; None: a share is left out."""
+        """Calls a method in all workers side by side; returns their results.
+
+        A worker whose argument is None is left out.
+        """
         pairs = zip(self._workers, arguments, strict=True)
         asked = [(one, argument) for one, argument in pairs if argument is not None]
         try:
@@ -138,12 +147,12 @@ class Simulators:
             raise
 
     def _cut(self, every: Any) -> list[Any]:
-        """What belongs to each worker."""
+        """Returns each worker's share of a sequence with an item per simulator."""
         starts, ends = [0, *self._ends], [*self._ends, len(every)]
         return [every[i:j] for i, j in zip(starts, ends, strict=True)]
 
     def _observed(self, leaves: Sequence[np.ndarray]) -> PyTree:
-        """Observations, which are the first leaves of what there is to see."""
+        """Returns the observations, which are the first of the simulators' leaves."""
         own = leaves[: len(self._observations.reads)]
         return self._observations.structure.unflatten(self._shaped(own))
 
@@ -152,10 +161,10 @@ class Simulators:
 
 
 class Worker:
-    """A process of simulators, which leaves GPUs and TPUs to this one.
+    """A process of simulators, which leaves GPUs and TPUs to this process.
 
     Args:
-        name: What messages call them.
+        name: Name of the simulators in messages.
     """
 
     def __init__(self, name: str):
@@ -171,7 +180,7 @@ class Worker:
             )
 
     def ask(self, name: str, argument: Any) -> None:
-        """Begins a method of its share of simulators."""
+        """Begins a call of a method of the worker's share of simulators."""
         if name == "make":
             argument = (list(sys.path), cloudpickle.dumps(argument))
         try:
@@ -180,10 +189,10 @@ class Worker:
             raise self._died() from error
 
     def answer(self) -> Any:
-        """What the method gave.
+        """Waits for the method's result, and returns it.
 
         Raises:
-            SimulatorError: If it failed, or the process has ended.
+            SimulatorError: If the method failed, or the process has ended.
         """
         try:
             given, failure = self._connection.recv()
@@ -195,7 +204,7 @@ class Worker:
         return given
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
+        """Ends the process, whatever it is doing."""
         self._connection.close()
         try:
             self._process.wait(worker.PATIENCE)
@@ -210,5 +219,5 @@ class Worker:
 
 
 def _joined(shares: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Leaves of all shares, one after the other."""
+    """Concatenates the leaves of all shares."""
     return [np.concatenate(leaf) for leaf in zip(*shares, strict=True)]

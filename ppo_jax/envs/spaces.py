@@ -18,7 +18,7 @@ class Leaf(NamedTuple):
     """A leaf of observations: its place, and the shape and type it is converted to."""
 
     path: tuple[Any, ...]
-    """Keys and indices that lead to it."""
+    """Keys and indices that lead to the leaf."""
     choices: tuple[int, ...]
     """Number of values of each whole number, which becomes a one-hot vector; `()` if
     the leaf is none of whole numbers."""

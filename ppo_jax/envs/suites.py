@@ -18,7 +18,7 @@ class Suite(NamedTuple):
 
 
 PLAIN = "gymnax"
-"""The suite of ids that name none."""
+"""The suite of ids without a suite's name."""
 SUITES = {
     PLAIN: Suite("ppo_jax.envs.gymnax", "Gymnax"),
     "brax": Suite("ppo_jax.envs.brax", "Brax"),

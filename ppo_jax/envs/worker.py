@@ -37,8 +37,8 @@ class Share:
     Args:
         makers: Functions that make the simulators, which are environments of gymnasium.
         reads: The leaves of their observations.
-        choices: Number of choices for each part of an action if masks tell which are
-            allowed, otherwise none.
+        choices: Number of choices for each part of an action if there are masks of the
+            allowed ones, otherwise none.
 
     A *view* is a list of the leaves of observations `[n, ...]`, then masks. It is read
     at once, as a simulator may write into an observation that it gave before.

@@ -252,7 +252,7 @@ def plain(x: Array) -> Array:
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Returns where values differ by more than two programs of one formula may."""
+    """Returns a mask of values that differ by more than rounding can explain."""
     return ~np.isclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 

@@ -174,7 +174,7 @@ class HiddenSteps(OneStep):
 
 @component
 class TwoDigits(OneStep):
-    """Two digits are shown and are to be named: a `MultiDiscrete` action.
+    """Two digits are shown, which a `MultiDiscrete` action is to name.
 
     Known answer: the reward is the share of digits that are right; 1 for the best
     policy, 1 / `base` for a random one, half way between if one component is lost.
@@ -200,8 +200,9 @@ class TwoDigits(OneStep):
 class NestedObservation(OneStep):
     """The observation is a nested dictionary, and every leaf of it matters.
 
-    Known answer: the reward is 1 for the bit in `bits` that `which` points at, else 0;
-    1 for the best policy, 1/2 for a random one, 3/4 without `which` or one of the bits.
+    Known answer: the reward is 1 for the bit in `bits` that `which` points at,
+    otherwise 0; 1 for the best policy, 1/2 for a random one, 3/4 without `which` or one
+    of the bits.
     """
 
     def draw(self, key: Key) -> PyTree:
@@ -241,10 +242,10 @@ class Target(OneStep):
 
 @component
 class GridCue(OneStep):
-    """One pixel of an image `[size, size, 1]` is lit; the action names its quadrant.
+    """An image `[size, size, 1]` has one lit pixel; the action names its quadrant.
 
-    Known answer: the reward is 1 for the right quadrant, else 0; 1 for the best policy,
-    1/4 for a random one.
+    Known answer: the reward is 1 for the right quadrant, otherwise 0; 1 for the best
+    policy, 1/4 for a random one.
     """
 
     size: int = 6

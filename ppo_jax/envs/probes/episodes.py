@@ -33,7 +33,7 @@ class TimeLimited(Env):
         return self.limit
 
     def draw(self, key: Key) -> Array:
-        """What stays the same during an episode, a scalar."""
+        """Draws the episode's constant, a scalar."""
         return jnp.ones((), jnp.float32)
 
     def observe(self, drawn: Array, time: Array) -> Array:
@@ -83,7 +83,7 @@ class Accumulator(TimeLimited):
 
 @component
 class TimeLimitChain(TimeLimited):
-    """The same reward at every step, and no end but the time limit.
+    """A chain with a constant reward at every step, and no end but the time limit.
 
     The observation is the sign of this episode's rewards: −1 for a share `negative` of
     episodes, which shows values that leak from the next episode into the one before.

@@ -1,4 +1,4 @@
-"""What a trader owns, and what becomes of it from one close to the next."""
+"""A trader's account, and its change from one close to the next."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Account(NamedTuple):
     end: Array
     """The bar at whose close the episode is cut off, int32 scalar."""
     cash: Array
-    """Below 0 it is a loan."""
+    """Cash; below 0 it is a loan."""
     shares: Array
     """Units of each asset, `[A]`; below 0 they are sold short."""
     equity: Array
@@ -23,49 +23,50 @@ class Account(NamedTuple):
     positions: Array
     """Value of the shares at that close as a share of equity, `[A]`."""
     turnover: Array
-    """Traded in the step that led here, over the equity before it."""
+    """Amount traded in the last step, as a share of the equity before that step."""
     paid: Array
-    """Costs and interest of that step, over the equity before it."""
+    """Costs and interest of the last step, as a share of the equity before it."""
 
 
 class Market(NamedTuple):
-    """What happens from one close to the next; each `[A]`, but for scalars."""
+    """Prices from one close to the next; arrays are `[A]` unless they are scalars."""
 
     before: Array
-    """Closes that were decided at."""
+    """Closes at which the orders were decided."""
     fill: Array
-    """What orders are filled at."""
+    """Prices at which orders are filled."""
     close: Array
     tradable: Array
     """Whether orders are filled, bool."""
     years: Array
-    """Scalar, from close to close."""
+    """Years from close to close, scalar."""
 
 
 class Broker(NamedTuple):
-    """What a broker asks for; scalars."""
+    """The terms of a broker; scalars."""
 
     cost: Array | float
-    """Basis points of what is traded."""
+    """Cost of a trade, in basis points of the amount traded."""
     borrow: Array | float
-    """Of what is borrowed, a year."""
+    """Interest per year, as a share of the amount borrowed."""
     leverage: Array | float
-    """The most that positions may add up to at a fill, as a share of equity."""
+    """Largest sum of positions at a fill, as a share of equity."""
 
 
 def opened(bar: Array, end: Array, num_assets: int) -> Account:
-    """Nothing but cash."""
+    """Returns a new account, with nothing but cash."""
     one, zero, none = jnp.ones(()), jnp.zeros(()), jnp.zeros(num_assets)
     return Account(bar, end, one, none, one, none, zero, zero)
 
 
 def settled(account: Account, target: Array, market: Market, broker: Broker) -> Account:
-    """The account at the next close.
+    """Returns the account at the next close.
 
-    From the close before until the fill, the old shares are held, and interest is due
-    for what they and the cash owe at that close. Then shares worth `target` · (equity
-    at the fill) are held, of assets with any trade, and costs are paid from cash. What
-    is held of the others, and cannot be sold, is taken off what these may add up to.
+    From the previous close until the fill, the old shares are held, and interest is due
+    for short positions and loans at that close. Then shares worth `target` · (equity at
+    the fill) are held of the assets that are traded, and costs are paid from cash. The
+    value of the other assets' shares, which cannot be sold, is subtracted from the
+    largest sum of positions.
     """
     owed = jnp.sum(jnp.maximum(-account.shares * market.before, 0.0))
     owed += jnp.maximum(-account.cash, 0.0)

@@ -15,8 +15,8 @@ class Features:
 
     - r_h for each horizon h: log returns; the longest is the momentum;
     - σ(t): the root of the mean of r_1² over `volatility` bars;
-    - d(t) = p(t) / max p − 1, the maximum over the last `drawdown` bars and t: how far
-      a price is below its highest.
+    - d(t) = p(t) / max p − 1, the maximum over the last `drawdown` bars and t: the
+      relative distance of a price from its highest.
 
     A subclass defines other features with `__call__`, `lookback` and fields that are no
     floats. `Trading` refuses features that change if later prices do.

@@ -28,7 +28,7 @@ class Prices:
 
     @property
     def note(self) -> str:
-        """A warning for those who judge earnings at them, such as about omissions."""
+        """A warning about judging earnings at these prices, such as about omissions."""
         return ""
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Trading at prices of the past: decided at a close, filled at the next open."""
+"""Trading at past prices: actions decide at a close, and the next open fills orders."""
 
 import functools
 from typing import NamedTuple
@@ -31,15 +31,15 @@ RUIN = 0.01
 
 @component
 class Trading(Env):
-    """Trades assets: the shares of equity held in them are decided at every close.
+    """Trades assets: actions decide at every close which shares of equity they hold.
 
     An action has a number a in [−1, 1] per asset. At the close of bar t it asks for
     positions of `leverage` · a / max(1, Σ|a|) of equity, which are taken at the next
-    open, or at the next close if only closes are known: then what they earn or lose is
-    in the reward of the step after. The reward is ln of what equity at the close of
-    t + 1 is over that of t, after costs and interest: rewards add up to the log growth
-    of an episode. `Timestep.cost` is the costs and interest of a step as a share of
-    equity, `weight` 0 where no order could be filled.
+    open, or at the next close if only closes are known: then their gains and losses are
+    in the reward of the step after. The reward is the logarithm of the equity at the
+    close of t + 1 over that of t, after costs and interest: rewards add up to the log
+    growth of an episode. `Timestep.cost` is the costs and interest of a step as a share
+    of equity, `weight` 0 where no order could be filled.
 
     Observations at the close of t are the `features` of each asset, and the positions.
     An episode begins with cash; it ends when equity is 1 % of that or less, and is cut
@@ -49,11 +49,11 @@ class Trading(Env):
         prices: Prices of the assets to trade, any `Prices`.
         cost: Costs of trading, in basis points of the traded amount.
         borrow: Interest per year on shares that are sold short, and on loans of cash.
-        leverage: The most that positions may add up to when orders are filled, long and
-            short alike.
-        first: The first bar whose close may be decided at; None: the first with
+        leverage: Largest sum of the sizes of all positions, long and short alike, when
+            orders are filled.
+        first: The first bar at whose close an action may decide; None: the first with
             features. Features may look back beyond it.
-        last: The bar before which episodes are over; None: they may use all. So
+        last: The bar before which episodes are over; None: they may use all bars. So
             [first, last) is a fold, and folds are numbers.
         window: Steps of an episode, which begins at a random bar; None: an episode has
             all bars of [first, last).
@@ -62,8 +62,8 @@ class Trading(Env):
 
     Raises:
         ValueError: At construction, if there are too few bars, no window fits into
-            [first, last), a choice is out of range, or a feature is not finite or knows
-            later prices.
+            [first, last), a choice is out of range, or a feature is not finite or
+            depends on later prices.
 
     >>> from ppo_jax.envs.trading.prices import RandomWalk
     >>> env = Trading(RandomWalk(num_bars=200), positions=(-1, 0, 1), window=20)
@@ -84,7 +84,7 @@ class Trading(Env):
     features: Features = Features()
 
     def validate(self) -> None:
-        """Raises a `ValueError` for values that do not go together."""
+        """Raises a `ValueError` for values that do not fit together."""
         name, value = "Trading.features", self.features
         require(not numbers(value), name, value, "fields that are no floats")
         choices = self.positions or (0.0, 1.0)
@@ -197,7 +197,7 @@ def tape(prices: Prices, features: Features) -> Tape:
     """Returns prices and their features, computed once in float64.
 
     Raises:
-        ValueError: If features are not finite, or know later prices.
+        ValueError: If features are not finite, or depend on later prices.
     """
     bars = prices.bars
     seen = require_causal(features, bars).reshape(len(bars.times), -1)
