@@ -66,14 +66,14 @@ class Head:
             outputs: Outputs of the last layer, `[T, B, num_outputs]`.
             free: Parameters that depend on no observation, by name.
             space: The actions.
-            mask: Which choices are legal `[T, B, n]`; None: all.
+            mask: True for legal choices `[T, B, n]`; None: all are legal.
         """
         raise missing(self, "policy")
 
 
 @component
 class LocationHead(Head):
-    """Real actions around the outputs of the last layer; discrete ones categorical.
+    """Real actions around the outputs of the last layer; categorical discrete actions.
 
     The deviation of real actions depends on no observation.
     """

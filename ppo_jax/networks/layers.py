@@ -20,14 +20,15 @@ Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
 
 def as_kernel(inputs: Any, *weights: Any, **_: Any) -> Any:
-    """A layer computes in the type that its kernel, the first weight, is given in."""
+    """Converts a layer's inputs to the type of its first weight, the kernel."""
     return inputs.astype(weights[0].dtype), *weights
 
 
 class Dense(nn.Dense):
-    """A product with rows: all axes but the last are one.
+    """A dense layer that merges all axes of its inputs but the last into one of rows.
 
-    With time and environments apart, gradients of a long minibatch take a CPU longer.
+    With separate axes for time and environments, a CPU takes longer for gradients of a
+    long minibatch.
     """
 
     promote_dtype: Any = as_kernel
@@ -40,9 +41,9 @@ class Dense(nn.Dense):
         return super().__call__(rows).reshape(*inputs.shape[:-1], -1)
 
     def param(self, name: str, init: Any, *given: Any, **how: Any) -> Any:
-        """As in flax, but of a weight that is there no other is made to compare with.
+        """Returns a weight as flax does, but without making another to compare with it.
 
-        That would be a seventh of what it takes to trace an update.
+        Making another one would take a seventh of the time for tracing an update.
         """
         if not self.has_variable("params", name):
             return super().param(name, init, *given, **how)
@@ -55,14 +56,14 @@ class Dense(nn.Dense):
 
 dense = functools.partial(Dense, bias_init=nn.initializers.zeros)
 last = functools.partial(dense, name="head", precision=jax.lax.Precision.HIGHEST)
-"""A layer that says something: it multiplies with all digits on every platform."""
+"""Maker of a network's last layers, which multiply with all digits on all platforms."""
 
 
 def orthogonal(scale: float) -> nn.initializers.Initializer:
-    """Orthogonal matrices, one after the other under `vmap`.
+    """Returns an initialiser of orthogonal matrices, one after the other under `vmap`.
 
     On a CPU, jax 0.10's batched QR waits for threads of the pool that it occupies: a
-    few at a time stop the process for ever.
+    few at a time cause a deadlock.
     """
     batched = nn.initializers.orthogonal(scale)
 
@@ -88,7 +89,7 @@ class Layers(nn.Module):
 
 
 def convolved(x: Array, channels: tuple[int, ...], activation: str) -> Array:
-    """Grids `[T, B, H, W, features]` after 3×3 convolutions."""
+    """Applies 3×3 convolutions to grids `[T, B, H, W, features]`."""
     grids = tree.merge_leading(x)
     for count in channels:
         init = orthogonal(2**0.5)

@@ -1,4 +1,4 @@
-"""What a network is, in flax."""
+"""The modules of a network, in flax."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from ppo_jax.networks.torsos import Torso
 from ppo_jax.types import Array, Params, PyTree
 
 HIDDEN = ("trunk", "torso", "layers")
-"""What of a network comes before the last layers, by name."""
+"""Names of the modules before the last layers of a network."""
 
 
 def floats_as(dtype: Any, tree: PyTree) -> PyTree:
-    """A tree whose floats are of another type."""
+    """Converts the floats of a tree to another type."""
 
     def cast(x):
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -28,7 +28,7 @@ def floats_as(dtype: Any, tree: PyTree) -> PyTree:
 
 
 def hidden_as(dtype: Any, params: Params) -> Params:
-    """Parameters, of which those of hidden layers are of another type."""
+    """Converts the parameters of hidden layers to another type."""
 
     def part(name, of):
         if not isinstance(of, dict):
@@ -39,12 +39,12 @@ def hidden_as(dtype: Any, params: Params) -> Params:
 
 
 def apply(module: nn.Module, params: Params, *inputs: PyTree) -> Any:
-    """What a module says, with parameters of its own."""
+    """Applies a module with its parameters to inputs."""
     return module.apply({"params": params}, *inputs)
 
 
 class _Features(nn.Module):
-    """What a torso makes of observations."""
+    """The features that a torso makes of observations."""
 
     torso: Torso
 
@@ -57,7 +57,7 @@ class _Features(nn.Module):
 
 
 class _Remembered(nn.Module):
-    """What a memory makes of features, over time."""
+    """The features that a memory makes of other features, over time."""
 
     memory: Memory
 
@@ -73,7 +73,7 @@ class _Remembered(nn.Module):
 
 
 def _require_features(part: Torso | Memory, x: Array, steps: tuple[int, ...]) -> None:
-    """Raises a `Misfit` unless there are features of each step."""
+    """Raises a `Misfit` unless there are features for each step."""
     if jnp.ndim(x) != 3 or jnp.shape(x)[:2] != steps:
         shape = ", ".join(map(str, steps))
         name = type(part).__name__
@@ -94,9 +94,10 @@ class _Trunk(nn.Module):
 
 
 class Actor(nn.Module):
-    """The carry, the features and what a policy is made of.
+    """The actor: it returns the carry, the features and the inputs of the policy head.
 
-    That is what the last layer puts out, and by name what depends on no observation.
+    These inputs are the outputs of the last layer, and parameters that depend on no
+    observation, by name.
     """
 
     architecture: ActorCritic
@@ -121,7 +122,7 @@ class Actor(nn.Module):
 
 
 class Critics(nn.Module):
-    """The carry, and what all critics put out, `[..., C, N]`."""
+    """The critics: they return the carry, and their outputs `[..., C, N]`."""
 
     architecture: ActorCritic
     num_outputs: int

@@ -1,8 +1,8 @@
 """A network as a pair of functions over time-major batches.
 
-The parameters are `{"actor": …, "critic": …}`: they have nothing in common, unless
+The parameters are `{"actor": …, "critic": …}`. Actor and critics share nothing, unless
 critics read the features of the actor's trunk. All layers after the memory exist once
-per critic; without a memory those are all layers.
+per critic; without a memory, these are all layers.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,9 @@ class Output(NamedTuple):
 class Network(NamedTuple):
     """Pure functions of an architecture, an action space and a kind of critic.
 
-    Layers have gradients of their own, by `jax.custom_vjp`: there is reverse mode only.
-    What forward mode would give, such as a Hessian times a vector v, is a gradient
-    again, `jax.grad(lambda p: jnp.vdot(jax.grad(f)(p), v))`.
+    Layers have gradients of their own, by `jax.custom_vjp`, so only reverse mode works.
+    A result that forward mode would give, such as a Hessian times a vector v, is a
+    gradient too: `jax.grad(lambda p: jnp.vdot(jax.grad(f)(p), v))`.
     """
 
     init: Callable[[Key], Params]
@@ -116,7 +116,7 @@ def act(
         carry: The actor's carry before the step.
         obs: Observations as the network sees them, leaves `[B, ...]`.
         reset: True where an episode begins, bool `[B]`.
-        action_mask: Which choices are legal `[B, n]`; None: all.
+        action_mask: True for legal choices `[B, n]`; None: all are legal.
 
     Returns:
         The policy of `[B]`, and the carry after the step.

@@ -1,4 +1,4 @@
-"""Products of rows with a kernel, as they suit CPUs."""
+"""Products of rows with a kernel, in forms that are fast on CPUs."""
 
 import functools
 
@@ -10,25 +10,26 @@ from ppo_jax.types import Array
 Precision = jax.lax.Precision | None
 
 FEW = 1024
-"""Multiplications that are done sooner than a product is called."""
+"""Multiplications up to which a written-out product is faster than a call of one."""
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def product(rows: Array, kernel: Array, precision: Precision = None) -> Array:
     """Returns rows `[R, n]` times a kernel `[n, m]`.
 
-    A CPU writes out few of them, as in a step of some environments, to fuse them with
-    what is done with them. Short numbers are not written out: a product adds up in
-    longer ones.
+    On a CPU, products of up to `FEW` multiplications, as in a step of some
+    environments, are written out, so that they are fused with later operations. Those
+    of types shorter than float32 are not, since a called product adds up in a longer
+    type.
 
     Args:
         rows: The rows.
         kernel: The kernel.
-        precision: With how many digits a GPU or a TPU multiplies, here and in
-            gradients; None: as many as JAX does by default.
+        precision: Digits with which a GPU or a TPU multiplies, here and in gradients;
+            None: JAX's default.
     """
     called = functools.partial(jnp.matmul, precision=precision)
-    count = rows.size * kernel.shape[1]  # A symbol, of exports for any batch.
+    count = rows.size * kernel.shape[1]  # A symbol in exports for any batch size.
     if isinstance(count, int) and count <= FEW and kernel.dtype == jnp.float32:
         return jax.lax.platform_dependent(rows, kernel, cpu=_written, default=called)
     return called(rows, kernel)
@@ -43,13 +44,13 @@ def kernel_gradient(
 ) -> Array:
     """Returns the gradient by a kernel `[n, m]`.
 
-    With one output it is a product with one row: one with a column takes a CPU 3 to 30
-    times as long.
+    With one output it is computed as a product with one row: a product with one column
+    takes a CPU 3 to 30 times as long.
 
     Args:
-        rows: What the kernel was multiplied with, `[R, n]`.
-        gradients: Of what came of it, `[R, m]`.
-        precision: As that of `product`.
+        rows: Rows that the kernel was multiplied with, `[R, n]`.
+        gradients: Gradients of the products, `[R, m]`.
+        precision: Digits of multiplications, as for `product`.
     """
     if gradients.shape[-1] == 1:
         return jnp.matmul(gradients.T, rows, precision=precision).T
@@ -57,10 +58,11 @@ def kernel_gradient(
 
 
 def across(x: Array) -> Array:
-    """A transpose, which lies in memory as such on a CPU.
+    """Returns the transpose, which a CPU writes to memory.
 
     XLA's product along the first axes of two matrices takes a CPU 1.5 to 2.5 times as
-    long as one with the first transposed before, and 10 times with few outputs.
+    long as a product with the first matrix transposed before, and 10 times with few
+    outputs.
     """
     return jax.lax.platform_dependent(
         x.T, cpu=jax.lax.optimization_barrier, default=lambda x: x

@@ -16,7 +16,7 @@ from ppo_jax.types import Array, PyTree
 class Torso:
     """Layers that turn observations into features.
 
-    A torso of your own does so in flax, in a `__call__` that makes its layers inline.
+    A torso of your own has a `__call__` in flax that makes its layers inline.
 
     Attributes:
         activation: Activation between layers, also between those of `critic_hidden`.

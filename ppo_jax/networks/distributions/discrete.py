@@ -1,4 +1,4 @@
-"""Distributions of whole actions, and of several at once."""
+"""Distributions of discrete actions, and of several discrete actions at once."""
 
 from typing import Self
 
@@ -20,7 +20,7 @@ def mask_logits(logits: Array, mask: Array) -> Array:
 
     Args:
         logits: Logits `[..., n]`.
-        mask: Which actions are legal `[..., n]`, at least one per row.
+        mask: True for legal actions `[..., n]`, at least one per row.
 
     Returns:
         Logits for `Categorical` or `MultiCategorical`, float32 `[..., n]`.
@@ -46,12 +46,12 @@ def mask_logits(logits: Array, mask: Array) -> Array:
 def categorical(
     logits: Array, space: Discrete | MultiDiscrete, mask: Array | None = None
 ) -> "Categorical | MultiCategorical":
-    """Choices from a discrete space, independent of each other if it has several.
+    """Returns a distribution over a discrete space; components are independent.
 
     Args:
-        logits: Those of all components, one after the other, `[..., n]`.
-        space: What is chosen from.
-        mask: Which choices are legal `[..., n]`; None: all.
+        logits: Logits of all components, one after the other, `[..., n]`.
+        space: The space to choose from.
+        mask: True for legal choices `[..., n]`; None: all are legal.
 
     >>> policy = categorical(jnp.zeros(5), MultiDiscrete((2, 3)))
     >>> [logits.size for logits in policy.logits]
@@ -67,11 +67,11 @@ def categorical(
 
 @struct.dataclass
 class Categorical:
-    """One of n actions, an int32 `[...]`.
+    """A distribution over n actions; a sample is an int32 `[...]`.
 
     Attributes:
-        logits: Unnormalised log-probabilities `[..., n]`, −∞ where there is none; see
-            `mask_logits`.
+        logits: Unnormalised log-probabilities `[..., n]`, −∞ for impossible actions;
+            see `mask_logits`.
 
     A number that names no action has log-probability −∞.
 
@@ -126,10 +126,10 @@ class Categorical:
 
 @struct.dataclass
 class MultiCategorical:
-    """A independent choices among n₁ … n_A actions, an int32 `[..., A]`.
+    """A distribution of A independent choices among n₁ … n_A actions, int32 `[..., A]`.
 
     Attributes:
-        logits: One `[..., nᵢ]` per component; see `mask_logits`.
+        logits: Logits `[..., nᵢ]`, one array per component; see `mask_logits`.
 
     >>> policy = MultiCategorical((jnp.zeros(2), jnp.zeros(4)))
     >>> f"{policy.log_prob(jnp.array([1, 3])):.4f}"  # −ln 8
@@ -159,7 +159,7 @@ class MultiCategorical:
         return jnp.stack(parts).sum(axis=0)
 
     def margin(self, raw: Array) -> Array:
-        """The sum over components."""
+        """Returns the sum of the components' margins."""
         parts = [one.margin(raw[..., i]) for i, one in enumerate(self._each())]
         return jnp.stack(parts).sum(axis=0)
 

@@ -35,7 +35,7 @@ class Distribution(Protocol):
         ...
 
     def margin(self, raw: Array) -> Array:
-        """Returns how far the action is ahead of any other, in nats, `[...]`.
+        """Returns the action's lead over the next best action, in nats, `[...]`.
 
         For real actions, of which none is the next best, it is the log-density. Unlike
         a probability near 1, it has a gradient however sure the policy is (Carlini &
