@@ -1,8 +1,8 @@
 """Losses of a critic that predicts probabilities of fixed returns, the atoms (C51).
 
-Atoms are evenly spaced and ascend, `[N]` with N ≥ 2. An outcome between two of them
-is split: each gets what is proportional to the outcome's distance from the other. What
-lies outside counts as the outermost atom.
+Atoms are evenly spaced and ascend, `[N]` with N ≥ 2. An outcome between two atoms is
+split: each gets a share proportional to the outcome's distance from the other. An
+outcome outside the atoms' range counts as the outermost atom.
 """
 
 import chex
@@ -16,14 +16,14 @@ from ppo_jax.losses.discrete import Law
 from ppo_jax.types import Array
 
 MIN_PROB = 1e-8
-"""Probabilities of a projected law are raised to this before the logarithm."""
+"""Least probability of a projected law before the logarithm; lower ones are raised."""
 
 
 def evenly_spaced_atoms(num_atoms: int, v_min: ArrayLike, v_max: ArrayLike) -> Array:
-    """Atoms from `v_min` to `v_max`, float32 `[N]`; the ends may be traced.
+    """Returns atoms from `v_min` to `v_max`, float32 `[N]`; the ends may be traced.
 
     Raises:
-        ValueError: If there are not at least two.
+        ValueError: If there are fewer than two.
 
     >>> evenly_spaced_atoms(5, -1.0, 1.0).tolist()
     [-1.0, -0.5, 0.0, 0.5, 1.0]
@@ -33,7 +33,7 @@ def evenly_spaced_atoms(num_atoms: int, v_min: ArrayLike, v_max: ArrayLike) -> A
 
 
 def two_hot(target: Array, atoms: Array) -> Array:
-    """The law on the atoms whose mean is the target.
+    """Returns the law on the two atoms around the target whose mean is the target.
 
     Args:
         target: Returns `[...]`; NaN and ±∞ give NaN.
@@ -79,13 +79,13 @@ def project(law: Law, atoms: Array) -> Array:
 
 
 def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
-    """Cross-entropy of a categorical prediction against the two-hot target.
+    """Returns the cross-entropy of a categorical prediction against a two-hot target.
 
     −Σⱼ mⱼ ln softmax(logits)ⱼ, whose gradient is softmax(logits) − m. A uniform
     prediction costs ln N.
 
     Args:
-        logits: Predictions `[..., N]`, −∞ where there is no probability.
+        logits: Predictions `[..., N]`, −∞ where the probability is 0.
         target: Sampled returns `[...]`; no gradient flows into them.
         atoms: Atoms `[N]`.
 
@@ -107,11 +107,11 @@ def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
 
 
 def shifted_cross_entropy(law: Law, target: Array, atoms: Array) -> Array:
-    """Cross-entropy of a law whose outcomes were moved off the atoms.
+    """Returns the cross-entropy of a law whose outcomes were moved off the atoms.
 
-    Equal to −Σⱼ two_hot(target)ⱼ ln max(project(law)ⱼ, 10⁻⁸), but the projection is
-    evaluated only at the two atoms beside the target, in 2 N operations for N². The
-    gradient reaches probabilities and outcomes.
+    It equals −Σⱼ two_hot(target)ⱼ ln max(project(law)ⱼ, 10⁻⁸), but the projection is
+    evaluated only at the two atoms beside the target, in 2 N operations instead of N².
+    The gradient reaches probabilities and outcomes.
 
     Args:
         law: Predicted outcomes and probabilities `[..., M]`.
@@ -140,9 +140,10 @@ def shifted_cross_entropy(law: Law, target: Array, atoms: Array) -> Array:
 
 
 def _position(x: Array, atoms: Array) -> Array:
-    """Where outcomes lie, in [0, N − 1]: whole numbers are atoms; NaN if not finite.
+    """Returns outcomes in units of the atoms' indices, in [0, N − 1].
 
-    Distances are measured here and not between values, where atoms of large magnitude
+    Atoms have whole numbers; an outcome that is not finite gives NaN. Distances are
+    measured in these units and not between values, since atoms of large magnitude
     would not be exactly Δz apart.
     """
     x = jnp.where(jnp.isfinite(x), x, jnp.nan).astype(jnp.float32)
@@ -151,7 +152,7 @@ def _position(x: Array, atoms: Array) -> Array:
 
 
 def _kernel(position: Array, atoms: Array) -> Array:
-    """Triangular weights of the atoms at positions `[..., 1]`, `[..., N]`."""
+    """Returns triangular weights of the atoms, `[..., N]`, for positions `[..., 1]`."""
     index = jnp.arange(atoms.shape[0], dtype=jnp.float32)
     index = jnp.expand_dims(index, range(position.ndim - 1))
     return jnp.maximum(0.0, 1 - jnp.abs(position - index))

@@ -1,4 +1,4 @@
-"""Laws of a return with finitely many outcomes, and limits to how far they move."""
+"""Laws of a return with finitely many outcomes, and limits on their changes."""
 
 from typing import NamedTuple
 

@@ -11,7 +11,7 @@ from ppo_jax.types import Array
 def dual_ascent(
     dual: ArrayLike, gap: ArrayLike, learning_rate: ArrayLike, maximum: ArrayLike = 1.0
 ) -> Array:
-    """One step of the multiplier λ of a constraint, clip(λ + η gap, 0, λ_max).
+    """Takes a step of the multiplier λ of a constraint: clip(λ + η gap, 0, λ_max).
 
     Args:
         dual: λ before the step `[...]`.

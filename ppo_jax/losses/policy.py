@@ -1,4 +1,4 @@
-"""Policy losses, and estimates of how far a policy has moved.
+"""Policy losses, and estimates of a policy's distance from an old one.
 
 `log_ratio` is always log π_new(a|s) − log π_old(a|s), for actions drawn from π_old.
 """
@@ -15,7 +15,7 @@ from ppo_jax.losses.clipping import at_least, at_most, within
 from ppo_jax.types import Array
 
 LOG_RATIO_LIMIT = 20.0
-"""Log-ratios are clamped to ± this before exp, where their gradient becomes 0."""
+"""Log-ratios are clamped to ± this before exp; the gradient of clamped ones is 0."""
 
 
 def clipped_surrogate_loss(
@@ -24,19 +24,19 @@ def clipped_surrogate_loss(
     clip_eps: ArrayLike,
     dual_clip: ArrayLike | None = None,
 ) -> Array:
-    """PPO's clipped surrogate, to be minimised.
+    """Returns PPO's clipped surrogate, to be minimised.
 
     −min(r A, clip(r, 1 − ε, 1 + ε) A),   r = exp(log_ratio);   at most −c A with a dual
     clip.
 
-    A NaN stays one, so that a caller sees it; an infinite log-ratio is clamped.
+    A NaN stays NaN, so that a caller sees it; an infinite log-ratio is clamped.
 
     Args:
         log_ratio: log π_new(a|s) − log π_old(a|s) `[...]`.
         advantage: Advantages A `[...]`.
         clip_eps: Clip range ε > 0, a scalar; may be traced.
-        dual_clip: Bound c > 1 for negative advantages, whose loss is not bounded else,
-            a scalar; may be traced.
+        dual_clip: Bound c > 1 for negative advantages, whose loss is unbounded
+            otherwise, a scalar; may be traced.
 
     Returns:
         Loss per example, float32 `[...]`.
@@ -66,7 +66,7 @@ def clipped_surrogate_loss(
 def approx_kl(log_ratio: Array) -> Array:
     """Estimates KL(π_old ‖ π_new) per example by k3 = r − 1 − log r.
 
-    Unbiased as long as no log-ratio is clamped, never negative, and of far less
+    It is unbiased as long as no log-ratio is clamped, never negative, and has far less
     variance than k1.
 
     Args:
@@ -89,8 +89,8 @@ def approx_kl(log_ratio: Array) -> Array:
 def approx_kl_k1(log_ratio: Array) -> Array:
     """Estimates KL(π_old ‖ π_new) per example by k1 = −log r.
 
-    Unbiased as long as no log-ratio is clamped, but noisy, and negative for many
-    examples; its gradient is an unbiased estimate of the KL's.
+    It is unbiased as long as no log-ratio is clamped, but noisy, and negative for many
+    examples. Its gradient is an unbiased estimate of the gradient of KL.
 
     Args:
         log_ratio: log π_new(a|s) − log π_old(a|s) `[...]`.
@@ -111,7 +111,7 @@ def approx_kl_k1(log_ratio: Array) -> Array:
 def advantage_weights(
     advantage: Array, temperature: ArrayLike, max_weight: ArrayLike = 100.0
 ) -> Array:
-    """Weights of advantage-weighted regression, exp(min(A / β, ln w_max)).
+    """Returns weights of advantage-weighted regression, exp(min(A / β, ln w_max)).
 
     The regression minimises −weight · log π(a|s): it imitates actions, the better ones
     more. The exponent is bounded before exp, so that nothing overflows; no gradient
@@ -123,10 +123,11 @@ def advantage_weights(
         max_weight: Largest weight w_max > 0; may be traced, and is then not checked.
 
     Returns:
-        Weights in [0, w_max], float32 `[...]`; a traced NaN stays one.
+        Weights in [0, w_max], float32 `[...]`; a traced NaN stays NaN.
 
     Raises:
-        ValueError: If an advantage is known and NaN, or a number known and not > 0.
+        ValueError: If an advantage is known and NaN, or another argument is known and
+            not > 0.
 
     References:
         Peng et al., `Advantage-Weighted Regression

@@ -13,7 +13,7 @@ from ppo_jax.types import Array
 
 
 def quantile_midpoints(num_quantiles: int) -> Array:
-    """Levels τᵢ = (i + ½) / N of the quantiles, float32 `[N]`.
+    """Returns the levels τᵢ = (i + ½) / N of the quantiles, float32 `[N]`.
 
     Raises:
         ValueError: If there is not at least one quantile.
@@ -32,13 +32,14 @@ def quantile_midpoints(num_quantiles: int) -> Array:
 def quantile_huber_loss(
     quantiles: Array, target: Array, kappa: ArrayLike = 1.0
 ) -> Array:
-    """Quantile regression with a Huber kernel.
+    """Returns the loss of quantile regression with a Huber kernel.
 
     ρᵢ(u) = |τᵢ − 1{u < 0}| · L_κ(u),   u = target − quantileᵢ,   τᵢ = (i + ½) / N,
-    L_κ(u) = ½ u² where |u| ≤ κ, else κ (|u| − ½ κ).
+    L_κ(u) = ½ u² where |u| ≤ κ, otherwise κ (|u| − ½ κ).
 
-    As in QR-DQN the kernel is not divided by κ (IQN divides): far from the target the
-    gradient grows with κ. An underestimate (u > 0) costs τᵢ, an overestimate 1 − τᵢ.
+    As in QR-DQN the kernel is not divided by κ (IQN divides it): far from the target
+    the gradient grows with κ. An underestimate (u > 0) costs τᵢ, an overestimate
+    1 − τᵢ.
 
     Args:
         quantiles: Predicted quantiles `[..., N]`, in any order of values.

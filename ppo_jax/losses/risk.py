@@ -17,11 +17,11 @@ from ppo_jax.normalization import order
 from ppo_jax.types import Array
 
 MIN_TAIL = 10
-"""Samples that a tail needs for its mean to say something."""
+"""Least number of samples in a tail at which its mean is not just noise."""
 
 
 def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
-    """Weights w with CVaR_α = Σᵢ wᵢ qᵢ, for ascending quantiles q₀ ≤ … ≤ q_{N−1}.
+    """Returns weights w with CVaR_α = Σᵢ wᵢ qᵢ, for quantiles q₀ ≤ … ≤ q_{N−1}.
 
     wᵢ = clip(αN − i, 0, 1) / (αN): the exact CVaR of the law that puts mass 1/N on
     every quantile. The weights are never negative and sum to 1, and CVaR is continuous
@@ -52,13 +52,14 @@ def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
 
 
 def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
-    """Weights w with CVaR_α = Σᵢ wᵢ qᵢ, for a piecewise-linear quantile function.
+    """Returns weights w with CVaR_α = Σᵢ wᵢ qᵢ, for piecewise-linear quantiles.
 
-    The integral over [0, α], divided by α, of the lines through the quantiles at their
-    midpoints (i + ½) / N, the first and the last line prolonged to levels 0 and 1.
-    Closer to a smooth law than `cvar_weights`, but at α = 1 not the mean: the outermost
-    quantiles count more. Where α < 1/N a weight would be negative: there the result is
-    the lowest quantile, which is also the integral at α = 1/N.
+    This CVaR is the integral over [0, α], divided by α, of the lines through the
+    quantiles at their midpoints (i + ½) / N. The first and the last line are prolonged
+    to levels 0 and 1. It is closer to that of a smooth law than with `cvar_weights`,
+    but at α = 1 it is not the mean: the outermost quantiles count more. For α < 1/N a
+    weight would be negative, so the result is the lowest quantile, which is also the
+    integral at α = 1/N.
 
     Args:
         num_quantiles: N.
@@ -92,13 +93,13 @@ def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
 def cvar(
     quantiles: Array, alpha: ArrayLike, weights: Callable[..., Array] = cvar_weights
 ) -> Array:
-    """Conditional value at risk: the mean of the worst share α of outcomes.
+    """Returns the conditional value at risk: the mean of the worst share α of outcomes.
 
     Args:
         quantiles: Equally likely outcomes `[..., N]`, in any order; they are sorted.
         alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
             not checked.
-        weights: The rule, `cvar_weights` or `linear_cvar_weights`.
+        weights: Rule for the weights, `cvar_weights` or `linear_cvar_weights`.
 
     Returns:
         CVaR_α, float32 `[...]`.
@@ -120,10 +121,10 @@ def cvar(
 
 
 def law_cvar(law: Law, alpha: ArrayLike) -> Array:
-    """Conditional value at risk of outcomes that are not equally likely.
+    """Returns the conditional value at risk of outcomes that are not equally likely.
 
-    Σᵢ max(0, min(Fᵢ, α) − Fᵢ₋₁) zᵢ / α with Fᵢ the probability of outcomes 0 to i; the
-    total weight stands for α, so that rounded probabilities do no harm.
+    It is Σᵢ max(0, min(Fᵢ, α) − Fᵢ₋₁) zᵢ / α with Fᵢ the probability of outcomes 0 to
+    i. The total weight is used in place of α, so that rounded probabilities do no harm.
 
     Args:
         law: Outcomes in ascending order and their probabilities `[..., N]`.
@@ -153,15 +154,15 @@ class EmpiricalTail(NamedTuple):
     """The worst share of samples, float32 `[]` each; all 0 without samples."""
 
     cvar: Array
-    """Their mean."""
+    """Mean of the tail's samples."""
     var: Array
-    """The value at risk: the best of them."""
+    """The value at risk: the best sample of the tail."""
     size: Array
-    """How many they are; the mean is noise below `MIN_TAIL`."""
+    """Number of samples in the tail; below `MIN_TAIL` the mean is noise."""
     low: Array
-    """What lower samples of all were pulled in to,"""
+    """Lower bound to which smaller ones of all samples were raised."""
     high: Array
-    """and higher ones."""
+    """Upper bound to which larger ones of all samples were lowered."""
 
 
 def empirical_cvar(
@@ -170,20 +171,21 @@ def empirical_cvar(
     valid: Array | None = None,
     winsor: ArrayLike = 0.0,
 ) -> EmpiricalTail:
-    """Conditional value at risk of samples: the mean of the lowest ⌈α n⌉ of n.
+    """Returns the conditional value at risk of samples: the mean of the lowest ⌈α n⌉.
 
     Args:
         samples: Rewards or returns `[...]`, all of one law.
         alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
             not checked.
-        valid: Which samples count, bool `[...]`, all by default. The others may be
-            anything, even NaN.
-        winsor: Share of samples, a scalar in [0, ½), to pull in at either end before,
+        valid: Whether each sample counts, bool `[...]`, all by default. The others may
+            be anything, even NaN.
+        winsor: Share of samples, a scalar in [0, ½), that are first moved at either end
             to the quantile there, linearly interpolated. It moves the estimate up; may
             be traced, and is then not checked.
 
     Returns:
-        The mean of the tail, its largest sample, and its size ≥ 1; 0 if n = 0.
+        The mean of the tail, its largest sample, its size ≥ 1, and the bounds of
+        winsorising; 0 if n = 0.
 
     Raises:
         ValueError: If α is known and not in (0, 1], `winsor` is known and not in
@@ -224,14 +226,14 @@ def empirical_cvar(
 
 
 def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -> Array:
-    """What a sample adds to CVaR_α: 1{R ≤ VaR} (R − VaR) / α.
+    """Returns each sample's part of CVaR_α: 1{R ≤ VaR} (R − VaR) / α.
 
     Added to an advantage with a coefficient, it makes actions with outcomes in the tail
-    less likely: the gradient of the policy's CVaR. It reaches no critic.
+    less likely: this follows the gradient of the policy's CVaR. It reaches no critic.
 
     Args:
         outcome: Samples R `[...]`, in the units of VaR.
-        value_at_risk: Their α-quantile, a scalar.
+        value_at_risk: The α-quantile of the samples, a scalar.
         alpha: Share α of worst outcomes, a scalar in (0, 1]; may be traced, and is then
             not checked.
 
@@ -256,13 +258,13 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
 
 
 def _mass(num_quantiles: int, alpha: ArrayLike) -> Array:
-    """How many quantiles the worst share α of them is, αN."""
+    """Returns αN, the number of quantiles that make up the worst share α."""
     require(num_quantiles >= 1, "num_quantiles", num_quantiles, "at least 1")
     _require_share(alpha)
     return jnp.asarray(alpha, jnp.float32) * num_quantiles
 
 
 def _require_share(alpha: ArrayLike) -> None:
-    """Checks α if it is known."""
+    """Checks that α is a scalar and, if it is known, in (0, 1]."""
     chex.assert_rank(alpha, 0)
     require_number("alpha", alpha, "a number in (0, 1]", lambda x: 0 < x <= 1)

@@ -10,7 +10,7 @@ from ppo_jax.types import Array
 
 
 def squared_error(value: Array, target: Array) -> Array:
-    """Half the squared error, ½ (target − value)².
+    """Returns half the squared error, ½ (target − value)².
 
     The gradient with respect to `value` is thus value − target.
 
@@ -33,7 +33,7 @@ def squared_error(value: Array, target: Array) -> Array:
 
 
 def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
-    """Keeps every prediction within ±ε of the one made before the update.
+    """Keeps every prediction within ±ε of the prediction made before the update.
 
     PPO's value clipping is max(loss(value, target), loss(clip_around(…), target)) per
     example; the target is never clipped.
