@@ -1,4 +1,4 @@
-"""Over which advantages a mean and a deviation are taken."""
+"""Groups of advantages whose mean and deviation standardise them."""
 
 import functools
 from typing import Any
@@ -14,7 +14,7 @@ from ppo_jax.errors import missing
 from ppo_jax.types import Array
 
 Scaled = tuple[Array, Array]
-"""Standardised advantages, and where they were set to 0."""
+"""Standardised advantages, and whether each was set to 0."""
 
 
 @component
@@ -22,27 +22,27 @@ class Standardization:
     """Brings advantages to mean 0 and deviation 1; see `returns.standardize`."""
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
-        """Standardised advantages, and where they were set to 0.
+        """Standardises advantages; advantages that do not vary become 0.
 
         Args:
             advantage: Advantages `[T, B]`.
-            weight: Their weights ≥ 0 `[T, B]`.
+            weight: Weights ≥ 0 of the advantages, `[T, B]`.
             group: The group of each step, int32 `[T, B]`; −1: one per environment.
 
         Returns:
-            Advantages `[T, B]`, and where they do not vary among those that they were
-            compared with, bool `[T, B]`.
+            Advantages `[T, B]`, and whether each belongs to advantages that do not vary
+            among themselves, bool `[T, B]`.
         """
         raise missing(self, "__call__")
 
     def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
-        """What advantages are divided by, `[T, B]`; arguments as of a call."""
+        """Returns the divisor of each advantage, `[T, B]`; arguments as of a call."""
         return jnp.broadcast_to(returns.deviation(advantage, weight), advantage.shape)
 
 
 @component
 class OverAll(Standardization):
-    """All advantages of a rollout together."""
+    """Standardises all advantages of a rollout together."""
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         scaled, flat = returns.standardize(advantage, weight)
@@ -51,7 +51,7 @@ class OverAll(Standardization):
 
 @component
 class PerEnv(Standardization):
-    """Those of each environment apart: for environments of very different rewards."""
+    """Standardises environments one by one, if their rewards are very different."""
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         scaled, flat = returns.standardize(advantage, weight, axis=0)
@@ -64,11 +64,11 @@ class PerEnv(Standardization):
 
 @component
 class PerGroup(Standardization):
-    """Those of each group apart, such as the instruments of a market.
+    """Standardises each group by itself, such as each instrument of a market.
 
     Attributes:
-        num_groups: Groups that environments report, 0 … num_groups − 1. Steps of none
-            of them count for their environment.
+        num_groups: Groups that environments report, 0 … num_groups − 1. Steps without
+            a group count as a group of their environment.
 
     Raises:
         ValueError: At construction, without groups.
@@ -91,13 +91,13 @@ class PerGroup(Standardization):
         return jnp.where(alone, own, self._each(deviation, weight, group)[group])
 
     def _known(self, group: Array) -> tuple[Array, Array]:
-        """Returns groups, and which steps are of none and have group −1; `[T, B]`."""
+        """Returns groups `[T, B]`, and whether each step has none, which becomes −1."""
         group = returns.group_index(group, self.num_groups)
         alone = group >= self.num_groups
         return jnp.where(alone, -1, group), alone
 
     def _each(self, measure: Any, weight: Array, group: Array) -> Any:
-        """Measures each group by itself: with the weights of its steps alone."""
+        """Measures each group by itself, with the weights of its steps alone."""
         return jax.lax.map(
             lambda index: measure(jnp.where(group == index, weight, 0.0)),
             jnp.arange(self.num_groups),

@@ -28,13 +28,13 @@ class Moments:
     """
 
     mean: PyTree
-    """As an observation, float32."""
+    """Means, float32, with the structure of an observation."""
     var: PyTree
-    """As an observation, float32; divided by the count, not by the count less one."""
+    """Variances, likewise; divided by the count, not by the count less one."""
     blocks: Array
-    """int32 `[]`."""
+    """Count of full blocks, int32 `[]`."""
     rest: Array
-    """float32 `[]`, below `BLOCK`."""
+    """Count of samples beyond full blocks, float32 `[]`, below `BLOCK`."""
 
     @property
     def count(self) -> Array:
@@ -43,7 +43,9 @@ class Moments:
 
 
 def init(obs_spec: PyTree) -> Moments:
-    """Moments of nothing: mean 0, variance 1, so that `normalize` only clips.
+    """Returns moments of no samples, with which `normalize` only clips.
+
+    Their mean is 0, their variance 1.
 
     Args:
         obs_spec: One observation, or its shapes (`jax.ShapeDtypeStruct`).
@@ -75,8 +77,9 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
     Args:
         moments: The moments so far.
         batch: Observations, every leaf with the same leading axes, as `[T, B, ...]`.
-        weight: Their weights ≥ 0, `[T, B]`, all 1 by default. Rows without weight may
-            hold anything, even NaN; a batch without weight changes nothing.
+        weight: Weights ≥ 0 of the observations, `[T, B]`, all 1 by default. Rows
+            without weight may hold anything, even NaN; a batch without weight changes
+            nothing.
 
     Returns:
         Moments of all samples together.
@@ -124,7 +127,7 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
 
 
 def normalize(moments: PyTree, x: PyTree, clip: ArrayLike | None = 10.0) -> PyTree:
-    """Brings observations to mean 0 and variance 1, then into ±`clip`.
+    """Normalises observations to mean 0 and variance 1, and clips them to ±`clip`.
 
     Args:
         moments: `Moments` of the observations; they are only read.
@@ -158,7 +161,7 @@ def normalize(moments: PyTree, x: PyTree, clip: ArrayLike | None = 10.0) -> PyTr
 
 
 def drift(old: Moments, new: Moments) -> Metrics:
-    """How far the moments moved, in units of the old standard deviation.
+    """Returns the change of the moments, in units of the old standard deviation.
 
     Returns:
         Two metrics `[]`: mean absolute change of the means and of the deviations.
@@ -180,8 +183,9 @@ def drift(old: Moments, new: Moments) -> Metrics:
 def centre(x: Array, weight: Array) -> tuple[Array, Array]:
     """Subtracts the weighted mean over the first axis.
 
-    Two passes, after one of the samples was subtracted: constants give exactly 0
-    and exactly their value, whatever their magnitude and number.
+    It takes two passes, after one of the samples was subtracted. So for constants the
+    centred samples are exactly 0 and the mean is exactly their value, whatever their
+    magnitude and number.
 
     Args:
         x: Samples `[n, ...]`; anything, even NaN, where the weight is 0.
@@ -215,6 +219,6 @@ def centre(x: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def _leading_shape(mean: PyTree, batch: PyTree) -> tuple[int, ...]:
-    """The axes that a batch has before those of an observation."""
+    """Returns the lengths of a batch's axes before the axes of an observation."""
     samples = jax.tree.leaves(batch)[0].shape
     return samples[: len(samples) - jax.tree.leaves(mean)[0].ndim]

@@ -23,7 +23,7 @@ def smallest(x: Array, ranks: Array, valid: Array | None = None) -> Array:
     Args:
         x: Numbers `[...]`, float32; they may be anything, even NaN, where not valid.
         ranks: Whole numbers ≥ 0, int32 `[R]`.
-        valid: Which numbers count, bool `[...]`; all by default.
+        valid: Whether each number counts, bool `[...]`; all by default.
 
     Returns:
         Float32 `[R]`; NaN for a rank beyond the last.

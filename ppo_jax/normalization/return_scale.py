@@ -1,9 +1,10 @@
-"""The scale of returns: what targets are divided by, and heads that follow it.
+"""The scale of returns, which divides targets, and heads that follow it.
 
-Critics see returns as `scale.encode(returns)`, and everybody else sees what critics
-say as `scale.decode(values)`. One scale holds for a whole rollout and its update; then
-it moves a little towards the returns of that rollout, and the heads are rescaled so
-that no prediction changes (PopArt). It forgets: returns drift while a policy improves.
+Critics see returns as `scale.encode(returns)`, and everything else sees their
+predictions as `scale.decode(values)`. One scale holds for a whole rollout and its
+update. Then it moves a little towards the returns of that rollout, and the heads are
+rescaled so that no prediction changes (PopArt). The scale forgets old returns, because
+returns drift while a policy improves.
 """
 
 import dataclasses
@@ -21,12 +22,12 @@ from ppo_jax.types import Array
 
 @struct.dataclass
 class ReturnScale:
-    """What is in force, and the moving moments that it follows; float32 `[]` each."""
+    """The scale in force, and the moving moments that it follows; float32 `[]` each."""
 
     mean: Array
-    """In force: what encoded returns are less."""
+    """Mean in force, which is subtracted from returns to encode them."""
     std: Array
-    """In force: what encoded returns are divided by, > 0."""
+    """Deviation in force, > 0, which then divides them."""
     moving_mean: Array
     """Mean of recent returns."""
     moving_var: Array
@@ -35,16 +36,16 @@ class ReturnScale:
     """Total weight of all returns so far."""
 
     def encode(self, returns: Array) -> Array:
-        """Returns in units of the scale, `[...]`; nothing is clipped."""
+        """Converts returns to units of the scale, `[...]`; nothing is clipped."""
         return (returns - self.mean) / self.std
 
     def decode(self, values: Array) -> Array:
-        """Values in units of rewards, `[...]`; undoes `encode`."""
+        """Converts values to units of rewards, `[...]`; undoes `encode`."""
         return values * self.std + self.mean
 
 
 def identity() -> ReturnScale:
-    """The scale that changes nothing, before any return was seen.
+    """Returns the scale that changes nothing, before any return was seen.
 
     >>> identity().encode(jnp.array([2.0, -3.0])).tolist()
     [2.0, -3.0]
@@ -56,15 +57,15 @@ def identity() -> ReturnScale:
 def preserve_outputs(
     kernel: Array, bias: Array, old: ReturnScale, new: ReturnScale
 ) -> tuple[Array, Array]:
-    """The linear layer that says under `new` what it said under `old`.
+    """Returns the linear layer that predicts under `new` what it predicted under `old`.
 
     W ← W σ / σ′,   b ← (σ b + μ − μ′) / σ′.
 
     Args:
         kernel: Weights `[...]`; every output is in the units of the scale.
         bias: Biases `[...]`.
-        old: The scale (μ, σ) that the outputs are in.
-        new: The scale (μ′, σ′) that they shall be in.
+        old: The scale (μ, σ) of the outputs so far.
+        new: The scale (μ′, σ′) of the outputs from now on.
 
     Returns:
         Kernel and bias of the same shapes.
@@ -83,7 +84,7 @@ def preserve_outputs(
 
 @component
 class ReturnNormalization:
-    """How the scale follows the returns.
+    """A rule by which the scale follows the returns.
 
     Attributes:
         rate: Weight in (0, 1] of a new rollout in the moving moments.
@@ -102,22 +103,23 @@ class ReturnNormalization:
     min_returns: Natural = 256
 
     def init(self) -> ReturnScale:
-        """The scale before the first update: the identity."""
+        """Returns the scale before the first update: the identity."""
         return identity()
 
     def update(
         self, scale: ReturnScale, returns: Array, weight: Array | None = None
     ) -> ReturnScale:
-        """The scale for the next rollout.
+        """Returns the scale for the next rollout.
 
-        The first rollout sets the moving moments, later ones enter with weight `rate`;
-        then what is in force moves towards them, by a limited step.
+        The first rollout sets the moving moments, later rollouts enter with weight
+        `rate`. Then the scale in force moves towards the moments by a limited step.
 
         Args:
             scale: The scale during the rollout.
-            returns: Its returns, not encoded, `[...]`.
-            weight: Their weights ≥ 0, `[...]`, all 1 by default. Returns without weight
-                may be anything, even NaN; without any weight nothing changes.
+            returns: Returns of the rollout, not encoded, `[...]`.
+            weight: Weights ≥ 0 of the returns, `[...]`, all 1 by default. Returns
+                without weight may be anything, even NaN; without any weight nothing
+                changes.
 
         Returns:
             The new scale; the old one if returns with weight are not finite.
@@ -136,7 +138,7 @@ class ReturnNormalization:
         return tree.where(changed, moved, scale)
 
     def _follow(self, scale: ReturnScale, returns: Array, weight: Array) -> ReturnScale:
-        """Moves the moments: an average of first and second moments, by Chan et al."""
+        """Moves the moments, by the formula of Chan et al. for merged samples."""
         centred, mean = centre(returns, weight)
         total = weight.sum()
         var = jnp.sum(weight * centred**2) / jnp.maximum(total, TINY)
@@ -151,7 +153,7 @@ class ReturnNormalization:
         )
 
     def _limit(self, old: ReturnScale, moments: ReturnScale) -> ReturnScale:
-        """What comes into force: the moving moments, but a limited step away."""
+        """Moves the scale in force towards the moving moments, by a limited step."""
         wanted = jnp.sqrt(moments.moving_var)
         growth = 1 + self.max_step
         std = jnp.clip(wanted, old.std / growth, old.std * growth)
