@@ -1,4 +1,4 @@
-"""What the leaves of a tree are together; a tree without leaves is a 0."""
+"""Measures of all leaves of a tree together; a tree without leaves counts as a 0."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from ppo_jax.types import Array, PyTree
 
 
 def flat(tree: PyTree) -> Array:
-    """All numbers of a tree, `[n]`.
+    """Returns all numbers of a tree, `[n]`.
 
     >>> flat({"kernel": jnp.array([[0.0, 3.0]]), "bias": jnp.array(4.0)}).tolist()
     [4.0, 0.0, 3.0]
@@ -17,7 +17,7 @@ def flat(tree: PyTree) -> Array:
 
 
 def extrema(tree: PyTree) -> tuple[Array, Array]:
-    """The least and the greatest number, `[]` each.
+    """Returns the least and the greatest number of a tree, `[]` each.
 
     >>> [float(x) for x in extrema([jnp.array([1.0, -2.0]), jnp.array(5.0)])]
     [-2.0, 5.0]
@@ -30,7 +30,7 @@ def extrema(tree: PyTree) -> tuple[Array, Array]:
 
 
 def norm(tree: PyTree) -> Array:
-    """The L2 norm, `[]`.
+    """Returns the L2 norm of a tree, `[]`.
 
     >>> float(norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
     5.0

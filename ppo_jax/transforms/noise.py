@@ -1,4 +1,4 @@
-"""Noise to add to updates: in units of what, and drawn by which generator."""
+"""Noise to add to updates: its units, and its generators."""
 
 import math
 from collections.abc import Callable
@@ -15,27 +15,30 @@ from ppo_jax.transforms.leaves import norm
 from ppo_jax.types import Array, Key, PyTree
 
 NoiseScale = Callable[[Array, Array], Array]
-"""From a leaf's gradient and direction to the unit `[]` of its noise."""
+"""Function from a leaf's gradient and direction to the unit `[]` of its noise."""
 
 Sampler = Callable[[Key, tuple[int, ...]], Array]
-"""From a key and a shape to independent numbers of mean 0 and variance 1, float32."""
+"""Function from a key and a shape to independent numbers, float32.
+
+Their mean is 0 and their variance 1.
+"""
 
 
 class NoiseState(NamedTuple):
-    """How large noise is; never a key."""
+    """The size of the noise; the state never holds a key."""
 
     unit: PyTree  # Moving mean from 0 of each leaf's unit, not bias-corrected, float32.
-    std: PyTree  # Of the last update, one scalar per leaf.
-    to_signal: Array  # Its norm over that of the direction, last update; shape=().
+    std: PyTree  # Deviation of the last update's noise, one scalar per leaf.
+    to_signal: Array  # Norm of that noise over the direction's; shape=().
 
 
 class Noise(NamedTuple):
     """A source of noise in the shape of directions.
 
     Attributes:
-        init: From parameters to a state.
-        draw: From directions, gradients, the state, the number of the step and a key to
-            the noise and the next state.
+        init: Function from parameters to a state.
+        draw: Function from directions, gradients, the state, the number of the step and
+            a key to the noise and the next state.
     """
 
     init: Callable[[PyTree], NoiseState]
@@ -45,15 +48,15 @@ class Noise(NamedTuple):
 
 
 def fixed(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the update: σ itself."""
+    """Returns 1, the unit of noise that has the size σ itself."""
     return jnp.ones((), jnp.float32)
 
 
 def gradient_norm(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the L2 norm of the leaf's gradient.
+    """Returns the L2 norm of the leaf's gradient as the unit of noise.
 
-    A norm and not a root mean square: the noise of a leaf with n elements is σ √n
-    times its gradient.
+    It is a norm and not a root mean square: the noise of a leaf with n elements is
+    σ √n times its gradient.
 
     >>> float(gradient_norm(jnp.array([3.0, 4.0]), jnp.zeros(2)))
     5.0
@@ -62,9 +65,9 @@ def gradient_norm(gradient: Array, direction: Array) -> Array:
 
 
 def relative(gradient: Array, direction: Array) -> Array:
-    """Noise in units of the root mean square of the leaf's direction.
+    """Returns the root mean square of the leaf's direction as the unit of noise.
 
-    The ratio of noise to direction is σ, whatever scaled the gradients before.
+    The ratio of noise to direction is σ, however gradients were scaled before.
 
     >>> float(relative(jnp.zeros(2), jnp.array([1.0, 7.0])))
     5.0
@@ -73,14 +76,14 @@ def relative(gradient: Array, direction: Array) -> Array:
 
 
 def hashed_normal(key: Key, shape: tuple[int, ...]) -> Array:
-    """Nearly normal numbers: sums of eight bytes of a hash of each element's index.
+    """Draws nearly normal numbers: sums of eight bytes of a hash of each index.
 
     The key seeds a 32-bit finaliser: some twenty integer operations per number, where
     `jax.random.normal` encrypts a counter and inverts the error function. On a
     processor that is the difference between noise that costs several of Adam's steps
     and noise that costs one of them or less. The distribution function differs from
     the normal one by at most 0.005, the kurtosis is 2.85, and no number is beyond ±4.9.
-    Made for perturbing weights: do not draw keys, secrets or tails from it.
+    It is made for perturbing weights: do not draw keys, secrets or tails from it.
 
     References:
         Wellons, `Hash function prospector
@@ -106,20 +109,21 @@ def normal_noise(
     scale: NoiseScale = fixed,
     sampler: Sampler = jax.random.normal,
 ) -> Noise:
-    """Noise of N(0, max(σ · unit, min_std)²) for every leaf.
+    """Makes noise of N(0, max(σ · unit, min_std)²) for every leaf.
 
-    That of step t and leaf i is drawn from the key folded with t and i: the caller may
-    give a key per step, or the same one always. Groups of leaves that are updated apart
-    (`optax.partition`, `optax.masked`) count their own: they need keys of their own, or
-    their noise is the same.
+    The noise of step t and leaf i is drawn from the key folded with t and i: the caller
+    may give a key per step, or always the same key. Groups of leaves that are updated
+    separately (`optax.partition`, `optax.masked`) count steps and leaves separately:
+    they need keys of their own, or their noise is the same.
 
     Args:
-        sigma: Size σ ≥ 0, finite; 0: silence; None: silence, and nothing is computed
+        sigma: Size σ ≥ 0, finite; 0: no noise; None: no noise, and nothing is computed
             for it.
-        beta: Decay in [0, 1) of the moving mean of the unit; 0: that of the present.
+        beta: Decay in [0, 1) of the moving mean of the unit; 0: the unit of the present
+            step.
         min_std: Least standard deviation ≥ 0, finite, of noise that is not off.
-        scale: The unit.
-        sampler: What draws numbers of mean 0 and variance 1.
+        scale: Function that computes the unit.
+        sampler: Function that draws numbers of mean 0 and variance 1.
 
     Raises:
         ValueError: For a known number out of its range; when it draws, without a key.
@@ -160,7 +164,7 @@ def normal_noise(
 
 
 def unbiased(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
-    """A moving mean that began at 0 without its bias; 1 − βᵗ does not cancel.
+    """Removes the bias of a moving mean that began at 0; 1 − βᵗ keeps its digits.
 
     >>> f"{unbiased(jnp.float32(0.001), 0.999, jnp.int32(1)):.4f}"
     '1.0000'
@@ -170,7 +174,7 @@ def unbiased(moment: PyTree, beta: ArrayLike, count: Array) -> PyTree:
 
 
 def _mix(x: Array) -> Array:
-    """A bijection of 32-bit words whose bits all depend on all."""
+    """Maps 32-bit words one to one; each bit of the result depends on all bits."""
     x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
     x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
     return x ^ (x >> 15)
@@ -182,7 +186,7 @@ def _sum_of_bytes(x: Array) -> Array:
 
 
 def _keys(key: Key, count: Array, like: PyTree) -> PyTree:
-    """A key for every leaf, another one at every step."""
+    """Returns a key for every leaf, different at every step."""
     step = jax.random.fold_in(key, count)
     leaves, structure = jax.tree.flatten(like)
     keys = [jax.random.fold_in(step, i) for i in range(len(leaves))]
@@ -190,7 +194,7 @@ def _keys(key: Key, count: Array, like: PyTree) -> PyTree:
 
 
 def _to_signal(std: PyTree, directions: PyTree) -> Array:
-    """The expected norm of the noise over the norm of the directions."""
+    """Returns the expected norm of the noise over the norm of the directions."""
     loud = jax.tree.map(lambda s, d: s * math.sqrt(d.size), std, directions)
     tiny = jnp.finfo(jnp.float32).tiny
     return norm(loud) / jnp.maximum(norm(directions), tiny)

@@ -1,4 +1,4 @@
-"""Utility-gated perturbed gradient descent: useful weights are kept, others explore."""
+"""Utility-gated perturbed gradient descent: it keeps useful weights, others explore."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,30 +24,33 @@ from ppo_jax.transforms.noise import (
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 TINY_RANGE = 1e-6
-"""Utilities that differ by less, relative to the largest, differ by rounding only."""
+"""Largest relative difference of utilities that counts as rounding."""
 
 Normalize = Callable[[PyTree], PyTree]
-"""From utilities, known up to a positive factor, to scaled ones; order is kept."""
+"""Function that scales utilities, which are known up to a positive factor.
+
+It keeps their order.
+"""
 
 Combine = Callable[[Array, Array, Array], Array]
-"""From a leaf's direction, noise and gate to its update."""
+"""Function from a leaf's direction, noise and gate to its update."""
 
 
 class GateByUtilityState(NamedTuple):
-    """Moving utilities, and what the last update looked like; never a key."""
+    """Moving utilities, and measures of the last update; never a key."""
 
     count: Array  # Updates so far; shape=(), dtype=int32.
     utility: PyTree  # Moving mean of −g·w from 0, not bias-corrected, float32.
     noise: NoiseState
-    update_norm: Array  # Of the last update; shape=().
+    update_norm: Array  # Norm of the last update; shape=().
     inner: optax.OptState
 
 
 def min_max(utilities: PyTree) -> PyTree:
-    """From the least utility of all leaves at −1 to the greatest at 1.
+    """Scales utilities so that the least of all leaves is −1 and the greatest is 1.
 
-    Shifts and positive factors of all utilities change nothing. Equal utilities are all
-    in the middle, at 0.
+    Shifts and positive factors of all utilities change nothing. If all utilities are
+    equal, they become 0.
 
     >>> min_max({"kernel": jnp.array([0.0, 3.0]), "bias": jnp.array([4.0])})
     {'bias': Array([1.], dtype=float32), 'kernel': Array([-1. ,  0.5], dtype=float32)}
@@ -56,10 +59,11 @@ def min_max(utilities: PyTree) -> PyTree:
 
 
 def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
-    """As `min_max`, between the q- and the (1 − q)-quantile: robust to outliers.
+    """Scales as `min_max`, between the q- and the (1 − q)-quantile.
 
-    Min-max squeezes nearly all of many weights around the middle, because a few
-    outliers span the range. This looks at all utilities 32 times.
+    It is robust to outliers: with many weights, a few outliers span the range of
+    `min_max`, which squeezes nearly all others around the middle. It reads all
+    utilities 32 times.
 
     >>> quantile_range(jnp.array([0.0, 1.0, 2.0, 3.0, 1000.0]), q=0.25).tolist()
     [-1.0, -1.0, 0.0, 1.0, 1.0]
@@ -69,10 +73,10 @@ def quantile_range(utilities: PyTree, q: ArrayLike = 0.01) -> PyTree:
 
 
 def global_max(utilities: PyTree) -> PyTree:
-    """By the greatest utility of all leaves, as in the paper.
+    """Divides utilities by the greatest of all leaves, as in the paper.
 
-    Where no utility is positive, which the paper leaves open, by the largest magnitude:
-    the order of weights is never turned around.
+    If no utility is positive, a case that the paper leaves open, it divides by the
+    largest magnitude, so that the order of weights is never reversed.
 
     >>> global_max(jnp.array([-1.0, 0.5, 2.0])).tolist()
     [-0.5, 0.25, 1.0]
@@ -86,12 +90,12 @@ def global_max(utilities: PyTree) -> PyTree:
 
 
 def protecting(direction: Array, noise: Array, gate: Array) -> Array:
-    """Useful weights are protected from both noise and gradients."""
+    """Returns updates that protect useful weights from both noise and gradients."""
     return (direction + noise) * gate
 
 
 def non_protecting(direction: Array, noise: Array, gate: Array) -> Array:
-    """Useful weights are protected from noise only."""
+    """Returns updates that protect useful weights from noise only."""
     return direction + noise * gate
 
 
@@ -107,7 +111,7 @@ def gate_by_utility(
     combine: Combine = protecting,
     sampler: Sampler = jax.random.normal,
 ) -> optax.GradientTransformationExtraArgs:
-    """Gates a direction and noise by how useful each weight is.
+    """Gates a direction and noise by the utility of each weight.
 
     A weight's utility is, to first order, the loss without it less the loss with it.
     With g the incoming gradient, w the weight and d the direction of `inner`,
@@ -133,13 +137,13 @@ def gate_by_utility(
     of an average weight is ½.
 
     The noise of step t and leaf i is drawn from `key` folded with t and i: the caller
-    may give a key per step, or the same one always. Groups of leaves that are updated
-    apart (`optax.partition`, `optax.masked`) count their own: they need keys of their
-    own, or their noise is the same. Leaves that shall not move belong
-    to `optax.transforms.selective_transform(…, freeze_mask=…)`: they get no noise and
-    take no part in the extrema. A weight keeps its utility where its gradient is not
-    finite. Statistics and `inner` work in float32, and the update
-    has the dtype of the gradients.
+    may give a key per step, or always the same key. Groups of leaves that are updated
+    separately (`optax.partition`, `optax.masked`) count steps and leaves separately:
+    they need keys of their own, or their noise is the same. Leaves that must not move
+    belong to `optax.transforms.selective_transform(…, freeze_mask=…)`: they get no
+    noise and take no part in the extrema. A weight keeps its utility where its gradient
+    is not finite. Statistics and `inner` work in float32, and the update has the dtype
+    of the gradients.
 
     **With gradient scaling in front** (such as `scale_by_variance`, factor k): `fixed`
     noise keeps its size when the direction shrinks, so that noise over signal grows as
@@ -148,19 +152,19 @@ def gate_by_utility(
     does not. `relative` keeps the ratio at σ always.
 
     Args:
-        inner: From gradients to the direction d.
+        inner: Transformation of gradients to the direction d.
         beta: Decay β in [0, 1) of the utilities.
-        sigma: Size σ ≥ 0 of the noise, finite; 0: no noise; None: not even drawn, and
-            the update needs no key.
-        temperature: > 0; how far apart gates are: towards ½ when large.
+        sigma: Size σ ≥ 0 of the noise, finite; 0: no noise; None: no noise is even
+            drawn, and the update needs no key.
+        temperature: Temperature > 0 of the gates; when it is large, gates are near ½.
         noise_beta: Decay in [0, 1) of the moving mean of the unit of noise; 0: the unit
             of the present step.
         min_noise_std: Least standard deviation ≥ 0, finite, of noise that is not off.
         noise_scale: The unit of noise: `fixed`, `gradient_norm`, `relative`, or a
             function of one's own.
-        normalize: From utilities to what the gate takes: `min_max`, `global_max` as in
-            the paper, `quantile_range`, or a function of one's own, whose result must
-            not depend on a positive factor of all utilities.
+        normalize: Function from utilities to the input of the gate: `min_max`,
+            `global_max` as in the paper, `quantile_range`, or a function of one's own,
+            whose result must not depend on a positive factor of all utilities.
         combine: `protecting`, `non_protecting`, or a function of one's own.
         sampler: Draws noise of mean 0 and variance 1 for (key, shape):
             `jax.random.normal`, `hashed_normal`, which costs a processor far less, or a
@@ -237,14 +241,14 @@ def upgd_metrics(
     temperature: ArrayLike = 1.0,
     normalize: Normalize = min_max,
 ) -> Metrics:
-    """What the utilities are, and what the last update looked like.
+    """Returns metrics of the utilities, and of the last update.
 
     Args:
         state: The state after an update; the other arguments are those of
             `gate_by_utility`.
         beta: Decay of the utilities.
-        temperature: How far apart gates are.
-        normalize: From utilities to what the gate takes.
+        temperature: Temperature of the gates.
+        normalize: Function from utilities to the input of the gate.
 
     Returns:
         Metrics `[]`. A gate counts as saturated if its weight's normalised utility is
@@ -267,7 +271,7 @@ def upgd_metrics(
 
 
 def _moved(utility: PyTree, g: PyTree, w: PyTree, beta: ArrayLike) -> PyTree:
-    """Utilities once the gradients of weights were seen; finite ones stay finite."""
+    """Moves utilities by the gradients of weights; finite utilities stay finite."""
 
     def move(u, g, w):
         moved = beta * u + (1 - beta) * (-g * w)
@@ -277,7 +281,7 @@ def _moved(utility: PyTree, g: PyTree, w: PyTree, beta: ArrayLike) -> PyTree:
 
 
 def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
-    """From `low` at −1 to `high` at 1, and no further."""
+    """Scales utilities from `low` at −1 to `high` at 1; others are clipped."""
     magnitude = jnp.maximum(jnp.abs(low), jnp.abs(high))
     differ = high - low > TINY_RANGE * magnitude
     width = jnp.where(differ, high - low, 1.0)
@@ -290,6 +294,6 @@ def _between(utilities: PyTree, low: Array, high: Array) -> PyTree:
 
 
 def _gates(utility: PyTree, temperature: ArrayLike, normalize: Normalize) -> PyTree:
-    """Gates of weights; the bias of the moving utilities is a factor, and cancels."""
+    """Returns the gates of weights; the bias of utilities is a factor, and cancels."""
     scaled = normalize(utility)
     return jax.tree.map(lambda x: jax.nn.sigmoid(-x / temperature), scaled)

@@ -1,4 +1,4 @@
-"""Moments of gradients over time: how much of them is noise, how much is signal."""
+"""Moments of gradients over time, which tell noise from signal."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,20 +11,23 @@ from ppo_jax.arrays import tree
 from ppo_jax.types import Array, PyTree
 
 Statistic = Callable[[Array], tuple[Array, Array]]
-"""From a gradient leaf to what is followed over time, and variance within a step."""
+"""Function from a gradient leaf to its statistic, and the variance within a step.
+
+The statistic is followed over time.
+"""
 
 
 class Moments(NamedTuple):
-    """Bias-corrected moving moments of what is followed of each leaf."""
+    """Bias-corrected moving moments of the statistic of each leaf."""
 
     weight: PyTree
-    """One scalar per leaf: 1 − βᵗ after t finite gradients."""
+    """A scalar per leaf: 1 − βᵗ after t finite gradients."""
     mean: PyTree
     variance: PyTree
 
 
 def begin(params: PyTree, statistic: Statistic) -> Moments:
-    """Moments of no gradient yet."""
+    """Returns the moments before the first gradient."""
 
     def followed(leaf):
         value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
@@ -40,16 +43,16 @@ def begin(params: PyTree, statistic: Statistic) -> Moments:
 def observe(
     moments: Moments, gradients: PyTree, statistic: Statistic, beta: ArrayLike
 ) -> tuple[Moments, ArrayLike]:
-    """Moves the moments of all leaves; those that are not finite stay.
+    """Moves the moments of all leaves, except of leaves that are not finite.
 
     Args:
-        moments: Of the gradients before.
-        gradients: What is to be followed.
-        statistic: What of a leaf is followed.
+        moments: Moments of the gradients before.
+        gradients: Gradients to follow.
+        statistic: Function from a leaf to the statistic that is followed.
         beta: Decay β in (0, 1).
 
     Returns:
-        The moments afterwards, and how many leaves were left out.
+        The moments afterwards, and the number of leaves that were left out.
     """
 
     def observe(gradient, *before):
@@ -75,7 +78,10 @@ def observe(
 
 
 def normalized(moments: Moments, eps: ArrayLike) -> tuple[Array, Array]:
-    """R = V / (M² + eps · S) of the leaves `[L]`, and its denominator; S = V + M²."""
+    """Returns R = V / (M² + eps · S) of the leaves `[L]`, and its denominator.
+
+    S is V + M².
+    """
     variance = _per_leaf(jax.tree.map(jnp.mean, moments.variance))
     square = _per_leaf(jax.tree.map(lambda mean: jnp.mean(mean**2), moments.mean))
     total = variance + square

@@ -16,10 +16,10 @@ from ppo_jax.transforms.variance import Moments, Statistic
 from ppo_jax.types import Array, Metrics, PyTree
 
 MAX_VARIANCE = 1e6
-"""Where a normalised variance without a cap ends."""
+"""Upper bound of a normalised variance without a cap."""
 
 Aggregate = Callable[[Array, Array], Array]
-"""From normalised variances and signals of the leaves, `[L]`, to one number `[]`."""
+"""Function from normalised variances and signals of leaves, `[L]`, to a number `[]`."""
 
 
 class ScaleByVarianceState(NamedTuple):
@@ -27,23 +27,23 @@ class ScaleByVarianceState(NamedTuple):
 
     count: Array  # Updates so far; shape=(), dtype=int32.
     skipped: Array  # Leaves left out as not finite; shape=(), dtype=int32.
-    factor: Array  # What the last update was multiplied by; shape=().
+    factor: Array  # Factor of the last update; shape=().
     weight: PyTree  # One scalar per leaf: 1 − βᵗ after t finite gradients.
     mean: PyTree  # One scalar per leaf (`elementwise`: one number per element).
     variance: PyTree  # As `mean`.
 
-    VERSION = 1  # Of what they mean, see `statistics`.
+    VERSION = 1  # Version of the statistics' meaning, see `statistics`.
 
     @property
     def moments(self) -> Moments:
-        """The last three."""
+        """The moments: weight, mean and variance."""
         return Moments(self.weight, self.mean, self.variance)
 
 
 def layer_mean(gradient: Array) -> tuple[Array, Array]:
-    """Var over time of the mean of a leaf: one scalar per leaf, and blind inside it.
+    """Returns the mean of a leaf, so that its variance over time is a scalar per leaf.
 
-    Noise that cancels within a leaf (±a in two halves, symmetric filters, whatever a
+    Noise that cancels within a leaf (±a in two halves, symmetric filters, values that a
     normalisation layer centres) is invisible; a pattern that never changes is no noise.
 
     >>> [float(x) for x in layer_mean(jnp.array([1.0, -1.0, 3.0]))]
@@ -53,21 +53,24 @@ def layer_mean(gradient: Array) -> tuple[Array, Array]:
 
 
 def second_moment(gradient: Array) -> tuple[Array, Array]:
-    """Mean of the squares less the squared mean, over time and leaf together.
+    """Returns the mean of a leaf and the variance within it.
 
-    The variance within a leaf adds to that over time: a constant gradient counts as
-    noisy if its elements differ.
+    Its variance is the mean of the squares less the squared mean, over time and leaf
+    together: a constant gradient counts as noisy if its elements differ.
     """
     return jnp.mean(gradient), jnp.var(gradient)
 
 
 def elementwise(gradient: Array) -> tuple[Array, Array]:
-    """Var over time of every element: sees all noise, costs two numbers per weight."""
+    """Returns every element, so that each has a variance over time.
+
+    That sees all noise, and costs two numbers per weight.
+    """
     return gradient, jnp.zeros_like(gradient)
 
 
 def percentile(variance: Array, signal: Array, q: ArrayLike = 0.9) -> Array:
-    """The q-quantile over leaves, whatever their size or signal.
+    """Returns the q-quantile over leaves, whatever their size or signal.
 
     >>> float(percentile(jnp.array([0.0, 1.0, 5.0]), jnp.ones(3), q=0.75))
     3.0
@@ -76,7 +79,9 @@ def percentile(variance: Array, signal: Array, q: ArrayLike = 0.9) -> Array:
 
 
 def pooled(variance: Array, signal: Array) -> Array:
-    """All variance over all signal: leaves without signal cannot dominate.
+    """Returns the sum of variances over the sum of signals of all leaves.
+
+    So leaves without signal cannot dominate.
 
     >>> f"{pooled(jnp.array([1.0, 100.0]), jnp.array([0.75, 0.25])):.2f}"
     '25.75'
@@ -131,11 +136,11 @@ def scale_by_variance(
             and does not depend on the scale of the gradients.
         cap: Bound > 0 on R; None: 10⁶.
         floor: Least factor, in (0, 1].
-        warmup_steps: The factor is 1 for as many updates, ≥ 0.
-        statistic: What of a leaf is followed over time: `layer_mean`, `second_moment`,
-            `elementwise`, or a function of one's own.
-        aggregate: How leaves are summed up: `percentile`, `pooled`, or a function of
-            one's own.
+        warmup_steps: Number of updates, ≥ 0, with a factor of 1.
+        statistic: Function from a leaf to the numbers that are followed over time:
+            `layer_mean`, `second_moment`, `elementwise`, or a function of one's own.
+        aggregate: Function that summarises leaves: `percentile`, `pooled`, or a
+            function of one's own.
 
     Returns:
         A `optax.GradientTransformationExtraArgs`. All numbers may be traced.
@@ -196,7 +201,7 @@ def vgs_metrics(
     warmup_steps: ArrayLike,
     aggregate: Aggregate = percentile,
 ) -> Metrics:
-    """What the statistics say now, and what they will do to the next update.
+    """Returns metrics of the statistics, and the factor of the next update.
 
     Args:
         state: The statistics; the other arguments are those of `scale_by_variance`.
@@ -205,7 +210,7 @@ def vgs_metrics(
         cap: Bound on the normalised variance.
         floor: Least factor.
         warmup_steps: Updates without scaling.
-        aggregate: How leaves are summed up.
+        aggregate: Function that summarises leaves.
 
     Returns:
         Metrics `[]`, none of which needs the gradients.
@@ -228,11 +233,11 @@ def vgs_metrics(
 
 
 class _Summary(NamedTuple):
-    """What follows from the statistics."""
+    """Results of the statistics."""
 
     leaves: Array  # Normalised variance of each leaf, `[L]`.
-    variance: Array  # Of all of them, before the cap.
-    factor: Array  # For the next update.
+    variance: Array  # Normalised variance of all leaves, before the cap.
+    factor: Array  # Factor of the next update.
     capped: Array
     warming_up: Array
 
