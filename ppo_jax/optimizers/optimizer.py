@@ -1,11 +1,11 @@
-"""What every optimiser is, and those of optax.
+"""The base of all optimisers, and optimisers of optax.
 
 A component builds a chain without a learning rate: variance scaling, clip, direction,
-decoupled weight decay. `update` multiplies what comes out of it by −`learning_rate`,
-which can therefore change at any step and keep the moments.
+decoupled weight decay. `update` multiplies the chain's result by −`learning_rate`,
+which can therefore change at any step without a change of the moments.
 
 The bases of an optimiser name the links of its direction from the last to the first:
-`UPGDW(Decayed, Gated, Adam)` decays what is gated of Adam's direction.
+`UPGDW(Decayed, Gated, Adam)` gates Adam's direction, and adds a decay to the result.
 """
 
 import dataclasses
@@ -24,21 +24,21 @@ from ppo_jax.transforms.vgs import ScaleByVarianceState
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 Make = Callable[[float], optax.GradientTransformation]
-"""From a learning rate to an optimiser, as those of optax are made."""
+"""Function from a learning rate to an optimiser, such as `optax.lion`."""
 
 
 @component
 class Optimizer:
     """A chain of gradient transformations and its learning rate.
 
-    One of your own has a `direction` of its own; its fields that are floats may be
+    An optimiser of your own overrides `direction`; its fields that are floats may be
     searched.
 
     Attributes:
         learning_rate: Step size at a schedule of 1, finite and ≥ 0.
         max_grad_norm: Bound on the global norm of the gradients, > 0; None: no bound.
         schedule: Factor of the learning rate as a function of the share of updates that
-            are done, i / N: a rate of 0 in the last update would teach nothing.
+            are done, i / N, so that the last update does not have a rate of 0.
         vgs: Scaling of gradients before they are clipped; None: not scaled.
 
     Raises:
@@ -52,19 +52,22 @@ class Optimizer:
 
     @property
     def elementwise(self) -> bool:
-        """Whether a step is the same, whichever arrays the parameters are in."""
+        """Whether a step stays the same if parameters are packed into other arrays."""
         return type(self) in _ELEMENTWISE and self.vgs is None
 
     def direction(self) -> optax.GradientTransformation:
-        """From clipped gradients to updates, but for −learning rate: as they are."""
+        """Returns the transformation of clipped gradients to updates.
+
+        It leaves out the factor −learning rate. By default it changes nothing.
+        """
         return optax.identity()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
-        """The chain of `update`: all but the last factor, −learning rate."""
+        """Returns the chain of `update`, without the last factor, −learning rate."""
         return optax.chain(*self._links())
 
     def init(self, params: PyTree) -> PyTree:
-        """The state of the chain before its first step."""
+        """Returns the state of the chain before its first step."""
         return self.transformation().init(params)
 
     def update(
@@ -75,12 +78,12 @@ class Optimizer:
         key: Key,
         progress: Progress,
     ) -> tuple[PyTree, PyTree, Array]:
-        """A step, and the length of what the last link of the chain was given.
+        """Computes a step.
 
         Returns:
-            What to add to the parameters; the chain's state afterwards; and the global
-            norm `[]` of the gradients once they were scaled and clipped, NaN if what to
-            add is not finite.
+            The numbers to add to the parameters; the chain's state afterwards; and the
+            global norm `[]` of the scaled and clipped gradients, which are the input of
+            the chain's last link. The norm is NaN if the numbers to add are not finite.
         """
         given, updates, states = gradients, gradients, []
         for link, old in zip(self._links(), opt_state, strict=True):
@@ -89,12 +92,12 @@ class Optimizer:
             states.append(new)
         rate = self.step_size(progress)
         updates = jax.tree.map(lambda u: -rate * u, updates)
-        # Of finite gradients, optimisers that are elementwise make finite directions.
+        # Elementwise optimisers make finite directions of finite gradients.
         ok = jnp.isfinite(rate) & (self.elementwise or tree.all_finite(updates))
         return updates, tuple(states), jnp.where(ok, optax.tree.norm(given), jnp.nan)
 
     def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
-        """Scaling and clip, if there are any, and the direction."""
+        """Returns the links of the chain: scaling and clip, if any, and direction."""
         links: list[optax.GradientTransformation] = []
         if self.vgs is not None:
             links.append(self.vgs.transformation())
@@ -104,11 +107,11 @@ class Optimizer:
         return tuple(optax.with_extra_args_support(link) for link in links)
 
     def step_size(self, progress: Progress) -> Array:
-        """The learning rate in force."""
+        """Returns the learning rate in force."""
         return self.learning_rate * self.schedule(progress.done)
 
     def rate_metrics(self, progress: Progress) -> Metrics:
-        """The learning rate in force, and whether its schedule is held at a floor."""
+        """Returns the learning rate, and whether a floor holds its schedule."""
         held = self.schedule.held(progress.done).astype(jnp.float32)
         return {
             "train/learning_rate": self.step_size(progress),
@@ -116,7 +119,7 @@ class Optimizer:
         }
 
     def metrics(self, opt_state: PyTree) -> Metrics:
-        """What the chain's states tell, metrics `[]`; the same names every time."""
+        """Returns metrics `[]` of the chain's states, always with the same names."""
         if self.vgs is None:
             return {}
         return self.vgs.metrics(find_state(opt_state, ScaleByVarianceState))
@@ -150,7 +153,8 @@ class Optax(Optimizer):
     """Any optimiser of optax; only numbers of `Optimizer` itself can be searched.
 
     Attributes:
-        make: What makes it, such as `optax.lion`, a lambda or a `functools.partial`.
+        make: Function from a learning rate to the optimiser, such as `optax.lion`, a
+            lambda or a `functools.partial`.
 
     >>> optimizer = Optax(0.5, make=lambda rate: optax.lion(rate, b1=0.95))
     >>> params = jnp.zeros(2)
@@ -173,7 +177,7 @@ class Optax(Optimizer):
 
 @component
 class Decayed(Optimizer):
-    """Another direction with decoupled weight decay (Loshchilov and Hutter, 2019).
+    """Decoupled weight decay of another direction (Loshchilov and Hutter, 2019).
 
     Attributes:
         weight_decay: λ ≥ 0: weights shrink by 1 − learning rate · λ per step.
@@ -192,10 +196,10 @@ class AdamW(Decayed, Adam):
 
 
 _ELEMENTWISE = (Sgd, Adam, AdamW)
-"""Not what is derived of them, which may look at arrays as wholes."""
+"""Optimisers with elementwise steps; their subclasses may treat arrays as a whole."""
 
 
 def find_state(opt_state: PyTree, kind: type) -> PyTree:
-    """The state of one kind, wherever it is in a chain."""
+    """Finds the state of one kind, wherever it is in a chain."""
     states = jax.tree.leaves(opt_state, is_leaf=lambda node: isinstance(node, kind))
     return next(state for state in states if isinstance(state, kind))

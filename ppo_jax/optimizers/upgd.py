@@ -1,4 +1,4 @@
-"""Optimisers that move a weight the less, the more it matters to the loss."""
+"""Optimisers that move a weight less if it matters more to the loss."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from ppo_jax.transforms.noise import NoiseScale, Sampler, fixed, relative
 from ppo_jax.types import Metrics, PyTree
 
 LOUD_SIGMA = 1e-4
-"""Largest fixed noise that does not drown gradients that were scaled down."""
+"""Largest fixed noise that does not drown gradients which were scaled down."""
 
 
 @component
@@ -31,9 +31,10 @@ class Gated(Optimizer):
         sigma: Size of the noise, ≥ 0; 0: no noise; None: no noise is even drawn.
         noise_scale: The unit of noise: `fixed`, `gradient_norm` or `relative`; None:
             `relative` with `vgs`, otherwise `fixed`.
-        noise_beta: Decay in [0, 1) of the moving mean of that unit; 0: the present one.
+        noise_beta: Decay in [0, 1) of the moving mean of that unit; 0: the unit of the
+            present step.
         min_noise_std: Least standard deviation of noise that is not off, ≥ 0.
-        temperature: Temperature > 0 of the gates, which sets how far apart they are.
+        temperature: Temperature > 0 of the gates; when it is large, gates are near ½.
         step_multiplier: Factor > 0 of the gated update; 2 in the reference code.
         normalize: Function from utilities to the input of the gate.
         combine: Choice of what is gated: `protecting` or `non_protecting`.
@@ -55,7 +56,7 @@ class Gated(Optimizer):
     sampler: Sampler = jax.random.normal
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a value of which no direction can be made."""
+        """Raises a `ValueError` for a value from which no direction can be made."""
         self.direction()
 
     def advise(self) -> Iterator[str]:

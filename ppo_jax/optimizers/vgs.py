@@ -23,7 +23,7 @@ class VGS:
         eps: Guard of the ratio, > 0, relative to the second moment.
         cap: Bound on the normalised variance, > 0; None: 10⁶.
         floor: Least factor, in (0, 1].
-        quantile: Which quantile over leaves counts, in [0, 1]; None: leaves are pooled.
+        quantile: Level of the quantile over leaves, in [0, 1]; None: leaves are pooled.
         warmup_steps: Optimiser steps without scaling, ≥ 0.
         statistic: Function from a leaf to the number that is followed over time.
 
