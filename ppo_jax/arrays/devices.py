@@ -11,9 +11,9 @@ import jax
 from ppo_jax.errors import UserError
 
 PLUGINS = ("jax_plugins", "libtpu")
-"""What JAX has where it was installed for accelerators."""
+"""Modules that exist if JAX was installed for accelerators."""
 FEWEST_STEPS = 4096
-"""Steps to work through at once on a CPU: its caches hold what some thousand need."""
+"""Steps to compute at once on a CPU: its caches hold the data of some thousand."""
 
 
 def prepare() -> bool:
@@ -39,13 +39,13 @@ def prepare() -> bool:
 
 
 def start() -> bool:
-    """Starts JAX, once it is prepared; says so if an accelerator was not found.
+    """Prepares and starts JAX; prints a warning if an accelerator was not found.
 
     Returns:
-        What `prepare` returns.
+        The result of `prepare`.
 
     Raises:
-        UserError: If it cannot start on the platform that is asked for.
+        UserError: If JAX cannot start on the platform that is asked for.
     """
     in_time = prepare()
     settings: Any = jax.config
@@ -63,7 +63,7 @@ def start() -> bool:
 
 
 def cores() -> int:
-    """Returns the number of cores, those that this process may run on if known."""
+    """Returns the number of cores that this process may use, or of all if unknown."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

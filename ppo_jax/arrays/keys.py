@@ -1,4 +1,4 @@
-"""Keys whose random numbers are those of JAX's own keys, but cost fewer kernels.
+"""Keys that give the random numbers of JAX's own keys with fewer kernels.
 
 On CPUs JAX lowers its generator, threefry (Salmon et al., `Parallel Random Numbers: As
 Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop of many

@@ -41,7 +41,7 @@ class Packed:
     """
 
     parts: tuple[Array, ...]
-    """One array per dtype, `[B..., n]`."""
+    """Arrays of packed leaves, one per dtype, `[B..., n]`."""
     alone: tuple[Array, ...]
     """Leaves that are in no part."""
     places: tuple[Place | int, ...] = struct.field(pytree_node=False)

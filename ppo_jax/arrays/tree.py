@@ -116,7 +116,7 @@ def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
 
 
 def require_finite(**trees: PyTree) -> None:
-    """Checks that arguments are finite; those that are traced pass unchecked.
+    """Checks that arguments are finite; traced arguments pass unchecked.
 
     Raises:
         ValueError: If a float is NaN or infinite; the message names the argument.

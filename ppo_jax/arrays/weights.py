@@ -1,4 +1,4 @@
-"""Products with weights, where what has none may be anything."""
+"""Products with weights, where numbers without weight may be anything."""
 
 import jax.numpy as jnp
 
@@ -6,7 +6,7 @@ from ppo_jax.types import Array
 
 
 def weighted(weight: Array, x: Array) -> Array:
-    """`weight · x`, where a weight of 0 stops even NaN and ±∞.
+    """Returns `weight · x`; with a weight of 0 it is 0 even for NaN and ±∞.
 
     >>> weighted(jnp.array([0.0, 2.0]), jnp.array([jnp.nan, 3.0])).tolist()
     [0.0, 6.0]
