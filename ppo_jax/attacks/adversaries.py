@@ -1,4 +1,4 @@
-"""Adversaries of training: a share of the data is learned from perturbed (SA-PPO).
+"""Adversaries of training: they perturb a share of the data to learn from (SA-PPO).
 
 Perturbations are in the units of the network's input: normalised observations, if there
 is an `obs_clip`. Chunks are attacked as a whole. Without a memory, a chunk has one
@@ -89,7 +89,7 @@ class Perturbed(NamedTuple):
     """The first k chunks of a minibatch as an adversary shows them."""
 
     obs: PyTree
-    """Observations, leaves `[L, k, ...]`; those of rows not attacked are true."""
+    """Observations, leaves `[L, k, ...]`; rows that are not attacked have true ones."""
     mask: Array
     """True for the rows that were attacked, bool `[L, k]`."""
     eps: Array
@@ -234,7 +234,7 @@ class Mixed(Adversary):
 
 @component
 class Regularizer(Adversary):
-    """All terms see the true rows; only `terms.RobustKL` sees the attacked ones.
+    """Only `terms.RobustKL` sees the attacked rows; all other terms see the true ones.
 
     References:
         Zhang et al., `Robust Deep Reinforcement Learning against Adversarial

@@ -43,7 +43,7 @@ def divergence(seen: Output, honest: Output) -> Array:
 
 
 def misled(seen: Output, honest: Output) -> Array:
-    """Returns how far, at ŝ, other actions are ahead of the most likely one at s."""
+    """Returns the lead at ŝ of other actions over the most likely action at s."""
     return -seen.policy.margin(honest.policy.mode())
 
 
@@ -95,7 +95,7 @@ class Opponent:
         return self.attack(lambda shown: self.harm(answers(shown), honest), obs, key)
 
     def plays(self, num_envs: int) -> Array:
-        """Returns in which environments of training it plays, bool `[B]`."""
+        """Returns whether it plays in each environment of training, bool `[B]`."""
         return first_share(self.share, num_envs)
 
 

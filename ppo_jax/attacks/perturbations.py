@@ -145,7 +145,7 @@ class Noise(Attack):
 
 @component
 class Fgsm(Attack):
-    """One step to the border of the ball along the steepest direction.
+    """A single step to the border of the ball along the steepest direction.
 
     References:
         Goodfellow et al., `Explaining and Harnessing Adversarial Examples
