@@ -33,7 +33,7 @@ class EpochBudget:
     calm: AtLeastOne[float] = 1.5
 
     def init(self) -> Array:
-        """The state before the first update: every epoch is run."""
+        """Returns the state before the first update: every epoch is run."""
         return jnp.ones((), jnp.float32)
 
     def update(
@@ -158,8 +158,8 @@ class KlStop(EarlyStop):
     Attributes:
         target: Divergence KL(π_old ‖ π_new) in nats that a step should not exceed.
         absolute: Stops at once at this multiple of the target; None: never.
-        consecutive: Stops after so many steps in a row above the target; None: never.
-        share: Stops after an epoch with such a share of steps above the target; None:
+        consecutive: Stops after this many steps in a row above the target; None: never.
+        share: Stops after an epoch with this share of steps above the target; None:
             never.
         smoothing: Running average of the divergence over the steps of an epoch.
         divergence: Estimator of the divergence, `K3()`, `K1()` or `ClosedForm()`.

@@ -133,7 +133,7 @@ class EntropySchedule:
         return jnp.maximum(nominal, boosted)
 
     def metrics(self, state: EntropyState) -> Metrics:
-        """Returns the coefficient in force and, with a plateau, how far it has got."""
+        """Returns the coefficient in force and, with a plateau, the decay's state."""
         said = {"train/ent_coef": self.coefficient(state)}
         if self.plateau is None:
             return said

@@ -17,7 +17,7 @@ class KlPidState(NamedTuple):
     coefficient: Array
     integral: Array
     error: Array
-    """KL − target of the last update. The three parts after it are those of the last
+    """KL − target of the last update. The next three fields are the parts of the last
     move."""
     proportional: Array
     integrated: Array
@@ -87,7 +87,7 @@ class KlPid:
         return state.coefficient
 
     def metrics(self, state: KlPidState) -> Metrics:
-        """Returns the coefficient in force and what last moved it, `[]` each."""
+        """Returns the coefficient and the parts of its last move, `[]` each."""
         return {
             "train/kl_penalty_beta": state.coefficient,
             "train/kl_penalty_error": state.error,

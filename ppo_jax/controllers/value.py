@@ -1,4 +1,4 @@
-"""Controllers that depend on how well the critic explains the returns."""
+"""Controllers that depend on the critic's explained variance of the returns."""
 
 from typing import Annotated, NamedTuple
 
@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
     @classmethod
     def init(cls) -> "Known":
-        """Nothing was measured yet."""
+        """Returns the state before the first measurement."""
         return cls(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.bool_))
 
     def update(self, measured: Array) -> "Known":
@@ -97,7 +97,7 @@ class ClipGate:
         return warm & good
 
     def metrics(self, updates: Array, explained_variance: Known) -> Metrics:
-        """Returns whether the gate is open, and what keeps it closed, `[]` each."""
+        """Returns whether the gate is open, and its conditions, as metrics `[]`."""
         warm, good = self._passed(updates, explained_variance)
         known, last = explained_variance.known, explained_variance.value
         return {
