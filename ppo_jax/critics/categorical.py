@@ -18,7 +18,7 @@ from ppo_jax.types import Array, Metrics, PyTree
 
 @component
 class Categorical(Critic):
-    """Logits of evenly spaced returns, the atoms (C51); cross-entropy.
+    """Logits of evenly spaced returns, the atoms (C51), learned by cross-entropy.
 
     The support is fixed: targets outside it count as its ends, and a softmax cannot
     follow a moving return scale exactly. The loss is about ln N at first; a value

@@ -119,7 +119,7 @@ class Critic:
     """A kind of critic: the number of a head's outputs, and their meaning.
 
     Attributes:
-        clip: How value clipping moves a prediction; None: no clipping.
+        clip: Rule by which value clipping moves a prediction; None: no clipping.
     """
 
     clip: Clip | None = dataclasses.field(default=None, kw_only=True)
@@ -148,7 +148,7 @@ class Critic:
         return losses.law_cvar(Law(outcomes, probs), alpha)
 
     def at(self, outputs: PyTree, levels: Array) -> Array:
-        """What returns are below with probabilities `[K]`, `[N]` to `[K]`."""
+        """Returns the quantiles of the return at levels `[K]`, `[N]` to `[K]`."""
         outcomes, probs = jax.lax.sort(tuple(self.law(outputs)), num_keys=1)
         reached = jnp.cumsum(probs) / probs.sum()
         first = jnp.searchsorted(reached, levels - 1e-6)

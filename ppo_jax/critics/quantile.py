@@ -73,7 +73,7 @@ class Quantile(Critic):
         return self.tail(outputs, alpha)
 
     def at(self, outputs: Array, levels: Array) -> Array:
-        """On the lines through the quantiles, the first and the last one prolonged."""
+        """Interpolates the quantiles linearly, and prolongs the first and last line."""
         middles = (jnp.arange(self.num_quantiles) + 0.5) / self.num_quantiles
         beyond = "extrapolate"
         return jnp.interp(levels, middles, jnp.sort(outputs), beyond, beyond)

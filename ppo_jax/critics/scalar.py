@@ -15,7 +15,7 @@ from ppo_jax.types import Array
 
 @component
 class Scalar(Critic):
-    """One number, the expected return; squared error ½ (y − v)².
+    """The expected return as a single number, learned by squared error ½ (y − v)².
 
     Attributes:
         clip: `MeanOnly()`, PPO's value clipping; None: no clipping.
