@@ -16,7 +16,8 @@ class Appraisal:
 
     It costs a pass of the critics over the rollout in every update, and changes no
     training. Differences between groups can raise the explained variance of all steps
-    even if nothing is explained within groups, so those of groups are averaged as well.
+    even if nothing is explained within groups. So explained variances of groups are
+    averaged as well.
 
     Attributes:
         num_groups: Groups that environments report, 0 … num_groups − 1. Steps without

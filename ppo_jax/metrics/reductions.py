@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 VANISHING = 1e-8
-"""A gradient of a smaller norm teaches nothing, and is no divisor."""
+"""Norm of gradients below which they teach nothing, and are no divisor."""
 
 
 class Reduction(NamedTuple):
-    """A function that makes one number of the values `[n]` of a phase's updates."""
+    """A function from the values `[n]` of a phase's updates to one number."""
 
     text: str
     of: Callable[..., float]
@@ -89,8 +89,8 @@ class Metric(NamedTuple):
     meaning: str
     reduction: Reduction = MEAN
     sources: tuple[str, ...] = ()
-    """Names of the values that it is computed from; by default, its own."""
+    """Names of the values that the metric is computed from; by default, its own."""
     needs: str = ""
-    """The parts an experiment needs to have it; empty: every run has it."""
+    """Parts that an experiment needs to have the metric; empty: every run has it."""
     null: str = ""
-    """When it is unavailable, NaN or null; empty: never."""
+    """The case in which the metric is unavailable, NaN or null; empty: none."""

@@ -41,7 +41,7 @@ class Sink:
         """Receives a run before its first row, and each time it is resumed."""
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Takes a row.
+        """Receives a row.
 
         Args:
             step: Environment steps done.
@@ -50,4 +50,4 @@ class Sink:
         raise missing(self, "write")
 
     def end(self) -> None:
-        """Receives the end of the rows, whatever ended the run."""
+        """Is called after the last row, however the run ended."""
