@@ -28,8 +28,8 @@ HEADS = (
 def arrays(policy: Policy) -> dict[str, np.ndarray]:
     """Returns parameters by path, and the arrays of the normaliser and the head.
 
-    Of the i-th leaf of an observation there are `mean.i` and `deviation.i`; of real
-    actions `low`, `high` and, if it depends on no observation, their `scale`.
+    The i-th leaf of an observation has `mean.i` and `deviation.i`. Real actions have
+    `low`, `high` and, if it depends on no observation, `scale`.
     """
     found = by_path({"params": policy.params})
     if policy.obs_clip is not None:

@@ -1,4 +1,4 @@
-"""Folders of exports: their files, and when they may be written."""
+"""Folders of exports: their files, and checks that they may be written."""
 
 import io
 import json
@@ -59,7 +59,7 @@ def write(
 ) -> list[Path]:
     """Writes an export, which replaces the one in the folder.
 
-    The old one stays whole until all of the new one is written beside it.
+    The old export stays whole until all of the new export is written beside it.
 
     Args:
         folder: A folder that is free.

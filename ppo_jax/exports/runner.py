@@ -6,7 +6,7 @@
     action, state = policy.act(state, obs, rng, reset=ended)
 
 It reads policy.json and policy.npz and executes nothing of them. As a program it checks
-that the files of an export are those that were exported, and describes it:
+that the files of an export are unchanged, and describes the export:
 
     python policy.py [FOLDER]
 """
@@ -73,7 +73,7 @@ class State(NamedTuple):
     carry: tuple
     """Arrays `[n, ...]` of its memory, as `carry` of the description."""
     reset: Any
-    """Which episodes begin with the next observation, bool `[n]`."""
+    """Whether each episode begins with the next observation, bool `[n]`."""
 
 
 class Policy:
@@ -105,9 +105,9 @@ class Policy:
             state: State of the episodes so far.
             obs: Observations, `[n, ...]` each, of the structure that was trained with.
             rng: `numpy.random.Generator`; None: the most likely actions are taken.
-            reset: Which observations are the first of an episode, bool `[n]`, beside
-                those after `init`; None: no others.
-            mask: Which choices are legal, bool `[n, choices]`; None: all.
+            reset: Whether each observation begins an episode, bool `[n]`. The first
+                after `init` always do; None: no others.
+            mask: True for legal choices, bool `[n, choices]`; None: all are legal.
 
         Returns:
             Actions as environments take them, `[n, ...]`, and the next state.
@@ -126,8 +126,8 @@ class Policy:
         Args:
             carry: The carry of a `State`.
             obs: The leaves of an observation, in the order of the description.
-            reset: Where the carry is cleared before the step, bool `[n]`.
-            mask: Which choices are legal, bool `[n, choices]`; None: all.
+            reset: Whether each carry is cleared before the step, bool `[n]`.
+            mask: True for legal choices, bool `[n, choices]`; None: all are legal.
             rng: As in `act`.
         """
         x, after = self._features(self._seen(obs)), []
@@ -151,7 +151,7 @@ class Policy:
         return obs
 
     def _seen(self, obs):
-        """Returns observations as the network sees them, zeros unless finite."""
+        """Returns observations as the network sees them, or zeros if not finite."""
         xp, clip = self.xp, self._said["normaliser"]
         floats = [x for x in obs if x.dtype.kind == "f"]
         flat = [xp.isfinite(x).reshape(x.shape[0], -1) for x in floats]
