@@ -58,7 +58,7 @@ class Config:
             rollout is shuffled; None: T with a memory, otherwise 1.
         gamma: Discount γ in (0, 1].
         gae_lambda: λ in [0, 1] of generalised advantage estimation.
-        standardization: Over which advantages a mean and a deviation are taken; None:
+        standardization: Groups of advantages that are standardised together; None:
             advantages are not standardised.
         obs_clip: Bound of normalised observations; None: not normalised.
         return_scale: Rule by which the scale of returns follows them; None: it stays 1.
@@ -70,7 +70,7 @@ class Config:
         adversary: Attacker of the observations that are learned from; None: no attacks.
         early_stop: Rule that ends an update early; by default none does.
         holdout_envs: Number of environments, the last ones, that nothing is learned
-            from; it is measured how well the critic explains their returns.
+            from. The critic's explained variance of their returns is a metric.
         appraisal: Runs the critics again after each update, to measure what they
             learned; None: they are not run again.
         optimizer: Optimiser with its learning rate.
@@ -91,9 +91,9 @@ class Config:
         stall_seconds: Seconds without a result, callbacks aside, after which the run
             reports a stall; or three times the longest wait for a result so far, if
             that is more. The run ends after four times that.
-        stop_at: Metrics by name, with the least value that each of them has to reach
-            for the run to stop: after the first phase in which all of them do. As an
-            option, `--stop-at eval/mean_reward 475`.
+        stop_at: Metrics by name, with the least value that each of them has to reach.
+            The run stops after the first phase in which all of them do. As an option,
+            `--stop-at eval/mean_reward 475`.
         max_seconds: Seconds, over all resumptions together, after which the run stops
             at the end of a phase.
         sinks: Receivers of every row of metrics, beside the run's directory.
@@ -103,10 +103,10 @@ class Config:
         TypeError: At construction, for a value of another type.
 
     Warns:
-        UserWarning: At construction, for terms of which none says what the policy
-            should do, two are of a kind, or one has doubts of its own, a population
-            with one learning rate for all, and an opponent or adversary of observations
-            that are not normalised.
+        UserWarning: At construction, for terms none of which guides the policy, two
+            terms of a kind, doubts of a single term, a population with one learning
+            rate for all, and an opponent or adversary of observations that are not
+            normalised.
     """
 
     env: Env = converted(make)
@@ -266,9 +266,9 @@ class Config:
 
     @property
     def outline(self) -> Self:
-        """The same experiment, in an environment that programs can be traced with.
+        """A copy of the experiment whose environment can be traced in programs.
 
-        Without the numbers of the environment, and so without a population over them.
+        It lacks the environment's numbers, and therefore a population over them.
         """
         if not self.env.simulated:
             return self
