@@ -193,8 +193,8 @@ class Config:
                 f"share {chunks} chunks of a minibatch, so each learns from all of them"
             )
         if self.pbt and "optimizer.learning_rate" not in self.pbt.space.paths:
-            said = "without optimizer.learning_rate all members keep the same one"
-            yield f"Config.pbt.space: {said}, {self.optimizer.learning_rate}"
+            message = "without optimizer.learning_rate all members keep the same one"
+            yield f"Config.pbt.space: {message}, {self.optimizer.learning_rate}"
 
     def _validate_shapes(self) -> None:
         envs, steps, chunk = self.num_envs, self.num_steps, self.chunk

@@ -42,8 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
     name = options.run_dir.resolve().name
     rows = files.rows(options.run_dir / LOG)
-    said = trained(name, run.config, run.update, member, rows)
-    paths = folder.write(out, Policy.of(learner), options.format, said)
+    training = trained(name, run.config, run.update, member, rows)
+    paths = folder.write(out, Policy.of(learner), options.format, training)
     print(f"checkpoint {run.update}, {run.steps:,} steps, member {member}")
     for path in paths:
         print(path)

@@ -68,11 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _told(said: dict[str, Any], symbols: tuple[str, ...]) -> str:
+def _told(decision: dict[str, Any], symbols: tuple[str, ...]) -> str:
     """The last decision as text."""
-    columns = zip(symbols, said["positions"], said["wanted"], strict=True)
+    columns = zip(symbols, decision["positions"], decision["wanted"], strict=True)
     rows = [(name, f"{held:.2%}", f"{wanted:.2%}") for name, held, wanted in columns]
-    head = f"close of {said['time']}, equity {said['equity']:.6f} of 1 at the start"
+    equity = f"equity {decision['equity']:.6f} of 1 at the start"
+    head = f"close of {decision['time']}, {equity}"
     return f"{head}\n\n{tables.aligned(('asset', 'held', 'wanted'), rows)}"
 
 

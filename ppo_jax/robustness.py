@@ -93,14 +93,14 @@ def _report(options: Any) -> None:
     agents = {name: _attacked(run, options) for name, run in restored.items()}
     text = f"ε is in units of {_unit(first)}.\n\n{curves.table(agents, options.eps)}"
     print(text, end="")
-    said = {
+    report = {
         "eps": list(options.eps),
         "unit": _unit(first),
         "deterministic": not options.sample,
         "checkpoints": {name: run.update for name, run in restored.items()},
         "agents": agents,
     }
-    files.write_json(out / "robustness.json", said)
+    files.write_json(out / "robustness.json", report)
     files.write(out / "robustness.md", text)
     _draw(agents, options.eps, out / "robustness.png")
 

@@ -113,8 +113,8 @@ def _require_fitting(options: Any) -> None:
     if options.warm_optimizer and options.warm_start is None:
         raise UserError("--warm-optimizer: expected --warm-start as well")
     if options.resume and options.warm_start is not None:
-        said = "a run that is resumed has begun; give one of both"
-        raise UserError(f"--warm-start: {said}")
+        message = "a run that is resumed has begun; give one of both"
+        raise UserError(f"--warm-start: {message}")
 
 
 def _start(options: Any) -> None:

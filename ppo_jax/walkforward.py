@@ -51,9 +51,9 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = command.parser("walkforward", __doc__)
     command.add_experiment(parser)
-    for name, said in MEANING.items():
+    for name, meaning in MEANING.items():
         default = Shape._field_defaults[name]
-        about = f"{said} (default: {default})"
+        about = f"{meaning} (default: {default})"
         parser.add_argument(f"--{name}", type=int, default=default, help=about)
     parser.add_argument(
         "--rolling", action="store_true", help="train on the last --train bars alone"
@@ -120,8 +120,8 @@ def _train(options: Any, planned: Plan) -> None:
     hint = f"go on with: {command.typed('walkforward', *told)}"
     consoles = functools.partial(Console, verbosity(options))
     pieces = walking.walk(planned, sizes, run_dir, hint, consoles)
-    said = keeping.write(run_dir, results.join(planned, [*pieces]))
-    print(f"\n{said}\n{planned.trials} trials in {run_dir / keeping.ALL}")
+    table = keeping.write(run_dir, results.join(planned, [*pieces]))
+    print(f"\n{table}\n{planned.trials} trials in {run_dir / keeping.ALL}")
     print(run_dir / keeping.PAGE)
 
 

@@ -54,11 +54,13 @@ def start() -> bool:
         platform = jax.default_backend()
     except (RuntimeError, AssertionError) as error:
         given = f"JAX_PLATFORMS={asked}: " if asked else ""
-        said = str(error) or "expected a platform with a device, found none"
-        raise UserError(f"{given}{said}") from error
+        message = str(error) or "expected a platform with a device, found none"
+        raise UserError(f"{given}{message}") from error
     if platform == "cpu" and not asked and any(map(find_spec, PLUGINS)):
-        said = "no accelerator was found, so it is the CPU that computes"
-        print(f"warning: {said}; with JAX_PLATFORMS=cpu it is meant", file=sys.stderr)
+        message = "no accelerator was found, so it is the CPU that computes"
+        print(
+            f"warning: {message}; with JAX_PLATFORMS=cpu it is meant", file=sys.stderr
+        )
     return in_time
 
 

@@ -42,8 +42,8 @@ class Crew(NamedTuple):
         """
         if self.size == 1:
             return tree
-        said = pack(tree, leading=axis + 1)
-        return jax.lax.all_gather(said, ENVS, axis=axis, tiled=True).unpack()
+        packed = pack(tree, leading=axis + 1)
+        return jax.lax.all_gather(packed, ENVS, axis=axis, tiled=True).unpack()
 
     def combined(self, sums: PyTree, peaks: dict[str, Array]) -> tuple[PyTree, PyTree]:
         """Returns the sums and the maxima over all devices.
@@ -56,8 +56,8 @@ class Crew(NamedTuple):
             return sums, peaks
         here = jnp.arange(self.size) == jax.lax.axis_index(ENVS)
         placed = {name: jnp.where(here, peak, 0.0) for name, peak in peaks.items()}
-        said, restore = ravel_pytree((sums, placed))
-        sums, placed = restore(jax.lax.psum(said, ENVS))
+        flat, restore = ravel_pytree((sums, placed))
+        sums, placed = restore(jax.lax.psum(flat, ENVS))
         return sums, {name: peak.max() for name, peak in placed.items()}
 
 

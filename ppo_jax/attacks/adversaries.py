@@ -203,11 +203,11 @@ class Adversary:
             metrics={},
         )
         harm = self.target(seen, clean, rows) - self.target(clean, clean, rows)
-        said = _sizes(self.attack, rows.obs, perturbed)
-        said["sa_ppo/attack_success"] = harm
+        sizes = _sizes(self.attack, rows.obs, perturbed)
+        sizes["sa_ppo/attack_success"] = harm
         metrics = {
             name: attacked.alone(_front(x, nowhere), batch.weight)
-            for name, x in said.items()
+            for name, x in sizes.items()
         }
         metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
         metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)

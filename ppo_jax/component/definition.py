@@ -233,15 +233,15 @@ def _constructor(init: Callable[..., None]) -> Callable[..., None]:
     def construct(self: Any, *args: Any, **given: Any) -> None:
         name = type(self).__name__
         if not is_component(self):
-            said = "a subclass of a component needs @component as well"
-            raise TypeError(f"{name}: {said}")
+            message = "a subclass of a component needs @component as well"
+            raise TypeError(f"{name}: {message}")
         known = {
             field.name: given.get(field.name, field.default)
             for field in dataclasses.fields(self)
         }
         for field in given.keys() - known.keys():
-            said = unknown("field", field, descendants(known))
-            raise TypeError(f"{name}: {said}")
+            message = unknown("field", field, descendants(known))
+            raise TypeError(f"{name}: {message}")
         init(self, *args, **given)
 
     return construct
@@ -255,9 +255,9 @@ def _check(self: Any) -> None:
         hint = self.__component_hints__[field.name]
         object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
     _require_possible(self)
-    for said in getattr(self, "advise", tuple)():
+    for advice in getattr(self, "advise", tuple)():
         # It points at the caller of `construct` and the dataclass's own __init__.
-        warnings.warn(said, stacklevel=4)
+        warnings.warn(advice, stacklevel=4)
 
 
 def _require_possible(self: Any) -> None:

@@ -27,11 +27,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     >>> unknown("number", "beta", ["lambda", "gamma"])
     "no number is called 'beta'; there are: lambda, gamma"
     """
-    said, known = f"no {kind} is called {name!r}", _outer_first(known)
+    message, known = f"no {kind} is called {name!r}", _outer_first(known)
     if close := closest(name, known):
-        return f"{said}; the closest is {close!r}"
+        return f"{message}; the closest is {close!r}"
     names = textwrap.shorten(", ".join(known), WIDTH, placeholder=" …")
-    return f"{said}; there are: {names}" if names else said
+    return f"{message}; there are: {names}" if names else message
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -134,12 +134,12 @@ class EntropySchedule:
 
     def metrics(self, state: EntropyState) -> Metrics:
         """Returns the coefficient in force and, with a plateau, the decay's state."""
-        said = {"train/ent_coef": self.coefficient(state)}
+        metrics = {"train/ent_coef": self.coefficient(state)}
         if self.plateau is None:
-            return said
+            return metrics
         began, full = state.started_at >= 0, state.updates >= self.plateau.window
         start = state.started_at.astype(jnp.float32)
-        return said | {
+        return metrics | {
             "train/policy_entropy_slope": jnp.where(full, slope(state.window), jnp.nan),
             "train/entropy_plateau": began.astype(jnp.float32),
             "train/entropy_decay_start_update": jnp.where(began, start, jnp.nan),

@@ -49,8 +49,8 @@ class Brax(Bodies):
     def validate(self) -> None:
         """Raises a `ValueError` for an unknown backend, or as the base class does."""
         if self.backend not in BACKENDS:
-            said = unknown("backend", self.backend, BACKENDS)
-            raise ValueError(f"Brax.backend: {said}")
+            message = unknown("backend", self.backend, BACKENDS)
+            raise ValueError(f"Brax.backend: {message}")
         super().validate()
 
     def _types(self) -> Mapping[str, Any]:
@@ -85,8 +85,8 @@ def _class(env_id: str) -> Any:
     """
     known = brought("brax.envs", extra="brax", wanted=f"Brax.id: {env_id!r}")._envs
     if env_id not in known:
-        said = unknown("environment of brax", env_id, known)
-        raise ValueError(f"Brax.id: {said}")
+        message = unknown("environment of brax", env_id, known)
+        raise ValueError(f"Brax.id: {message}")
     return known[env_id]
 
 

@@ -58,8 +58,8 @@ class Craftax(Env):
     def validate(self) -> None:
         """Raises an error for an unknown id or parameter; completes parameters."""
         if self.id not in IDS:
-            said = unknown("environment of Craftax", self.id, IDS)
-            raise ValueError(f"Craftax.id: {said}")
+            message = unknown("environment of Craftax", self.id, IDS)
+            raise ValueError(f"Craftax.id: {message}")
         given = parameters.given(self.params)
         object.__setattr__(self, "params", _parameters(self.id, given))
         limit = given.get(LIMIT, 1)

@@ -50,8 +50,8 @@ def names(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     def get(name: str) -> Any:
         if name not in homes:
-            said, owner = f"has no attribute {name!r}", sys.modules[module]
-            raise AttributeError(f"module {module!r} {said}", name=name, obj=owner)
+            message, owner = f"has no attribute {name!r}", sys.modules[module]
+            raise AttributeError(f"module {module!r} {message}", name=name, obj=owner)
         return getattr(importlib.import_module(homes[name]), name)
 
     return get
@@ -86,9 +86,9 @@ def brought(module: str, extra: str, wanted: str) -> ModuleType:
                 how = f"but {file} is found in its place: call that otherwise"
             raise ValueError(f"{wanted} needs {error.name}, {how}") from error
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {error}"
             raise ValueError(
-                f"{wanted} needs {module}: {said}{unmet(error)}"
+                f"{wanted} needs {module}: {message}{unmet(error)}"
             ) from error
 
 

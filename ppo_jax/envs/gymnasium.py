@@ -208,8 +208,10 @@ def _spec(env_id: str) -> Any:
     if module:
         importlib.import_module(module)
     if name not in gymnasium.registry:
-        said = unknown("environment of gymnasium", name, gymnasium.registry)
-        raise Misfit(f"Gymnasium.id: {said}; yours gets an id with gymnasium.register")
+        message = unknown("environment of gymnasium", name, gymnasium.registry)
+        raise Misfit(
+            f"Gymnasium.id: {message}; yours gets an id with gymnasium.register"
+        )
     return gymnasium.registry[name]
 
 
@@ -220,7 +222,7 @@ def _named(env_id: str) -> Iterator[None]:
     Raises:
         ValueError: If it cannot.
     """
-    said = f"Gymnasium.id: {env_id!r}"
+    message = f"Gymnasium.id: {env_id!r}"
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
@@ -229,6 +231,6 @@ def _named(env_id: str) -> Iterator[None]:
     except Exception as error:
         cause = error.__cause__ or error
         if isinstance(cause, ModuleNotFoundError) and cause.name == "mujoco":
-            brought("mujoco", extra="mujoco", wanted=said)
+            brought("mujoco", extra="mujoco", wanted=message)
         told = f"{brief(error)}{unmet(cause)}{own_lines(error)}"
-        raise ValueError(f"{said}: {told}") from error
+        raise ValueError(f"{message}: {told}") from error

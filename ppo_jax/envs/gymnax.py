@@ -62,9 +62,9 @@ class Gymnax(Env):
         """Raises an error for an unknown id or parameter; completes parameters."""
         known = _gymnax().registered_envs
         if self.id not in known:
-            said = unknown("environment of gymnax", self.id, known)
+            message = unknown("environment of gymnax", self.id, known)
             others = "those of other suites begin with theirs, as brax/ant does"
-            raise ValueError(f"Gymnax.id: {said}; {others}; yours is an Env")
+            raise ValueError(f"Gymnax.id: {message}; {others}; yours is an Env")
         given = parameters.given(self.params)
         object.__setattr__(self, "params", _parameters(self.id, given))
         if given and all(map(concrete, given.values())):
@@ -130,9 +130,9 @@ def _timestep(
     obs: PyTree, reward: Array, terminated: Array, truncated: Array, info: Any
 ) -> Timestep:
     """Returns the timestep of a step, with further fields from `info`."""
-    said = {"reward": reward, "terminated": terminated, "truncated": truncated}
-    said |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
-    return outcome(obs, **{name: jnp.reshape(x, ()) for name, x in said.items()})
+    fields = {"reward": reward, "terminated": terminated, "truncated": truncated}
+    fields |= {k: info[k] for k in ("weight", "cost", "group") if k in info}
+    return outcome(obs, **{name: jnp.reshape(x, ()) for name, x in fields.items()})
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:
@@ -174,8 +174,8 @@ def _make(env_id: str) -> tuple[Any, Any]:
         try:
             return _gymnax().make(env_id)
         except (URLError, ConnectionError, TimeoutError) as error:
-            said = f"{env_id!r} needs the network to download what it is made of"
-            raise ValueError(f"Gymnax.id: {said}: {error}") from error
+            message = f"{env_id!r} needs the network to download what it is made of"
+            raise ValueError(f"Gymnax.id: {message}: {error}") from error
 
 
 @functools.cache

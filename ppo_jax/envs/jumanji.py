@@ -86,8 +86,8 @@ class Jumanji(Env):
         """Raises an error for an unknown id or parameter; completes parameters."""
         known = _jumanji(self.id).registered_environments()
         if self.id not in known:
-            said = unknown("environment of Jumanji", self.id, sorted(known))
-            raise ValueError(f"Jumanji.id: {said}")
+            message = unknown("environment of Jumanji", self.id, sorted(known))
+            raise ValueError(f"Jumanji.id: {message}")
         expected = "an environment that does not have to download its levels"
         require(self.id not in DOWNLOADED, "Jumanji.id", self.id, expected)
         given = parameters.given(self.params)

@@ -166,8 +166,8 @@ class Bodies(Env):
         for name, count in counts:
             require(count >= 1, f"{owner}.params.{name}", count, "at least 1")
         for name in _idle(self):
-            said = f"no reset or step of {self.id!r} depends on it"
-            raise ValueError(f"{owner}.{name}: cannot be set: {said}")
+            message = f"no reset or step of {self.id!r} depends on it"
+            raise ValueError(f"{owner}.{name}: cannot be set: {message}")
 
     @property
     def action_space(self) -> Box:

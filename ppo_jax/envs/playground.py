@@ -69,8 +69,8 @@ def _config(env_id: str) -> Any:
     suites = package.dm_control_suite, package.locomotion, package.manipulation
     known = [name for suite in suites for name in suite.ALL_ENVS]
     if env_id not in known:
-        said = unknown("environment of playground", env_id, known)
-        raise ValueError(f"Playground.id: {said}")
+        message = unknown("environment of playground", env_id, known)
+        raise ValueError(f"Playground.id: {message}")
     return package.registry.get_default_config(env_id)
 
 
@@ -100,5 +100,5 @@ def _require_models(package: Any, env_id: str) -> None:
     if there or env_id in package.dm_control_suite.ALL_ENVS:
         return
     line = f"import mujoco_playground as m; m.registry.load({env_id!r})"
-    said = f"{env_id!r} is made of models that playground downloads, once"
-    raise ValueError(f'Playground.id: {said}: python -c "{line}"')
+    message = f"{env_id!r} is made of models that playground downloads, once"
+    raise ValueError(f'Playground.id: {message}: python -c "{line}"')

@@ -43,5 +43,5 @@ def _renderer(name: str, model: Any) -> Any:
         with warnings.catch_warnings(action="ignore"):
             return mujoco.Renderer(model, HEIGHT, WIDTH)
     except Exception as error:
-        said = brief(error).splitlines()[0]
-        raise UserError(f"{name}: cannot be drawn: {said}; {NEEDED}") from error
+        message = brief(error).splitlines()[0]
+        raise UserError(f"{name}: cannot be drawn: {message}; {NEEDED}") from error

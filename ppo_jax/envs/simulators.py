@@ -110,11 +110,11 @@ class Simulators:
         """Steps all simulators, by actions `[P, B, ...]`."""
         actions = np.asarray(actions)
         moves = self._moves(actions.reshape(-1, *actions.shape[2:]))
-        said = self._asked("step", self._cut(moves))
-        self._leaves = _joined([seen for seen, *_ in said])
+        answers = self._asked("step", self._cut(moves))
+        self._leaves = _joined([seen for seen, *_ in answers])
         count = len(self._observations.reads)
-        final = [seen[:count] if led is None else led for seen, led, *_ in said]
-        scalars = zip(*(scalars for _, _, *scalars in said), strict=True)
+        final = [seen[:count] if led is None else led for seen, led, *_ in answers]
+        scalars = zip(*(scalars for _, _, *scalars in answers), strict=True)
         return Answer(
             *self.shown,
             self._observed(_joined(final)),
@@ -199,8 +199,8 @@ class Worker:
         except (EOFError, OSError) as error:
             raise self._died() from error
         if failure is not None:
-            said, passed = failure
-            raise SimulatorError(f"{self._name}: {said}{shown(passed)}")
+            message, passed = failure
+            raise SimulatorError(f"{self._name}: {message}{shown(passed)}")
         return given
 
     def close(self) -> None:

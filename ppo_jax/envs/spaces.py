@@ -90,8 +90,8 @@ def masked(name: str, space: ActionSpace, first: Any) -> tuple[int, ...]:
     if worker.MASK not in info:
         return ()
     if isinstance(space, Box):
-        said = f"info[{worker.MASK!r}]: got a mask, expected none for real actions"
-        raise ValueError(f"{name}: {said}")
+        message = f"info[{worker.MASK!r}]: got a mask, expected none for real actions"
+        raise ValueError(f"{name}: {message}")
     try:
         worker.mask(info, space.nvec)
     except ValueError as error:

@@ -71,18 +71,18 @@ class Share:
             led to, or None if no episode ended; rewards, whether episodes terminated,
             whether they were truncated, and costs.
         """
-        led, shown, said = [], [], []
+        led, shown, scalars = [], [], []
         for env, move in zip(self._envs, moves, strict=True):
             obs, reward, terminated, truncated, info = env.step(move)
             flags = bool(terminated), bool(truncated)
-            said.append((float(reward), *flags, _cost(info)))
+            scalars.append((float(reward), *flags, _cost(info)))
             led.append(self._observed(obs))
             shown.append(
                 self._seen(*env.reset())
                 if any(flags)
                 else [*led[-1], *self._allowed(info)]
             )
-        reward, terminated, truncated, cost = map(np.array, zip(*said, strict=True))
+        reward, terminated, truncated, cost = map(np.array, zip(*scalars, strict=True))
         ended = (terminated | truncated).any()
         final = _stacked(led) if ended else None
         paid = reward.astype(np.float32), terminated, truncated, cost.astype(np.float32)
@@ -141,8 +141,8 @@ def _cost(info: Mapping[str, Any]) -> float:
     try:
         return float(given)
     except (TypeError, ValueError) as error:
-        said = f"expected a number, got {given!r}"
-        raise ValueError(f"info[{COST!r}]: {said}") from error
+        message = f"expected a number, got {given!r}"
+        raise ValueError(f"info[{COST!r}]: {message}") from error
 
 
 def _leaf(obs: Any, read: Read) -> np.ndarray:
@@ -155,8 +155,8 @@ def _leaf(obs: Any, read: Read) -> np.ndarray:
         given = _one_hot(given, choices, first)
     if given.shape != shape:
         at = "".join(f"[{key!r}]" for key in path)
-        said = f"expected the shape {shape}, as before, got {given.shape}"
-        raise ValueError(f"observation{at}: {said}")
+        message = f"expected the shape {shape}, as before, got {given.shape}"
+        raise ValueError(f"observation{at}: {message}")
     return given.astype(dtype)
 
 
@@ -191,8 +191,8 @@ def _quiet() -> Iterator[None]:
 def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
     """Returns an error's message, and files, lines and functions of its traceback."""
     passed = traceback.extract_tb(error.__traceback__)
-    said = "".join(traceback.format_exception_only(error)).strip()
-    return said, [(x.filename, x.lineno or 0, x.name) for x in passed]
+    message = "".join(traceback.format_exception_only(error)).strip()
+    return message, [(x.filename, x.lineno or 0, x.name) for x in passed]
 
 
 def _serve(parent: Connection) -> None:

@@ -53,8 +53,8 @@ class XMiniGrid(Env):
         """Raises an error for an unknown id or parameter; completes parameters."""
         known = _xminigrid(self.id).registered_environments()
         if self.id not in known:
-            said = unknown("environment of xminigrid", self.id, known)
-            raise ValueError(f"XMiniGrid.id: {said}")
+            message = unknown("environment of xminigrid", self.id, known)
+            raise ValueError(f"XMiniGrid.id: {message}")
         ruled = not self.id.startswith(UNRULED)
         expected = (
             "a task of MiniGrid: what is to be done in one of XLand is said by a "

@@ -9,5 +9,5 @@ from ppo_jax.metrics.reductions import Metric
 def rows_of(experiment: Any) -> tuple[Metric, ...]:
     """Returns the rows in `says` of all parts of an experiment, each once."""
     parts = descendants({"": experiment}).values()
-    said = (row for part in parts for row in getattr(type(part), "says", ()))
-    return tuple(dict.fromkeys(said))
+    declared = (row for part in parts for row in getattr(type(part), "says", ()))
+    return tuple(dict.fromkeys(declared))

@@ -117,8 +117,10 @@ class Actor(nn.Module):
             return self.param(name, nn.initializers.zeros, (size,))
         except NameInUseError:
             head = type(self.architecture.head).__name__
-            said = f"{head}.free: expected a name that nothing else has, got {name!r}"
-            raise Misfit(said) from None
+            message = (
+                f"{head}.free: expected a name that nothing else has, got {name!r}"
+            )
+            raise Misfit(message) from None
 
 
 class Critics(nn.Module):

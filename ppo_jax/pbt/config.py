@@ -55,8 +55,8 @@ class Fitness:
     def require_in(self, metrics: Mapping[str, float]) -> None:
         """Raises a `ValueError` that names the closest metric if there is none."""
         if self.metric not in metrics:
-            said = unknown("metric", self.metric, metrics)
-            raise ValueError(f"{type(self).__name__}.metric: {said}")
+            message = unknown("metric", self.metric, metrics)
+            raise ValueError(f"{type(self).__name__}.metric: {message}")
 
     def score(self, value: float) -> float:
         """Returns the fitness for a value of the metric."""

@@ -58,8 +58,8 @@ def gradient_norms(grads: PyTree) -> tuple[Array, Metrics]:
         norms[f"train/critic{i}_grad_norm"] = square
     whole = "train/grad_norm_pre_clip"
     norms[whole] = sum(squares.values())
-    said = jax.tree.map(jnp.sqrt, pack(norms)).unpack()
-    return said[whole], said
+    sizes = jax.tree.map(jnp.sqrt, pack(norms)).unpack()
+    return sizes[whole], sizes
 
 
 def group_of(path: tuple) -> str:
@@ -184,17 +184,17 @@ def carry_metrics(carry: Carry) -> Metrics:
 
     Without a memory there are no metrics.
     """
-    said = {}
+    metrics = {}
     for owner, layers in dict(carry).items():
         for i, layer in enumerate(layers):
             state = jnp.concatenate(jax.tree.leaves(layer), axis=-1)
             name = f"lstm/{owner}_layer{i}"
-            said |= {
+            metrics |= {
                 f"{name}_norm": jnp.linalg.norm(state, axis=-1).mean(),
                 f"{name}_mean": state.mean(),
                 f"{name}_std": state.std(),
             }
-    return said
+    return metrics
 
 
 def shift_metrics(log_ratio: Array, old: PyTree, new: Distribution) -> Metrics:

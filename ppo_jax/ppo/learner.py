@@ -99,7 +99,7 @@ def learned(
     learner, result = update(run.learner, batch, key, progress)
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
     metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))
-    metrics |= _said_by_environments(learner, actor)
+    metrics |= _environment_metrics(learner, actor)
     metrics |= _explained(learner, steps, carries, targets)
     learner = _adapt(learner, targets, result, metrics, own_metrics)
     learner, drift = _observe_moments(learner, steps, targets.weight)
@@ -120,12 +120,12 @@ def opposed(learner: Learner, progress: Array) -> Learner:
     return dataclasses.replace(learner, config=config)
 
 
-def _said_by_environments(learner: Learner, actor: Actor) -> Metrics:
+def _environment_metrics(learner: Learner, actor: Actor) -> Metrics:
     """Returns the environments' own metrics of the rollout, summed over them."""
     config, num_envs = learner.config, actor.reset.shape[0]  # This device's share.
-    said = jax.vmap(config.env.metrics, axis_size=num_envs)(actor.env_state)
-    said = sharding.crew(config.num_envs).whole(said)
-    return {name: each.sum() for name, each in said.items()}
+    metrics = jax.vmap(config.env.metrics, axis_size=num_envs)(actor.env_state)
+    metrics = sharding.crew(config.num_envs).whole(metrics)
+    return {name: each.sum() for name, each in metrics.items()}
 
 
 def _explained(
@@ -138,7 +138,7 @@ def _explained(
     crew = sharding.crew(config.num_envs)
     carry = crew.own(jax.tree.map(lambda x: x[0], carries))
     rows = crew.own((steps.obs, steps.reset), axis=1)
-    value = pessimistic(valuation.said(learner, carry, *rows))
+    value = pessimistic(valuation.predict(learner, carry, *rows))
     value = crew.whole(value, axis=1)
     before, after = scale.decode(steps.value), scale.decode(value)
     apart = held_out(config, steps, targets.weight)

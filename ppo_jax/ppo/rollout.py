@@ -130,8 +130,8 @@ def lived(
     if not valuation.independent(config):
         step = _judged(config, step, decision.value)
     final_obs, ok = deed.timestep.final_obs, decision.finite
-    said = (step.reward, step.weight, final_obs)
-    outcome = (said, step.log_prob, step.value, decision.carry)
+    observed = (step.reward, step.weight, final_obs)
+    outcome = (observed, step.log_prob, step.value, decision.carry)
     valid = ok & quarantine.finite(outcome, ok) & (step.weight >= 0)
     valid &= ~quarantine.has_nan(deed.env_state, ok)
     slots, slot = _record_truncation(slots, deed.timestep, decision.carry, valid)
@@ -227,8 +227,8 @@ def completed(
     """
     config = agent.learner.config
     if valuation.independent(config):
-        said = valuation.said(agent.learner, (), steps.obs, steps.reset)
-        steps = _judged(config, steps, said)
+        predictions = valuation.predict(agent.learner, (), steps.obs, steps.reset)
+        steps = _judged(config, steps, predictions)
     last, owed = _owed(agent, actor, slots, key)
     following = jnp.concatenate([steps.value[1:], last[None]])
     truncated = steps.last & ~steps.terminated

@@ -19,7 +19,7 @@ def independent(config: Any) -> bool:
     return config.network.memory is None and not config.network.shared
 
 
-def said(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist:
+def predict(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueDist:
     """Returns the critics' predictions for steps `[T, B, ...]`.
 
     Args:

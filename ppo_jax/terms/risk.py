@@ -215,22 +215,22 @@ class CVaRConstraint(_Tail):
 
     def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
         beyond, tail = super().prepare(memory, rollout)
-        examples, said = self.estimate.prepare(tail, self.limit, rollout)
+        examples, metrics = self.estimate.prepare(tail, self.limit, rollout)
         limit = jnp.asarray(self.limit, jnp.float32)
-        said |= {
+        metrics |= {
             "train/cvar_lambda": memory,
             "train/cvar_lambda_share": memory / jnp.maximum(self.max_dual, TINY),
             "train/cvar_limit": limit,
         }
-        return (beyond, examples), tail | said
+        return (beyond, examples), tail | metrics
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
         beyond, examples = context.prepared
         loss, metrics = super().__call__(out, batch, context._replace(prepared=beyond))
-        own, said = self.estimate(
+        own, estimated = self.estimate(
             out, context._replace(prepared=examples), self.alpha, self.limit
         )
-        return loss + context.memory * own, metrics | said
+        return loss + context.memory * own, metrics | estimated
 
     def update(self, memory: Array, metrics: Metrics) -> Array:
         gap = metrics["train/cvar_gap"]

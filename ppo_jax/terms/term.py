@@ -174,8 +174,8 @@ def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared
         Misfit: If it returns anything but a row per step, and metrics of one number.
     """
     name, steps = f"{type(term).__name__}.prepare", rollout.weight.shape
-    said = term.prepare(memory, rollout)
-    rows, metrics = _pair(name, said, "(examples, dict of metrics)")
+    prepared = term.prepare(memory, rollout)
+    rows, metrics = _pair(name, prepared, "(examples, dict of metrics)")
     for leaf in jax.tree.leaves(rows):
         if jnp.shape(leaf)[:2] != steps:
             expected = f"arrays whose shape begins with {steps}, a row per step"
@@ -204,7 +204,7 @@ def _form(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
     return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-def _pair(name: str, said: Any, expected: str) -> tuple[Any, Metrics]:
-    if isinstance(said, tuple) and len(said) == 2 and isinstance(said[1], dict):
-        return said
-    raise Misfit(f"{name}: expected {expected}, got {kind(said)}")
+def _pair(name: str, result: Any, expected: str) -> tuple[Any, Metrics]:
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
+        return result
+    raise Misfit(f"{name}: expected {expected}, got {kind(result)}")

@@ -164,8 +164,8 @@ def _played(
     try:
         played, again = play(env, steps, num_envs, seed)
     except Exception as error:
-        said = f"step: got {brief(error)}, expected code that jax.vmap can map"
-        return [said + own_lines(error)]
+        message = f"step: got {brief(error)}, expected code that jax.vmap can map"
+        return [message + own_lines(error)]
     return read(env, played, again, carried)
 
 

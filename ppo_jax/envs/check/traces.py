@@ -80,8 +80,8 @@ def attempted(name: str, attempt: Callable[[], T]) -> T:
                 "code that JAX can trace; numbers are arrays here: choose with "
                 "jnp.where, not with if"
             )
-        said = f"{name}: got {brief(error)}, expected {expected}{own_lines(error)}"
-        raise Untraceable(said) from error
+        message = f"{name}: got {brief(error)}, expected {expected}{own_lines(error)}"
+        raise Untraceable(message) from error
 
 
 def draws(env: Env) -> bool:

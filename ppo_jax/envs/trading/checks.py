@@ -74,8 +74,10 @@ def order(table: Table) -> None:
     """Checks that the times of an asset do not go back."""
     before = table.rows.groupby("symbol", sort=False)["time"].shift(1)
     for row in _first(table.rows, table.rows["time"] < before):
-        said = f"got {row['time']} after {before[row.name]}, expected the oldest first"
-        raise PriceError(f"{table.where(row)}: {said}")
+        message = (
+            f"got {row['time']} after {before[row.name]}, expected the oldest first"
+        )
+        raise PriceError(f"{table.where(row)}: {message}")
 
 
 def duplicates(table: Table) -> None:
@@ -94,16 +96,16 @@ def finite(table: Table) -> None:
     """Checks that no price is infinite."""
     for name in table.prices:
         for row in _first(table.rows, np.isinf(table.rows[name])):
-            said = f"got {row[name]}, expected a finite price"
-            raise PriceError(f"{table.where(row, name)}: {said}")
+            message = f"got {row[name]}, expected a finite price"
+            raise PriceError(f"{table.where(row, name)}: {message}")
 
 
 def positive(table: Table) -> None:
     """Checks that prices are above 0."""
     for name in table.prices:
         for row in _first(table.rows, table.rows[name] <= 0):
-            said = f"got {row[name]:g}, expected a price > 0"
-            raise PriceError(f"{table.where(row, name)}: {said}")
+            message = f"got {row[name]:g}, expected a price > 0"
+            raise PriceError(f"{table.where(row, name)}: {message}")
 
 
 def present(table: Table) -> None:

@@ -47,8 +47,8 @@ def cells(path: str) -> Cells:
     if file.suffix.lower() not in KINDS:
         raise PriceError(f"{path}: expected a file {' or '.join(KINDS)}")
     if not file.is_file():
-        said = "is a folder" if file.is_dir() else f"no such file in {Path.cwd()}"
-        raise PriceError(f"{path}: {said}; expected a file of prices")
+        message = "is a folder" if file.is_dir() else f"no such file in {Path.cwd()}"
+        raise PriceError(f"{path}: {message}; expected a file of prices")
     found = _parquet(path) if file.suffix.lower() == ".parquet" else _csv(path)
     if not found.place:
         raise PriceError(f"{path}: is empty; expected a header, and a row per bar")
@@ -66,8 +66,8 @@ def cells_of(frame: Frame, name: str, unit: str = "row") -> Cells:
 
 def _parquet(path: str) -> Cells:
     if importlib.util.find_spec("pyarrow") is None:
-        said = "needs pyarrow, which is not installed: pip install 'ppo_jax[market]'"
-        raise PriceError(f"{path}: {said}; or write a .csv")
+        message = "needs pyarrow, which is not installed: pip install 'ppo_jax[market]'"
+        raise PriceError(f"{path}: {message}; or write a .csv")
     try:
         return cells_of(pd.read_parquet(path), path)
     except Exception as error:  # Pyarrow has many kinds of errors.

@@ -59,9 +59,9 @@ class PriceFile(Prices):
     def load(self) -> Bars:
         for repair in self.repairs:
             names = [known.__name__ for known in REPAIRS]
-            said = unknown("repair", getattr(repair, "__name__", str(repair)), names)
+            message = unknown("repair", getattr(repair, "__name__", str(repair)), names)
             if repair not in REPAIRS:
-                raise ValueError(f"PriceFile.repairs: {said}, in trading.repairs")
+                raise ValueError(f"PriceFile.repairs: {message}, in trading.repairs")
         return bars(examined(table(self.read()), self.repairs))
 
     def read(self) -> Cells:
@@ -96,8 +96,8 @@ class Packaged(Prices):
             package = importlib.import_module(self.package)
         except ImportError as error:
             needed = self.package.partition(".")[0]
-            said = f"needs {needed}, which is not installed: pip install"
-            raise PriceError(f"{name}: {said} 'ppo_jax[market]'") from error
+            message = f"needs {needed}, which is not installed: pip install"
+            raise PriceError(f"{name}: {message} 'ppo_jax[market]'") from error
         frame = self.frame(package)
         long = "symbol" in frame
         known = list(frame["symbol"].unique() if long else frame.columns[1:])

@@ -125,8 +125,8 @@ def _with_trades(rows: Frame) -> Frame:
 def _require_distinct(cells: Cells, names: list[str]) -> None:
     for index, name in enumerate(names):
         if not name:
-            said = f"{cells.name}: column {index + 1} has no name"
-            raise PriceError(f"{said}; expected a header with a name per column")
+            message = f"{cells.name}: column {index + 1} has no name"
+            raise PriceError(f"{message}; expected a header with a name per column")
         if name in names[:index]:
             again = cells.header[index]
             raise PriceError(f"{cells.name}: two columns {again!r}; expected one")
@@ -139,8 +139,10 @@ def _one_of(cells: Cells, names: list[str], wanted: tuple[str, ...]) -> int:
         both = " and ".join(repr(cells.header[i]) for i in found)
         raise PriceError(f"{cells.name}: columns {both}; expected one of times")
     if not found:
-        said = unknown("column", wanted[0], cells.header)
-        raise PriceError(f"{cells.name}: {said}; expected one of {', '.join(wanted)}")
+        message = unknown("column", wanted[0], cells.header)
+        raise PriceError(
+            f"{cells.name}: {message}; expected one of {', '.join(wanted)}"
+        )
     return found[0]
 
 
@@ -161,8 +163,8 @@ def _numbers(cells: Cells, index: int) -> Column:
     numbers = found.astype(float)
     strange = numbers.isna() & ~text.str.casefold().isin(MISSING)
     for row in np.flatnonzero(strange)[:1]:
-        said = f"got {text[row]!r}, expected a number"
-        raise PriceError(f"{_at(cells, row, cells.header[index])}: {said}")
+        message = f"got {text[row]!r}, expected a number"
+        raise PriceError(f"{_at(cells, row, cells.header[index])}: {message}")
     return numbers
 
 

@@ -36,9 +36,9 @@ def test_each_step_has_the_value_that_it_has_alone(kind, length, num_envs):
 
     carry = network.initial_carry(num_envs)
     _, expected = jax.jit(lambda: jax.lax.scan(alone, carry, (obs, reset)))()
-    said = jax.jit(valuation.said)(run.learner, carry, obs, reset)
+    said = jax.jit(valuation.predict)(run.learner, carry, obs, reset)
     chex.assert_trees_all_close(said.outputs, expected, rtol=1e-5, atol=1e-6)
-    traced = str(jax.make_jaxpr(valuation.said)(run.learner, carry, obs, reset))
+    traced = str(jax.make_jaxpr(valuation.predict)(run.learner, carry, obs, reset))
     in_parts = kind == "by themselves" and length == 12
     assert ("f32[3,4,1024,4]" in traced) == in_parts
 
