@@ -1,7 +1,7 @@
 """Baselines without learning: plans of positions from past prices, on the same account.
 
 A plan gives the positions to hold at the close of each bar, and whether to trade at
-all; where not, shares stay as they are.
+all. Without a trade, the numbers of shares stay as they are.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ class Schedule(NamedTuple):
     positions: np.ndarray
     """Shares of equity, `[bars, A]`."""
     trades: np.ndarray
-    """Whether to trade for them, bool `[bars]`."""
+    """Whether to trade towards these positions, bool `[bars]`."""
 
 
 Rule = Callable[[np.ndarray, Span, float], Schedule]
-"""Makes a schedule of closes `[N, A]`, a span and the bars of a year; each decision is
-made by closes up to it."""
+"""Function that makes a schedule from closes `[N, A]`, a span and the bars of a year.
+Each decision uses closes up to its own bar only."""
 
 
 def cash(close: np.ndarray, span: Span, year: float) -> Schedule:
@@ -45,7 +45,7 @@ def cash(close: np.ndarray, span: Span, year: float) -> Schedule:
 
 
 def hold(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """Buys as much of every asset at the first bar, and never trades after it.
+    """Buys equal parts of every asset at the first bar, and never trades after it.
 
     >>> schedule = hold(np.ones((9, 2)), Span(3, 6), 252)
     >>> schedule.positions[0].tolist(), schedule.trades.tolist()
@@ -69,9 +69,10 @@ def steady(close: np.ndarray, span: Span, year: float) -> Schedule:
 
 
 def momentum(close: np.ndarray, span: Span, year: float) -> Schedule:
-    """Holds equal parts of assets that rose, and cash for others, set every month.
+    """Holds equal parts of assets that rose, and cash for others; trades every month.
 
-    Assets rise or fall over a year but for its last month, as far back as prices go.
+    An asset rose if its close a month ago is above its close a year ago. Where prices
+    begin later, their first close is compared instead.
 
     References:
         Moskowitz, Ooi and Pedersen, `Time Series Momentum`, 2012.

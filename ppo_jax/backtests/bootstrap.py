@@ -45,7 +45,7 @@ def interval(
 ) -> tuple[float, float]:
     """Returns the percentile interval of a measure of one track, over bars like these.
 
-    The track is drawn from several, and its bars in blocks.
+    Each draw picks one of the tracks, and then blocks of its bars.
 
     Args:
         measure: A function of series that reduces their last axis.

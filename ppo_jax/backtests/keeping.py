@@ -1,4 +1,4 @@
-"""What a walk-forward leaves in its directory: numbers, tracks and a page."""
+"""Files that a walk-forward leaves in its directory: numbers, tracks and a page."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 
 
 def write(run_dir: Path, results: Results) -> str:
-    """Writes all that there is to say; returns it in short, for a terminal."""
+    """Writes all results; returns a short table of them for a terminal."""
     said = summary.as_json(results)
     files.write_json(run_dir / ALL, said)
     files.write(run_dir / TRACKS, tracks(results))
@@ -29,7 +29,7 @@ def write(run_dir: Path, results: Results) -> str:
 
 
 def tracks(results: Results) -> str:
-    """Equity over time as CSV: a row per bar, a column per track."""
+    """Returns equity over time as CSV: a row per bar, a column per track."""
     accounts = [each.account for each in results.agents] + results.baselines
     names = [name for account in accounts for name in _names(account)]
     columns = np.concatenate([measures.equity(x.returns)[:, 1:] for x in accounts])
@@ -42,7 +42,7 @@ def tracks(results: Results) -> str:
 
 
 def _names(account: Account) -> list[str]:
-    """What the tracks of an account are called."""
+    """Returns the names of an account's tracks."""
     count = len(account.returns)
     name = f"{account.name}, {account.conditions}"
     return [name] if count == 1 else [f"{name}, seed {i}" for i in range(count)]

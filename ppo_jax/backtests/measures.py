@@ -138,7 +138,7 @@ def break_even(
 
 
 def median(values: Any) -> float:
-    """Median of the tracks of which a measure is known; NaN if there are none.
+    """Returns the median of tracks of which a measure is known; NaN if there are none.
 
     >>> median([1.0, np.nan, 3.0]), median([np.nan])
     (2.0, nan)

@@ -1,7 +1,7 @@
 """Paper trading: an agent decides at every close as it comes, and nothing is bought.
 
-All that is known between two bars is one file, which is replaced in one step: whoever
-is killed before that decides the same anew, and after it the bar is done with.
+All state between two bars is one file, which is replaced in one step. A process that is
+killed before that step makes the same decision again; after it, the bar is done.
 """
 
 import dataclasses
@@ -27,20 +27,21 @@ from ppo_jax.types import Key, PyTree
 
 KEPT = "paper.json"
 Decision = dict[str, Any]
-"""A bar: when it was, what was held, what is asked for, and whether others followed."""
+"""Record of a bar: its time, the account, the wanted positions, and `late`, which is
+whether later bars were there already."""
 
 
 class Book(NamedTuple):
-    """What is known between two bars."""
+    """State between two bars."""
 
     agent: str
-    """Digest of who decides."""
+    """Digest of the agent that decides."""
     seen: str
     """Digest of all bars so far."""
     bar: int
-    """The last of them."""
+    """Index of the last bar."""
     last: PyTree
-    """Account, what the policy remembers, and the action that was decided then."""
+    """Account, state of the policy, and action after the last decision."""
     decisions: list[Decision]
 
 
@@ -62,10 +63,10 @@ class GrowingFile(PriceFile):
 
 
 def prices_like(env: Trading, path: Path) -> Prices:
-    """Prices from a file that grows, repaired as those of an environment were.
+    """Reads prices from a file that grows, repaired as those of an environment were.
 
     Raises:
-        UserError: If they cannot be used, or are of other assets.
+        UserError: If the prices cannot be used, or are of other assets.
     """
     prices = GrowingFile(str(path), getattr(env.prices, "repairs", ()))
     expected, got = env.prices.bars.symbols, prices.bars.symbols
@@ -78,17 +79,17 @@ def prices_like(env: Trading, path: Path) -> Prices:
 def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
     """Decides at every bar that is new, and keeps each decision as it is made.
 
-    The first decision of all is at the last bar there is.
+    In a new folder, the first decision is at the last bar of the prices.
 
     Args:
-        agent: Who decides, by its most likely actions.
-        env: The market it was trained in, whose costs and interest are paid.
+        agent: The agent, which takes its most likely actions.
+        env: The market that it was trained in, whose costs and interest are paid.
         prices: All prices so far.
-        home: Where what is known is kept.
+        home: Folder in which the book is kept.
 
     Raises:
-        UserError: If bars that were decided at have changed, or the agent has, or there
-            are too few of them.
+        UserError: If the agent or the bars of earlier decisions have changed, or there
+            are too few bars.
     """
     now, count = _at(env, prices), len(prices.bars.times)
     book = _read(home, agent, now)
@@ -103,10 +104,10 @@ def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
 
 
 def _at(env: Trading, prices: Prices) -> Trading:
-    """The same market with prices of now, and no end.
+    """Returns the same market with present prices, and without an end.
 
     Raises:
-        UserError: If features cannot be made of them.
+        UserError: If features cannot be made of the prices.
     """
     try:
         return dataclasses.replace(
@@ -117,14 +118,14 @@ def _at(env: Trading, prices: Prices) -> Trading:
 
 
 def _begun(agent: Policy, env: Trading, bar: int) -> Book:
-    """The first decision, with nothing but cash."""
+    """Makes the first decision, with nothing but cash, and returns its book."""
     first = dataclasses.replace(env, first=float(env.features.lookback))
     obs, account = component.replace_at(first, "first", float(bar)).reset(_nothing())
     return _decided(agent, env, (account, agent.init(1)), obs, bar, [])
 
 
 def _next(agent: Policy, env: Trading, book: Book, bar: int) -> Book:
-    """What the last decision led to, and the next one."""
+    """Carries out the last decision, makes the next one, and returns its book."""
     account, remembered, action = book.last
     step, account = env.transition(_nothing(), account, action)
     return _decided(agent, env, (account, remembered), step.obs, bar, book.decisions)
@@ -166,10 +167,10 @@ def _require_same_past(book: Book, prices: Prices, home: Path) -> None:
 
 
 def _read(home: Path, agent: Policy, env: Trading) -> Book | None:
-    """What is kept, if anything.
+    """Reads the book of a folder; None: there is none.
 
     Raises:
-        UserError: If it is another agent's, or damaged.
+        UserError: If the book is another agent's, or damaged.
     """
     path = home / KEPT
     if not path.exists():
@@ -196,7 +197,7 @@ def _keep(home: Path, book: Book) -> None:
 
 
 def _template(agent: Policy, env: Trading) -> PyTree:
-    """What is kept of the last bar, with its types."""
+    """Returns a tree like `Book.last`, with its shapes and types."""
     account = opened(jnp.int32(0), jnp.int32(0), len(env.prices.bars.symbols))
     remembered = agent.init(1)
     obs = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), agent.obs_spec)
@@ -205,7 +206,7 @@ def _template(agent: Policy, env: Trading) -> PyTree:
 
 
 def _digest(agent: Policy) -> str:
-    """SHA-256 of all numbers of an agent."""
+    """Returns the SHA-256 of all numbers of an agent."""
     seen = hashlib.sha256()
     for leaf in jax.tree.leaves(agent):
         seen.update(np.asarray(leaf).tobytes())
@@ -213,9 +214,9 @@ def _digest(agent: Policy) -> str:
 
 
 _act = jax.jit(Policy.act)
-"""The same program whatever the number of bars."""
+"""A step of a policy, as one program for any number of bars."""
 
 
 def _nothing() -> Key:
-    """The key of a market without a window, which draws nothing."""
+    """Returns a key for a market without a window, which draws nothing."""
     return jax.random.key(0)

@@ -26,7 +26,7 @@ KEPT = batched.WALK
 BOUNDS = ("stop_at", "max_seconds")
 """Fields that end training before its budget is spent."""
 OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
-"""Terms about risk, and their numbers that turn them off when they are 0."""
+"""Terms about risk, each with the number that turns it off when it is 0."""
 
 
 class Plan(NamedTuple):
@@ -53,12 +53,12 @@ class Plan(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """The number of agents tested, each on all folds, and of those before."""
+        """The number of agents tested on all folds, and of those tested elsewhere."""
         return len(self.settings) * self.seeds + self.before
 
     @property
     def whole(self) -> Span:
-        """All bars of the tests."""
+        """The span of all tests, from their first bar to their last."""
         return Span(self.folds[0].test.first, self.folds[-1].test.last)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of agents, and of fixed plans, bar by bar, each decided on its own."""
+"""Tracks of agents: their earnings and trades, bar by bar, each decided on its own."""
 
 import dataclasses
 import functools
@@ -16,43 +16,43 @@ from ppo_jax.state import Learner
 from ppo_jax.types import Array
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Shares of returns that are to be below what critics predict."""
+"""Levels of the predicted quantiles: shares of returns expected below each of them."""
 
 
 class Track(NamedTuple):
-    """What each bar of a span led to, `[..., bars]`; zeros after its end or a ruin."""
+    """Results of each bar of a span, `[..., bars]`; zeros after its end or a ruin."""
 
     growth: Any
-    """Of the logarithm of equity, after costs and interest."""
+    """Growth of the logarithm of equity, after costs and interest."""
     turnover: Any
-    """What was traded, in units of equity."""
+    """Buys and sales, in units of equity."""
     exposure: Any
-    """What was held, long and short alike, in units of equity."""
+    """Sum of the sizes of positions, long and short alike, in units of equity."""
 
 
 class Played(NamedTuple):
-    """An agent's track, and what it said on its way."""
+    """An agent's track, its positions and its predictions."""
 
     track: Track
     positions: Any
-    """At the close that each bar led to, `[..., bars, A]`."""
+    """Positions at the close that each bar led to, `[..., bars, A]`."""
     predicted: Any
-    """At `LEVELS`, what the return to come will exceed, `[..., bars, levels]`; NaN if
-    the critic predicts a mean alone."""
+    """Predicted quantiles of the return to come, at `LEVELS`, `[..., bars, levels]`;
+    NaN if the critic predicts a mean alone."""
 
 
 def numbers_of(span: Span) -> dict[str, float]:
-    """The numbers of an experiment whose episodes decide at the bars of a span."""
+    """Returns numbers of an experiment by which episodes decide at a span's bars."""
     return {"env.first": float(span.first), "env.last": float(span.last + 1)}
 
 
 def through(config: Config, learners: Learner, spans: list[Span]) -> Learner:
-    """The same members, with all of their span for an episode.
+    """Returns the same members, each of which has its whole span as one episode.
 
     Args:
-        config: Their experiment; `env.first` and `env.last` are set.
+        config: The members' experiment; `env.first` and `env.last` are set.
         learners: The members, leaves `[P, ...]`.
-        spans: One per member.
+        spans: One span per member.
     """
     env = dataclasses.replace(config.env, window=None)
     whole = component.program(dataclasses.replace(config, env=env))
@@ -71,7 +71,7 @@ def play(learners: Learner, bars: int) -> Played:
 
     Args:
         learners: The members, with a span each (`through`); statistics are frozen.
-        bars: As many as the longest span has.
+        bars: The number of bars of the longest span.
     """
     return jax.vmap(lambda learner: _played(learner, bars))(learners)
 
@@ -102,7 +102,7 @@ def _played(learner: Learner, bars: int) -> Played:
 
 
 def quantiles(value: ValueDist) -> Array:
-    """What the critic with the least mean predicts of one state, at `LEVELS`.
+    """Returns a state's quantiles at `LEVELS`, by the critic with the least mean.
 
     >>> from ppo_jax.critics import Quantile
     >>> value = ValueDist(jnp.array([[[9.0, 7.0], [2.0, 1.0]]]), Quantile(2))

@@ -31,7 +31,7 @@ class Account(NamedTuple):
 
     @property
     def conditions(self) -> str:
-        """Its market in words."""
+        """The market of the account, in words."""
         return conditions(self.cost, self.market)
 
 
@@ -52,7 +52,7 @@ class Agents(NamedTuple):
     predicted: np.ndarray
     """Quantiles of the return to come, `[seeds, folds, bars, levels]`."""
     gamma: float
-    """The discount; NaN: each agent has another one."""
+    """The discount; NaN if agents differ in it."""
 
 
 class Results(NamedTuple):

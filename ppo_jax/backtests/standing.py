@@ -173,7 +173,7 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
 
 
 def _yearly(growth: np.ndarray, year: float) -> float:
-    """Growth of a year, from log growth of a bar; the median."""
+    """Returns the median growth of a year, given log growth per bar."""
     return measures.median(np.expm1(year * growth))
 
 

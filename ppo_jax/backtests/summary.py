@@ -41,11 +41,11 @@ class Figure(NamedTuple):
     each: list[float]
     """The measure of every track."""
     interval: tuple[float, float] | None
-    """Interval of one of the tracks, over bars like these; None: not asked for."""
+    """Bootstrap interval of the measure of one track; None: not in `SURE`."""
 
     @property
     def median(self) -> float:
-        """Of those tracks of which it is known."""
+        """The median over the tracks of which the measure is known."""
         return measures.median(self.each)
 
 

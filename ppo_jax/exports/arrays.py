@@ -71,7 +71,7 @@ def network(policy: Policy) -> dict[str, Any]:
 
 
 def _known(name: str, part: Any, known: tuple[type, ...]) -> Any:
-    """Returns a part of a network; a `UserError` if the runner does not know it."""
+    """Returns a part of a network; raises a `UserError` if the runner lacks it."""
     if type(part) not in known:
         names = ", ".join(kind.__name__ for kind in known if kind is not NoneType)
         raise UserError(
