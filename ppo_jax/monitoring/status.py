@@ -1,4 +1,4 @@
-"""How a run is: under way or how it ended, what it reached, and what is next."""
+"""Status of a run: under way or how it ended, its results, and the next command."""
 
 import contextlib
 import json
@@ -21,17 +21,17 @@ RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
     "unsaved",
 )
 DONE = FINISHED, STOPPED
-"""Nothing is left of what the experiment asks for, nor to be looked at."""
+"""States of runs that have nothing left to do, and need nobody's attention."""
 BEFORE = "stopped before its first checkpoint"
 WITHOUT_A_WORD = (
     "killed, stalled or stopped at once; it goes on from its last checkpoint"
 )
 BUDGET = ("total_timesteps", "num_envs", "num_steps", "max_failures")
-"""What a population has beside its experiment."""
+"""Fields of an experiment that a status depends on; they are whole numbers."""
 
 
 class Status(NamedTuple):
-    """What there is to know of a run."""
+    """Status of a run."""
 
     path: Path
     kind: str
@@ -41,32 +41,32 @@ class Status(NamedTuple):
     step: int
     """Environment steps done, of each member."""
     total: int | None
-    """Those of the whole run, if that is known."""
+    """Environment steps of the whole run, of each member; None: not known."""
     last: float | None
-    """Its last evaluation; of a population, that of the fittest member."""
+    """The last evaluation; of a population, that of the fittest member."""
     best: float | None
-    """Its best one."""
+    """The best evaluation."""
     left: float | None
-    """Seconds, while it is under way."""
+    """Seconds that are left; None: the run is not under way, or it is not known."""
     changed: float
-    """When it was last heard of, in seconds since the epoch."""
+    """Time of the run's last sign of life, in seconds since the epoch."""
     next: str
     """The command to give now; empty: there is none."""
 
 
 def now(run_dir: Path) -> Status:
-    """How a run is now, by all that it has logged."""
+    """Returns the present status of a run, after reading its whole log."""
     tail = Tail(run_dir / LOG)
     tail.read()
     return status(run_dir, tail)
 
 
 def status(run_dir: Path, tail: Tail) -> Status:
-    """How a run is now.
+    """Returns the present status of a run.
 
     Args:
-        run_dir: Its directory.
-        tail: What it logged, read before.
+        run_dir: The directory of the run.
+        tail: The run's log, which has been read.
     """
     kind = _kind(run_dir)
     settings = _settings(run_dir, kind)
@@ -89,7 +89,7 @@ def status(run_dir: Path, tail: Tail) -> Status:
 
 
 def again(run_dir: Path) -> str:
-    """The command that goes on with a run, however it ended; empty: there is none."""
+    """Returns the command that resumes a run, however it ended; empty: none does."""
     kind = _kind(run_dir)
     home = run_dir.parents[1] if kind == "batch" else run_dir
     kept = home / script.KEPT
@@ -102,7 +102,7 @@ def again(run_dir: Path) -> str:
 
 
 def ended_badly(status: Status) -> bool:
-    """Whether a run waits for somebody to look at it, or to go on with it."""
+    """Returns whether a run waits for somebody to look at it, or to resume it."""
     return status.state not in (RUNNING, *DONE)
 
 
@@ -117,7 +117,7 @@ def _kind(run_dir: Path) -> str:
 
 
 def _settings(run_dir: Path, kind: str) -> dict[str, int]:
-    """The whole numbers of a run's experiment; those of a batch are its sweep's."""
+    """Returns the `BUDGET` of a run, or of a batch's sweep; empty if unreadable."""
     home = run_dir.parents[1] if kind == "batch" else run_dir
     try:
         fields = json.loads((home / experiment.CONFIG).read_text())
@@ -127,7 +127,7 @@ def _settings(run_dir: Path, kind: str) -> dict[str, int]:
 
 
 def _total(settings: dict[str, int], tail: Tail) -> int | None:
-    """Environment steps of the whole run, which are those of whole updates."""
+    """Returns the environment steps of the whole run, which has whole updates only."""
     if not settings:
         return None
     updates = tail.last.get("time/iterations")
@@ -139,7 +139,10 @@ def _total(settings: dict[str, int], tail: Tail) -> int | None:
 def _state(
     run_dir: Path, tail: Tail, total: int | None, settings: dict[str, int]
 ) -> tuple[str, str]:
-    """Its state, and for what cause; what ended before that was written is guessed."""
+    """Returns the state of a run, and its cause.
+
+    The state of a run that left no ending is guessed from its files.
+    """
     if presence.is_alive(run_dir):
         return RUNNING, ""
     if claims.never_began(run_dir):
@@ -161,14 +164,14 @@ def _state(
 
 
 def _cause(run_dir: Path, tail: Tail, settings: dict[str, int]) -> str:
-    """Why it learned nothing any more."""
+    """Returns the reason why a run failed to learn; empty: not known."""
     if settings and "error/quarantined_steps" in tail.last:
         return cause(list(tail.rows), settings["max_failures"], run_dir)
     return ""
 
 
 def _next(run_dir: Path, kind: str, state: str) -> str:
-    """The command to give now."""
+    """Returns the command to give now; empty: there is none."""
     following = "" if state == RUNNING else again(run_dir)
     if not following or state not in DONE:
         return following
@@ -177,7 +180,7 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
 
 
 def _heard(run_dir: Path) -> float:
-    """When a run that has logged nothing began last, or ended."""
+    """Returns the time when a run without a log last began or ended; 0: not known."""
     found = 0.0
     for name in (presence.LOCK, ending.KEPT):
         with contextlib.suppress(OSError):

@@ -53,7 +53,7 @@ class Tail:
     def read(self) -> None:
         """Reads new rows; a file that was cut back or replaced is read from scratch."""
         try:
-            # Nothing but a file is waited for, wherever a link leads.
+            # These flags follow no link, and wait for no pipe.
             handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             return self._begin()

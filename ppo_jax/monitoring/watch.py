@@ -48,7 +48,7 @@ class Watch:
         self._runs: dict[str, Seen] = {}
         self._lock = threading.Lock()
         self._due = 0.0
-        next(finding.find(root), None)  # Asks whether there is such a folder.
+        next(finding.find(root), None)  # Raises if there is no such folder.
 
     @contextlib.contextmanager
     def seen(self) -> Iterator[dict[str, Seen]]:

@@ -1,4 +1,4 @@
-"""What was run, how it ended, and what is next."""
+"""The experiment of a run, its ending, and the next commands."""
 
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
@@ -15,16 +15,16 @@ from ppo_jax.reports.sections import Fold, Part, Section
 from ppo_jax.reports.speed import COMPILING, SPEED
 
 ROOM = 300
-"""Characters of a value that are shown."""
+"""Most characters of a value that are shown."""
 
 
 def ending(run: Record) -> str:
-    """How a run is: under way, or how it ended."""
+    """Returns the state of a run: under way, or how it ended."""
     return status.now(run.path).state
 
 
 def lead(run: Record) -> str:
-    """What was trained, in a line."""
+    """Returns a line on the experiment that was trained."""
     env = run.field("env.id").strip("'") or run.field("env.type", "an experiment")
     who = f"a population of {run.members}" if run.members > 1 else "one agent"
     memory = run.field("network.memory.type")
@@ -34,7 +34,7 @@ def lead(run: Record) -> str:
 
 
 def overview(run: Record) -> Element:
-    """The figures that one looks for first."""
+    """Returns tiles with the most important figures."""
     steps, seconds = run.rows[-1]["step"], last(run.rows, SECONDS)
     compiling = series(run.rows, COMPILING)[1]
     spent = float(compiling[compiling > 0].sum())
@@ -52,7 +52,7 @@ def overview(run: Record) -> Element:
 
 
 def section(run: Record) -> Section:
-    """The experiment by how it differs from the defaults, and commands."""
+    """Returns the experiment's differences from the defaults, and the next commands."""
     parts: list[Part] = []
     if run.description:
         parts += [_differences(run), _all(run)]
@@ -61,13 +61,13 @@ def section(run: Record) -> Section:
 
 
 def notes(runs: Sequence[Record]) -> Element | None:
-    """What could not be read of runs."""
+    """Returns notes on files of runs that could not be read; None: there are none."""
     found = [element("li", note) for run in runs for note in run.notes]
     return element("div", element("ul", found), class_="notes") if found else None
 
 
 def commands(run: Record) -> list[str]:
-    """What one may want to do next."""
+    """Returns commands that one may want to give next."""
     path = run.path
     found = [typed("evaluate", path)]
     if ending(run) not in (status.RUNNING, status.FINISHED):
@@ -98,7 +98,10 @@ def _tail(run: Record) -> tuple[str, str, str]:
 
 
 def _differences(run: Record) -> Element:
-    """What is not by default; a field without one that is off is not worth a word."""
+    """Returns a table of the fields that differ from their defaults.
+
+    A field without a default is left out if its value is `None`.
+    """
     usual = defaults(run.description)
     given = {path: field["value"] for path, field in run.description.items()}
     pairs = {path: (value, _expected(path, usual)) for path, value in given.items()}
@@ -111,13 +114,13 @@ def _differences(run: Record) -> Element:
 
 
 def _expected(path: str, expected: dict[str, str]) -> str:
-    """The default of a field, be it a value or a part."""
+    """Returns the default of a field, whether that is a value or a component."""
     whole = expected.get(path.removesuffix(".type"), UNKNOWN)
     return expected.get(path, expected.get(f"{path}.type", whole))
 
 
 def _cut(text: str) -> str:
-    """What there is room for."""
+    """Cuts a text to the characters that there is room for."""
     return text if len(text) <= ROOM else f"{text[:ROOM]}…"
 
 

@@ -1,1 +1,1 @@
-"""Sweeps: many settings and seeds, in as few programs as go."""
+"""Sweeps: many settings and seeds, in as few programs as possible."""

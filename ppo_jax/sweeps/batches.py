@@ -29,11 +29,11 @@ def sizes(
         groups: The runs of each program.
         known: Sizes that were decided before, those of the first programs.
         memory: MiB to use; None: most of what the device has.
-        say: Tells it.
-        remember: Keeps what is known so far.
+        say: Prints a line about the sizes.
+        remember: Keeps the sizes that are known so far.
 
     Raises:
-        UserError: If the device does not say what it has, and `memory` is None.
+        UserError: If the device does not report its memory, and `memory` is None.
     """
     asked = None if memory is None else memory * MIB
     room = asked or SHARE_OF_MEMORY * capacity.of_device()

@@ -1,4 +1,4 @@
-"""How much memory there is for programs."""
+"""Memory that is available to programs."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ def of_device() -> int:
     """Returns the bytes of a device; of a CPU, those that this process may use.
 
     Raises:
-        UserError: If a GPU or a TPU does not say how many it has.
+        UserError: If a GPU or a TPU does not report how many it has.
     """
     device = jax.devices()[0]
     if device.platform == "cpu":
@@ -28,19 +28,19 @@ def of_device() -> int:
 
 
 def of_process(root: Path = Path("/")) -> int:
-    """Bytes of the machine, or the fewer that a container or a job is limited to.
+    """Returns the bytes of the machine, or the limit of a container or a job if less.
 
     Args:
-        root: Where the files are in which Linux tells of control groups.
+        root: Root of the files by which Linux describes control groups.
     """
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([whole, *_limits(root)])
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Limits of the control groups that a process is in, and of those above them.
+    """Yields the limits of this process's control groups, and of those above them.
 
-    A container has its own group at the top, whatever the path to it is outside.
+    In a container, its own group is at the top, whatever path it has outside.
     """
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -50,12 +50,12 @@ def _limits(root: Path) -> Iterator[int]:
         group = PurePosixPath(path).relative_to("/")
         for above in (group, *group.parents):
             text = _text(root / "sys/fs/cgroup" / controllers / above / name)
-            if text.strip().isdigit():  # Without a limit it is a word.
+            if text.strip().isdigit():  # Without a limit, the file has a word.
                 yield int(text)
 
 
 def _text(path: Path) -> str:
-    """What a file says; nothing if there is none."""
+    """Returns the text of a file; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

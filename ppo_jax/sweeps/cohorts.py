@@ -1,4 +1,4 @@
-"""Members with settings and seeds of their own, grouped into as few programs as go."""
+"""Members with own settings and seeds, grouped into as few programs as possible."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ from ppo_jax.types import Array
 
 
 class Member(NamedTuple):
-    """One agent to train."""
+    """An agent to train."""
 
     setting: int
     """The number of its setting."""
@@ -36,15 +36,15 @@ class Member(NamedTuple):
 
     @property
     def alone(self) -> Config:
-        """Its experiment by itself."""
+        """The experiment of this member, with its seed."""
         return with_seed(self.config, self.seed)
 
 
 def seeds(config: Config, count: int) -> range:
-    """The seeds of so many runs, counted from that of an experiment.
+    """Returns the seeds of `count` runs, counted from that of an experiment.
 
     Raises:
-        UserError: If there are not so many left.
+        UserError: If fewer seeds are left.
 
     >>> list(seeds(Config("CartPole-v1", seed=5), 2))
     [5, 6]
@@ -59,13 +59,13 @@ def seeds(config: Config, count: int) -> range:
 
 
 def with_seed(config: Config, seed: int) -> Config:
-    """An experiment with another seed."""
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
+    """Returns an experiment with another seed."""
+    with warnings.catch_warnings(action="ignore"):  # `config` has warned.
         return dataclasses.replace(config, seed=seed)
 
 
 def group(members: Sequence[Member]) -> list[list[Member]]:
-    """Members of one structure go together; a structure is one program.
+    """Groups members by structure; all members of a structure share a program.
 
     >>> import dataclasses
     >>> short, long = Config("CartPole-v1"), Config("CartPole-v1", num_epochs=8)
@@ -81,15 +81,15 @@ def group(members: Sequence[Member]) -> list[list[Member]]:
 
 
 def alike(one: Member, other: Member) -> bool:
-    """Whether members share a structure."""
+    """Returns whether members share a structure."""
     return len(group([one, other])) == 1
 
 
 def require_known(groups: Iterable[Sequence[Member]]) -> None:
-    """Checks that each program will say what its members are to be stopped by.
+    """Checks that each program will report the metrics that may stop its members.
 
     Raises:
-        ExperimentError: If not; the message names the closest metric.
+        ExperimentError: If one will not; the message names the closest metric.
     """
     for members in groups:
         config = members[0].config
@@ -98,9 +98,9 @@ def require_known(groups: Iterable[Sequence[Member]]) -> None:
 
 
 def split(members: list[Member], size: int) -> list[list[Member]]:
-    """Batches of one size, so that one program does for all.
+    """Splits members into batches of one size, so that one program serves all batches.
 
-    What is missing in the last one is made up by members at its end once more.
+    The last batch is filled up by repeating its last member.
 
     >>> split([1, 2, 3, 4, 5], 3)
     [[1, 2, 3], [4, 5, 5]]
@@ -111,17 +111,17 @@ def split(members: list[Member], size: int) -> list[list[Member]]:
 
 
 def largest_batch(members: list[Member], room: float) -> tuple[int, float]:
-    """Returns how many members at once need no more memory than there is.
+    """Returns how many members fit into memory at once.
 
     Compiles their program: once, if all of them fit. A compiler may refuse a program
-    that is too large for its device, which then is one of twice the room.
+    that is too large for its device; this counts as a need of twice the room.
 
     Args:
-        members: Of one structure.
+        members: Members of one structure.
         room: Bytes of a device.
 
     Returns:
-        The size of equal batches, at least 1, and the bytes that one needs.
+        The size of equal batches, at least 1, and the bytes that one batch needs.
 
     Raises:
         JaxRuntimeError: If the compiler refuses the program of a single member.
@@ -143,10 +143,10 @@ def _needed(members: Sequence[Member], room: float) -> float:
 
 
 def memory(members: Sequence[Member]) -> int:
-    """Bytes that a phase of these members needs on a device, says its program.
+    """Returns the bytes that a phase of these members needs on a device.
 
-    It is the one that trains them, which finds it compiled. Devices of a CPU have their
-    memory together.
+    The number comes from the compiled program, which training later finds compiled.
+    Devices of a CPU share one memory, so their needs are added.
     """
     single = [
         member._replace(config=_alone(member.config).outline)
@@ -167,9 +167,10 @@ def memory(members: Sequence[Member]) -> int:
 
 
 def begin(members: Sequence[Member]) -> Partial:
-    """Makes these members before their first update; each as if it were trained alone.
+    """Returns a function that makes these members before their first update.
 
-    One whose experiment has a population is all of that, one after the other.
+    Each member begins as if it were trained alone. A member whose experiment has a
+    population stands for all of its members, one after the other.
     """
     configs = [component.program(member.config, "pbt") for member in members]
     config = jax.tree.map(lambda *each: np.array(each, np.float32), *configs)
@@ -177,7 +178,7 @@ def begin(members: Sequence[Member]) -> Partial:
 
 
 def _begun(config: Config, seeds: Array, *_: Any) -> Population:
-    """Members of a structure, with numbers `[M]` and seeds `[M]`."""
+    """Makes the members of a structure, with numbers `[M]` and seeds `[M]`."""
     pbt, size = config.pbt, config.num_members
     config = jax.tree.map(lambda x: x.repeat(size), component.program(config))
     keys = jax.vmap(lambda seed: streams.members(seed, size))(seeds)
@@ -194,9 +195,9 @@ def train(
     console: Console,
     steer: Steer = training.unsteered,
 ) -> Ended:
-    """Trains members of one structure, or goes on; see `training.train`.
+    """Trains members of one structure, or resumes them; see `training.train`.
 
-    Nothing is known there of populations: to evolve them is left to `steer`.
+    That function sees no populations here: `steer` has to evolve them.
     """
     record = Folder(run_dir, resumes=run_dir.exists())
     with presence.alone(run_dir):
@@ -211,9 +212,9 @@ def train(
 
 
 def _alone(config: Config) -> Config:
-    """An experiment without a population, in phases as long as with it."""
+    """Returns an experiment without its population, in phases of the same length."""
     if config.pbt is None:
         return config
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
+    with warnings.catch_warnings(action="ignore"):  # `config` has warned.
         length = phases.length(config)
         return dataclasses.replace(config, pbt=None, phase_updates=length)

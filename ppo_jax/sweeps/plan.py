@@ -1,4 +1,4 @@
-"""What a sweep is to do: settings, the runs of each, and programs that train them."""
+"""Plan of a sweep: settings, the runs of each, and the programs that train them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 
 ASKED = ("seeds", "grid", "random", "space", "metric", "memory", "sizes")
-"""What a sweep remembers of its command line, and how large its batches are."""
+"""Options of the command line, and sizes of batches, that a sweep keeps."""
 KEPT = batched.SWEEP
 
 
 class Plan(NamedTuple):
-    """All runs of a sweep."""
+    """All settings and runs of a sweep."""
 
     settings: list[Setting]
     members: list[Member]
-    """The runs, as they were asked for."""
+    """The runs, in the order in which they were asked for."""
 
     @property
     def groups(self) -> list[list[Member]]:
@@ -33,10 +33,10 @@ class Plan(NamedTuple):
 
 
 def plan(config: Config, names: Names, options: Any) -> Plan:
-    """The runs that are asked for, of single agents.
+    """Plans the runs that the options ask for, all of single agents.
 
     Raises:
-        ExperimentError: For settings that cannot be.
+        ExperimentError: For settings that are not possible.
         UserError: For an environment that is wrong with one of them, or too many seeds.
     """
     found = settings.chosen(config, names, options.grid, options.space, options.random)
@@ -50,10 +50,10 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
 
 
 def of(configs: Sequence[Config]) -> Plan:
-    """The runs that experiments are; those that differ in their seeds share a setting.
+    """Plans a run for each experiment; runs that differ only in seeds share a setting.
 
     Raises:
-        UserError: For an environment that is wrong.
+        UserError: If an environment is wrong.
     """
     found = settings.apart(configs)
     distinct = [setting for i, setting in enumerate(found) if setting not in found[:i]]
@@ -68,7 +68,7 @@ def require_told_apart(planned: Plan) -> None:
     """Checks that a directory can tell experiments of Python apart.
 
     Raises:
-        UserError: If two of a setting differ in more than their seeds.
+        UserError: If two experiments of a setting differ in more than their seeds.
     """
     first: dict[int, int] = {}
     for index, member in enumerate(planned.members):
@@ -82,36 +82,36 @@ def require_told_apart(planned: Plan) -> None:
 
 
 def runs(planned: Plan) -> list[list[int]]:
-    """The setting and the seed of each run, as they were asked for."""
+    """Returns the setting and the seed of each run, in the order of `members`."""
     return [[member.setting, member.seed] for member in planned.members]
 
 
 def made(planned: Plan) -> dict[str, Any]:
-    """What a sweep remembers of experiments of Python."""
+    """Returns the settings and runs that a sweep of experiments from Python keeps."""
     plain = [settings.plain(setting) for setting in planned.settings]
     return {"settings": plain, "runs": runs(planned)}
 
 
 def asked(options: Any) -> dict[str, Any]:
-    """What a sweep remembers of its command line."""
+    """Returns the options of the command line that a sweep keeps."""
     return {name: getattr(options, name) for name in ASKED}
 
 
 def remember(run_dir: Path, what: Mapping[str, Any]) -> None:
-    """Keeps what was asked for."""
+    """Writes the result of `made` or `asked` to the directory of a sweep."""
     files.write_json(run_dir / KEPT, what)
 
 
 def recall(run_dir: Path) -> dict[str, Any]:
-    """What was asked for."""
+    """Reads the plan's data that `remember` wrote to the directory of a sweep."""
     return {"memory": None} | experiment.stored(run_dir, KEPT)
 
 
 def again(run_dir: Path, command: str) -> Plan:
-    """The plan of a sweep that there is, whoever has made it.
+    """Returns the plan of an existing sweep, of the command or of Python.
 
     Raises:
-        ExperimentError: If there is none.
+        ExperimentError: If there is no sweep.
     """
     kept, overrides = recall(run_dir), experiment.stored_overrides(run_dir)
     config, names = experiment.load_with_names(

@@ -17,7 +17,7 @@ from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Setting
 
 Score = dict[str, Any]
-"""One run: its setting, seed, how it ended, and its evaluations over steps."""
+"""Scores of a run: its setting, seed and ending, and its evaluations over steps."""
 BATCH, ALL = batched.SCORES, "results.json"
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
 ALONE = """\
@@ -119,7 +119,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
-    """Returns statistics of a setting's scores `[runs, 1]`, and beside the first's."""
+    """Returns statistics of a setting's scores `[runs, 1]`, also beside the first's."""
     better = _interval(aggregate.probability_of_improvement, column, first)
     improvement = float(aggregate.probability_of_improvement(column, first))
     return {
