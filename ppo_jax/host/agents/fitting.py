@@ -1,4 +1,4 @@
-"""Training from Python: `fit` is what the command `train` does, `load` finds a run."""
+"""Training from Python: `fit` trains as the command `train`, `load` reads a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,25 +49,25 @@ def fit(
 ) -> Trained:
     """Trains the agent of an experiment, or its population.
 
-    The first Ctrl-C ends the run after the current phase, and what there is by then is
-    returned; the second raises a `KeyboardInterrupt`. A run that has stopped, was
-    interrupted or has finished goes on, maybe with a larger budget, by `resume`.
+    The first Ctrl-C ends the run after the current phase, and returns its agents as
+    they are then; the second raises a `KeyboardInterrupt`. `resume` goes on with a run
+    that has stopped, was interrupted or has finished, maybe with a larger budget.
 
     Args:
         config: The experiment.
-        run_dir: Where the run goes, as that of a command; None: nowhere, it is kept in
+        run_dir: Directory of the run, as that of a command; None: the run is kept in
             memory alone.
-        callback: Is called after each phase with the environment steps done and a row
-            of metrics; the run stops if it returns True. What it raises is raised here,
-            once the run is saved.
+        callback: Function that is called after each phase with the environment steps
+            done and a row of metrics. The run stops if it returns True. Its errors are
+            raised here, once the run is saved.
         resume: Whether to go on with the run in `run_dir`.
-        begin: An agent whose parameters and statistics the run begins with, of a
-            population its fittest member; a head that does not fit begins anew.
+        begin: An agent whose parameters and statistics the run begins with; of a
+            population, the fittest member. Heads that do not fit begin from scratch.
         optimizer: Whether to begin with the state of its optimiser too.
         quiet: Whether to show warnings only.
 
     Raises:
-        UserError: If something that was given cannot be; the message says what.
+        UserError: If an argument is not possible; the message says which.
         RunError: If the disk does not take a checkpoint or a log.
     """
     require(isinstance(config, Config), "config", config, "a Config")
@@ -111,7 +111,7 @@ def fit(
 
 
 def guests(quiet: bool) -> Callable[[], Guest]:
-    """Makes consoles, once JAX has all cores, or it is said that it has not.
+    """Starts JAX on all cores, or notes that it has fewer; returns a maker of consoles.
 
     Raises:
         UserError: If JAX cannot start on the platform that is asked for.
@@ -131,13 +131,13 @@ def load(
     checkpoint: str | int = "newest",
     config: Config | None = None,
 ) -> Trained:
-    """What a run has come to, from its directory.
+    """Loads the agents of a run, and its log, from its directory.
 
     Args:
         run_dir: The directory.
-        member: Which member of a population; None: all of them.
-        checkpoint: `newest`, `best`, or the one after so many updates.
-        config: Its experiment, if parts of that are in no file; None: as in its file.
+        member: Number of a member of a population; None: all members.
+        checkpoint: `newest`, `best`, or the number of updates of a checkpoint.
+        config: The experiment, if parts of it are in no file; None: as in its file.
 
     Raises:
         ExperimentError: If the directory holds no run, many of them, or one of another
@@ -166,7 +166,7 @@ def load(
 
 
 def check(config: Config) -> None:
-    """Checks what of an experiment only a trace of it says.
+    """Checks the parts of an experiment that only a trace of it shows.
 
     Raises:
         UserError: If the environment, or a metric to stop at or to select by, is wrong.
@@ -177,9 +177,9 @@ def check(config: Config) -> None:
 
 
 def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> Trained:
-    """A run before its first update, which begins with what an agent has learned.
+    """Returns a run before its first update that begins with an agent's parameters.
 
-    What begins anew is said.
+    Parts that begin from scratch are printed.
 
     Raises:
         UserError: If the agent has other shapes than the experiment.
@@ -198,7 +198,7 @@ def begun(config: Config, agent: Trained, optimizer: bool, console: Console) -> 
 
 
 def _as_given(population: Population, *_: Any) -> Population:
-    """Members that have been made."""
+    """Returns members that exist already, in place of `training.start`."""
     return population
 
 
@@ -206,7 +206,10 @@ def _as_given(population: Population, *_: Any) -> Population:
 def _kept(
     config: Config, run_dir: str | Path | None, resume: bool, first: Trained | None
 ) -> Iterator[tuple[Memory, str]]:
-    """Where a run is kept, while nobody else is at work there, and how it goes on."""
+    """Yields the record of a run, and a hint on how to continue it.
+
+    No other process can be at work in the run's directory meanwhile.
+    """
     if run_dir is None:
         yield Memory(), "it was kept in memory alone; give a run_dir to go on with it"
         return
@@ -235,10 +238,10 @@ def _kept(
 
 
 def require(ok: bool, name: str, given: Any, expected: str) -> None:
-    """Checks what was given for an argument.
+    """Checks the value of an argument.
 
     Raises:
-        UserError: If it is not `ok`.
+        UserError: If `ok` is false.
     """
     if not ok:
         kind = type(given).__name__

@@ -1,4 +1,4 @@
-"""Agents of runs that play, as commands ask for them."""
+"""Agents of runs that play, as a command's options ask for them."""
 
 import argparse
 from typing import Any, NamedTuple
@@ -13,20 +13,20 @@ from ppo_jax.host.programs import store
 
 
 class Player(NamedTuple):
-    """Who plays, and which episodes."""
+    """An agent that plays, and the episodes that it plays."""
 
     run: Restored
     member: int
     agent: Trained
-    """That member by itself."""
+    """The member by itself."""
     seed: int
-    """Of the episodes."""
+    """Seed of the episodes."""
     sample: bool
     """Whether actions are sampled instead of the most likely ones taken."""
 
 
 def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
-    """Whose agent plays, how many episodes, and how."""
+    """Adds options for the agent that plays, and for the episodes that it plays."""
     command.add_run(parser)
     parser.add_argument(
         "--episodes", type=int, default=episodes, help=f"how many (default: {episodes})"
@@ -38,10 +38,10 @@ def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
 
 
 def require(options: Any) -> None:
-    """Checks what was asked for.
+    """Checks the number of episodes and their seed.
 
     Raises:
-        UserError: If there are no such episodes.
+        UserError: If one of them is not possible.
     """
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
@@ -49,11 +49,11 @@ def require(options: Any) -> None:
 
 
 def restore(options: Any, name: str) -> Player:
-    """Who was asked for, which is said.
+    """Restores the requested agent, and prints which one it is.
 
     Args:
-        options: Of the command.
-        name: What errors call the program.
+        options: Options of the command.
+        name: Name of the program in errors.
 
     Raises:
         ExperimentError: If there is no such run or member.

@@ -1,4 +1,4 @@
-"""Runs that are on disk, as those who use them need them."""
+"""Checkpoints of runs, restored from disk for use without further training."""
 
 import functools
 from pathlib import Path
@@ -27,13 +27,13 @@ class Restored(NamedTuple):
     update: int
     population: Population
     lineage: list[dict[str, Any]]
-    """Generations until then; empty for a single run."""
+    """Generations up to the checkpoint; empty for a single run."""
     streaks: dict[str, list[int]]
-    """For how long alerts have lasted."""
+    """Streaks of alerts, as in `Alarms`."""
 
     @property
     def steps(self) -> int:
-        """Environment steps until then, of each member."""
+        """Environment steps of each member up to the checkpoint."""
         return self.update * self.config.steps_per_update
 
     @property
@@ -49,17 +49,17 @@ def restore(
     asked: int | None = None,
     config: Config | None = None,
 ) -> Restored:
-    """The newest checkpoint of a run, or the best one, or the one that is asked for.
+    """Restores the newest checkpoint of a run, the best one, or a requested one.
 
-    Structure of its file's experiment that is another one by now, such as prices that
-    the file reads, is warned of.
+    A warning says if the structure of the experiment has changed since training, for
+    example because its file reads other prices.
 
     Args:
         run_dir: The run's directory.
-        command: What errors call the program.
+        command: Name of the program in errors.
         best: Whether to prefer the fittest checkpoint.
-        asked: The update of the checkpoint to restore, and no other.
-        config: Its experiment; None: that of its file.
+        asked: Updates of the only checkpoint to restore; None: any.
+        config: The run's experiment; None: that of its file.
 
     Raises:
         ExperimentError: If the directory holds no run, many of them, or one of another
@@ -84,9 +84,9 @@ def restore(
 
 
 def choose(run: Restored, asked: int | None) -> int:
-    """The member that was asked for, or the fittest one at its last evaluation.
+    """Returns the requested member, or the fittest one at its last evaluation.
 
-    If there is none of both it is member 0, of which a warning tells.
+    If there is neither, it returns member 0; in a population, a warning says so.
 
     Raises:
         ExperimentError: If there is no such member.
@@ -104,7 +104,7 @@ def choose(run: Restored, asked: int | None) -> int:
 
 
 def _warn_of_changes(run_dir: Path, config: Config) -> None:
-    """Says what of an experiment is not as it was when the run was trained."""
+    """Warns if the structure of an experiment has changed since the run was trained."""
     changed = experiment.changed_structure(run_dir, config)
     if changed:
         each = "; ".join(f"{name}: {change}" for name, change in changed.items())

@@ -1,4 +1,4 @@
-"""What a run has come to, as Python has it: agents, and how they learned."""
+"""Results of a run in Python: its agents, and the record of their training."""
 
 import dataclasses
 import functools
@@ -40,13 +40,13 @@ class Trained:
 
     Attributes:
         config: The experiment.
-        population: All that training carries, as arrays of the host.
+        population: The whole state of training, as arrays of the host.
         update: Updates done.
         ending: How the run ended: `finished`, `stopped` by a bound or a callback,
             `interrupted` or `failed`; empty for a checkpoint that was loaded.
-        rows: What the run logged.
+        rows: Rows that the run logged.
         lineage: The generations of a population.
-        streaks: For how long alerts have lasted.
+        streaks: Streaks of alerts, as in `Alarms`.
     """
 
     config: Config
@@ -63,12 +63,12 @@ class Trained:
 
     @property
     def steps(self) -> int:
-        """Environment steps until then, of each member."""
+        """Environment steps done by each member."""
         return self.update * self.config.steps_per_update
 
     @property
     def learner(self) -> Learner:
-        """All that evaluations need; leaves `[members, ...]` of a population."""
+        """The state that evaluations need; leaves `[members, ...]` of a population."""
         learner = self.population.runs.learner
         return jax.tree.map(lambda x: x[0], learner) if self._alone else learner
 
@@ -79,12 +79,12 @@ class Trained:
 
     @functools.cached_property
     def curves(self) -> dict[str, Curve]:
-        """What the run logged by metric; see `history.curves`."""
+        """Curves of the run's metrics, by name; see `history.curves`."""
         return history.curves(self.rows)
 
     @property
     def policy(self) -> Policy:
-        """Acts as evaluations do; of a population, that of the fittest member."""
+        """Policy that acts as evaluations do; of a population, the fittest member's."""
         return Policy.of(self.member(self.fittest).learner)
 
     @property
@@ -93,7 +93,7 @@ class Trained:
         return fittest(np.asarray(self.population.fitness)) or 0
 
     def member(self, index: int) -> "Trained":
-        """One member by itself, with the numbers that it has.
+        """Returns one member by itself, with its own numbers.
 
         Raises:
             UserError: If there is no such member.
@@ -120,8 +120,8 @@ class Trained:
         """Plays whole episodes, as `python -m ppo_jax.evaluate` does.
 
         Args:
-            episodes: How many.
-            seed: Of the episodes; None: that of the run.
+            episodes: The number of episodes.
+            seed: Seed of the episodes; None: that of the run.
             sample: Whether to sample actions instead of taking the most likely ones;
                 None: as the run's evaluations do.
 
@@ -150,18 +150,19 @@ class Trained:
 
         Args:
             path: The file; its name ends in .gif or .mp4.
-            episodes: How many, side by side; of a population, its fittest member plays.
-            seed: Of the episodes; None: that of the run.
+            episodes: The number of episodes, which are shown side by side. Of a
+                population, the fittest member plays them.
+            seed: Seed of the episodes; None: that of the run.
             sample: Whether to sample actions instead of taking the most likely ones;
                 None: as the run's evaluations do.
-            steps: Of an episode, at most.
+            steps: The most steps of an episode.
             fps: Steps per second.
 
         Returns:
-            What each episode returned, how many steps it took, and whether it ended.
+            The return and the length of each episode, and whether it ended.
 
         Raises:
-            UserError: If the environment cannot be drawn, or the file not be made.
+            UserError: If the environment cannot be drawn, or the file cannot be made.
         """
         seed = self._seeded(episodes, seed)
         component.require(_whole(steps, 1), "steps", steps, "at least 1")
@@ -188,11 +189,11 @@ class Trained:
 
         Args:
             path: The folder.
-            kind: What to act with: `all`, `stablehlo` or `numpy`.
+            kind: The format of the export: `all`, `stablehlo` or `numpy`.
 
         Raises:
-            UserError: If the folder holds anything else, or the policy cannot be
-                exported so.
+            UserError: If the folder holds anything but an export, or the policy cannot
+                be exported in this format.
         """
         if kind not in folder.FORMATS:
             raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")
@@ -203,12 +204,12 @@ class Trained:
         return place
 
     def keep(self, run_dir: Path, texts: Texts, overrides: list[str]) -> None:
-        """Writes a new run directory, which is none before it has a checkpoint.
+        """Writes a new run directory, which counts as one once it has a checkpoint.
 
         Args:
             run_dir: The directory.
             texts: The experiment's file and its modules, by path.
-            overrides: Options that it was loaded with.
+            overrides: Options that the experiment was loaded with.
 
         Raises:
             ExperimentError: If it cannot be written, or holds a run.
@@ -231,7 +232,7 @@ class Trained:
         (run_dir / experiment.UNSAVED).unlink()
 
     def _seeded(self, episodes: int, seed: int | None) -> int:
-        """The seed of so many episodes, that of the run if there is none."""
+        """Checks a number of episodes and a seed; returns the seed, or the run's."""
         component.require(_whole(episodes, 1), "episodes", episodes, "at least 1")
         known = seed is None or (_whole(seed, 0) and seed < 2**32)
         component.require(known, "seed", seed, "0 to 2³² − 1, or None")
@@ -243,7 +244,7 @@ class Trained:
 
 
 def member_of(population: Population, index: int) -> Population:
-    """One member, as a population of its own, of arrays of the host."""
+    """Returns one member as a population of its own, given arrays of the host."""
     one = slice(index, index + 1)
     return dataclasses.replace(
         population,
@@ -253,10 +254,10 @@ def member_of(population: Population, index: int) -> Population:
 
 
 def _alone(config: Config, population: Population, index: int) -> Config:
-    """The experiment of one member, with the numbers that it has."""
+    """Returns the experiment of one member, with its own numbers."""
     numbers = component.numbers(population.runs.learner.config)
     for path, range_ in config.pbt.space.ranges if config.pbt else ():
-        # Of float32, the nearest to an end may lie beyond it.
+        # The float32 number that is nearest to an end may lie beyond it.
         number = float(np.clip(float(numbers[path][index]), *range_.ends))
         config = component.replace_at(config, path, number)
     return dataclasses.replace(config, pbt=None)

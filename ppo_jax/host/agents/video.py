@@ -61,7 +61,7 @@ def side_by_side(
     Args:
         pictures: The pictures.
         captions: Caption of each picture.
-        faint: Which pictures are paler than the others.
+        faint: Whether each picture is paler than the others.
     """
     columns = math.ceil(math.sqrt(len(pictures)))
     tiles = [*map(_tile, pictures, captions, faint)]
@@ -110,5 +110,5 @@ def _mp4(path: Path, frames: Iterator[Frame], fps: int) -> None:
 
 PILLOW = {"PIL": "Pillow"}
 NEEDED = {".gif": PILLOW, ".mp4": PILLOW | {"imageio_ffmpeg": "imageio-ffmpeg"}}
-"""By kind of file, the modules that it needs and the packages that contain them."""
+"""Modules that each kind of file needs, and the packages that contain them."""
 WRITERS = {".gif": _gif, ".mp4": _mp4}

@@ -33,7 +33,7 @@ class Watched(NamedTuple):
     lengths: np.ndarray
     """Steps of each episode, `[episodes]`."""
     ended: np.ndarray
-    """Which episodes came to their end, bool `[episodes]`."""
+    """Whether each episode came to its end, bool `[episodes]`."""
 
 
 def record(path: Path, game: Game, key: Key, most: int, fps: int) -> Watched:

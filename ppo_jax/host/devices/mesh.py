@@ -34,7 +34,7 @@ from ppo_jax.state import Learner, Population, Run
 from ppo_jax.types import Array, Key, PyTree
 
 Begin = Callable[[Config, Array], Population]
-"""Function that makes members, of an experiment and its seed. Of the fields for the
+"""Function that makes members from an experiment and its seed. Of the fields for the
 host, the experiment has only its population. Arguments that JAX's `Partial` binds are
 no part of the program that makes the members, which is the same for other numbers."""
 
@@ -43,7 +43,7 @@ MEMBERS: Any = Axes("population")
 TOGETHER: Any = Axes()
 """Place of leaves that are whole on all devices."""
 SHARED: Any = Axes("population", ENVS)
-"""Place of leaves of which every device of a member has its environments' share."""
+"""Place of leaves that a member's devices share by environments."""
 PLACES = Population(
     runs=Run(MEMBERS, actor=SHARED, key=MEMBERS, counters=MEMBERS),
     fitness=TOGETHER,
@@ -53,9 +53,9 @@ PLACES = Population(
 HISTORY: Any = Axes(None, "population")
 """Place of metrics."""
 STEPS = 64
-"""Minibatch steps that a core needs for each core of a member, so that sharing pays."""
+"""Minibatch steps of a core, per core of its member, below which sharing costs more."""
 FEWEST_STEPS = {"cpu": 256}
-"""By platform, minibatch steps of members who learn at once: more leave the caches."""
+"""By platform, fewest minibatch steps to learn from at once; more leave the caches."""
 PHASE, EPISODES = "phase", "{} episodes, the likeliest actions: {}"
 """Names of a run's programs."""
 
@@ -72,9 +72,9 @@ class Layout:
         steps: Steps of a minibatch on one device, in training.
 
     Attributes:
-        platform: What programs are made for, as JAX calls it.
-        evolve: As `population.evolve`; the population is donated.
-        anew: What begins anew when a run is resumed, in words; if anything does.
+        platform: Platform of the programs, as JAX calls it.
+        evolve: Evolves as `population.evolve` does; the population is donated.
+        anew: Note on parts that begin from scratch in a resumed run; empty: none do.
     """
 
     anew = ""
@@ -101,12 +101,12 @@ class Layout:
 
     @property
     def whereabouts(self) -> str:
-        """The places of members, with all that their programs depend on, in words."""
+        """The places of members in words, as far as their programs depend on them."""
         numbers, grid = [device.id for device in self.devices], dict(self._mesh.shape)
         return f"{numbers} as {grid}, {self._steps} steps each"
 
     def making(self, begin: Begin, config: Config) -> Compilation:
-        """What makes the members of an experiment where they lie."""
+        """Returns the program that makes an experiment's members in their places."""
         how = compiling.QUICK.get(self.platform)
         begin = begin if isinstance(begin, Partial) else Partial(begin)
         given = begin, component.program(config, "pbt"), np.uint32(config.seed)
@@ -237,8 +237,8 @@ def layout_of(config: Config, num_members: int) -> Layout:
 def worthwhile(config: Config, num_members: int) -> int:
     """Returns the number of devices of a member, for experiments that give none.
 
-    On a CPU these are cores that would be left over. More of them communicate longer,
-    so each needs `STEPS` of a minibatch for each of them. The randomness of attacks
+    On a CPU these are cores that would be left over. More cores communicate longer, so
+    each needs `STEPS` of a minibatch per core of its member. The randomness of attacks
     depends on how a member is shared: if there are attacks, it has one device.
     """
     attacked = config.opponent is not None or config.adversary is not None

@@ -37,7 +37,7 @@ def layout_of(config: Config, num_members: int) -> Layout:
     """Returns the layout of an experiment's members for its kind of environments.
 
     Raises:
-        JobError: If devices and processes cannot share the members as they are to.
+        JobError: If devices and processes cannot share the members as asked.
     """
     if not config.env.simulated:
         return mesh.layout_of(config, num_members)
@@ -61,7 +61,7 @@ def on_one_device(config: Config) -> Layout:
 
 
 class Simulation(Layout):
-    """All members on the first device, and their simulators beside it."""
+    """Layout of all members on the first device, with their simulators on the host."""
 
     anew = "the simulators begin new episodes"
 

@@ -1,4 +1,4 @@
-"""What a run begins with, or goes on with."""
+"""The state that a run begins with, or goes on with."""
 
 import secrets
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
 SPANS = {"total_timesteps": "; schedules span all of it"}
-"""What another value of a field means for a run that goes on with it."""
+"""Remarks on fields whose value has changed, for a run that goes on."""
 
 
 class StartState(NamedTuple):
-    """What a run begins with, or goes on with."""
+    """State that a run begins with, or goes on with."""
 
     population: Population
     done: int
-    """Updates."""
+    """Updates done."""
     lineage: list[dict[str, Any]]
     streaks: dict[str, list[int]]
-    """Of alerts."""
+    """Streaks of alerts, as in `Alarms`."""
     names: former.Names
-    """How the log calls items of tuples, if a version before began it."""
+    """Former and present names in tuples, if an earlier version began the log."""
     id: str
-    """Of this run and no other one, and the same whenever it goes on."""
+    """Id of this run alone, which stays the same whenever the run goes on."""
 
 
 def begun(
@@ -42,7 +42,7 @@ def begun(
     record: Memory,
     console: Console,
 ) -> StartState:
-    """What the run begins with, or the newest checkpoint if it resumes."""
+    """Returns the state before the first update; in a resumed run, its checkpoint's."""
     generations = lineage_of(config, population, layout.fetch)
     fresh = StartState(population, 0, generations, {}, {}, identity())
     if not record.resumes:
@@ -51,7 +51,7 @@ def begun(
 
 
 def identity() -> str:
-    """An id that no other run has."""
+    """Returns a new id that no other run has."""
     return secrets.token_hex(8)
 
 
@@ -60,7 +60,7 @@ def lineage_of(
     population: Population,
     fetch: Callable[[Any], Any] = jax.device_get,
 ) -> list[dict[str, Any]]:
-    """The lineage before the first update: a line, if numbers are searched."""
+    """Returns the lineage before the first update: a line, if numbers are searched."""
     if config.pbt is None:
         return []
     searched = fetch(config.pbt.space.read(population.runs.learner.config))
@@ -74,7 +74,7 @@ def _resume(
     fresh: StartState,
     console: Console,
 ) -> StartState:
-    """The newest checkpoint, with the numbers that the run was given anew."""
+    """Restores the newest checkpoint, and sets the numbers that have changed since."""
     saved = record.restore(fresh.population)
     if saved is None:
         console.note("stopped before its first checkpoint; starting again")
@@ -94,6 +94,6 @@ def _resume(
     anew = {path: given[path] for path in changed.keys() & given.keys()}
     population = layout.place(populations.with_numbers(population, anew))
     generations = former.translated(meta["lineage"], names)
-    # A run from before these were saved has none.
+    # Checkpoints of earlier versions lack these.
     streaks, own = meta.get("streaks", {}), meta.get("id", fresh.id)
     return StartState(population, done, generations, streaks, names, own)

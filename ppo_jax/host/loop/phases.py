@@ -1,8 +1,8 @@
-"""Phases of updates: between two of them the host looks at what there is.
+"""Phases of updates, between which the host reads metrics, evaluates and saves.
 
-A phase is one call of a program where that is no matter. A CPU whose cores are all busy
-with devices keeps, until a call returns, what it shares products among threads by; so
-there it is as many calls as keep that small.
+On most platforms a phase is one call of a program. On a CPU whose cores are all busy
+with devices, the tasks by which XLA shares products among threads stay in memory until
+a call returns. So there a phase is divided into calls that keep this memory small.
 """
 
 import sys
@@ -16,31 +16,36 @@ from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 STEPS_OF_A_CALL = {"cpu": 2**20}
-"""By platform, those learned from, once for each epoch. XLA keeps up to 0.1 KiB of each
-(`SlinkyThreadPool` has a task of 2 KiB for a product in threads)."""
+"""By platform, the most steps that a call learns from, counted once for each epoch. XLA
+keeps up to 0.1 KiB per step (`SlinkyThreadPool` has a task of 2 KiB for a product in
+threads)."""
 
 UPDATES_OF_A_CALL = 4
-"""At least: what a call works in is memory that the system hands out anew."""
+"""Least updates of a call, for which the system hands out working memory each time."""
 
 ROOM = 256
-"""Updates of all members together for which a call has room at least.
+"""Least updates for which a call has room, counted over all members together.
 
-By default a phase has no more of them, so that a longer run needs no other program."""
+By default a phase has at most as many, so that a longer run needs no other program."""
 
 
 def length(config: Config) -> int:
-    """Updates of a phase: as many as wished, or fewer, so that generations end one."""
+    """Returns the updates of a phase: as many as wished, or fewer.
+
+    Every generation of a population is at the end of a phase.
+    """
     return dividing(config, 0 if config.pbt is None else config.pbt.interval)
 
 
 def dividing(config: Config, interval: int) -> int:
-    """Updates of a phase: as many as wished, or fewer, so that an interval ends one.
+    """Returns the updates of a phase: as many as wished, or fewer to end intervals.
 
-    By default they are 1 % of the run, and not so many that the host looks late.
+    By default they are 1 % of the run, and at most `ROOM`, so that the host looks in
+    time.
 
     Args:
         config: The experiment.
-        interval: Updates; 0: there is none.
+        interval: Updates that whole phases have to add up to; 0: none.
     """
     share = min(config.num_updates // 100, ROOM)
     wanted = config.phase_updates or max(1, share)
@@ -50,17 +55,17 @@ def dividing(config: Config, interval: int) -> int:
 
 
 def at_once(config: Config, num_members: int) -> int:
-    """Updates of a call, if there are so many members: those of a phase, or fewer."""
+    """Returns the updates of a call for so many members, at most those of a phase."""
     learned = num_members * config.steps_per_update * config.num_epochs
     most = STEPS_OF_A_CALL.get(jax.default_backend(), sys.maxsize) // learned
     return min(length(config), max(UPDATES_OF_A_CALL, most))
 
 
 def room(config: Config, num_members: int) -> int:
-    """Updates for which a call has room: those that it does, or more.
+    """Returns the updates for which a call has room: those that it does, or more.
 
-    A power of two, and the same for all short ones: a program knows this number and no
-    other of how long a run and its phases are, and so is kept for many of them.
+    It is a power of two, and the same for all short calls. A program depends on this
+    number, but not on the lengths of a run and its phases, so many runs share it.
     """
     least = max(at_once(config, num_members), ROOM // num_members)
     return 1 << (least - 1).bit_length()
@@ -69,7 +74,7 @@ def room(config: Config, num_members: int) -> int:
 def advance(
     config: Config, layout: Layout, population: Population, done: int, until: int
 ) -> tuple[Population, dict[str, np.ndarray]]:
-    """Trains members from so many updates to so many.
+    """Trains members from `done` updates to `until` updates.
 
     Returns:
         The members, and metrics of these updates, `[N, P]`.

@@ -1,4 +1,4 @@
-"""When a run is saved: with an evaluation, at its end, and every ten minutes."""
+"""Saves of a run: with an evaluation, at its end, and every ten minutes."""
 
 import math
 import time
@@ -12,7 +12,7 @@ from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.state import Population
 
 SECONDS = 600.0
-"""After which a run is saved at the end of a phase, whether it is evaluated or not."""
+"""Seconds after a save until the end of a phase saves a run without an evaluation."""
 
 
 class Saves:
@@ -20,9 +20,9 @@ class Saves:
 
     Args:
         config: The experiment.
-        record: Where the run is kept.
-        alarms: Those of its members, whose streaks are saved.
-        identity: Of this run and no other one.
+        record: The record that keeps the run.
+        alarms: Alarms of the members, whose streaks are saved.
+        identity: Id of this run alone.
     """
 
     def __init__(self, config: Config, record: Memory, alarms: Alarms, identity: str):
@@ -36,14 +36,14 @@ class Saves:
         """Saves a population after a phase if it is time for it.
 
         Args:
-            done: Updates.
+            done: Updates done.
             population: The members.
-            evaluated: Whether they were evaluated after this phase, so that it is known
-                how fit they are.
-            ending: How the run ends after this phase, or nothing.
+            evaluated: Whether the members were evaluated after this phase, so that
+                their fitness is known.
+            ending: Ending of the run after this phase; empty: it goes on.
 
         Raises:
-            OSError: If the disk does not take it.
+            OSError: If the disk does not take the checkpoint.
         """
         late = time.monotonic() >= self._saved + SECONDS
         if not (evaluated or ending or distributed.any_of(late)):

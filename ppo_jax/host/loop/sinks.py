@@ -1,4 +1,4 @@
-"""The sinks of a run: whatever one of them does, the run goes on."""
+"""The sinks of a run, whose errors do not stop it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,14 +12,14 @@ from ppo_jax.metrics.sink import Beginning, Sink
 
 
 class Sinks:
-    """Tells the sinks of an experiment; one that raises is named, and left out.
+    """Sends rows to the sinks of an experiment, and leaves out a sink that raises.
 
     Args:
         config: The experiment.
-        name: What the run is called, if anything.
-        identity: Of this run and no other one.
+        name: Name of the run, if it has one.
+        identity: Id of this run alone.
         step: Environment steps done when the run begins or goes on.
-        console: Where it is said that a sink is left out.
+        console: Console that prints the name and the error of a sink that is left out.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Sinks:
             self._each(lambda sink: sink.begin(run))
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Tells a row of the log; what is not finite is not told."""
+        """Sends a row of the log, without values that are not finite."""
         step = row["step"]
         known = {k: v for k, v in row.items() if k != "step" and v is not None}
         self._each(lambda sink: sink.write(step, dict(known)))
 
     def close(self) -> None:
-        """Tells that no row follows."""
+        """Tells all sinks that no row follows."""
         self._each(lambda sink: sink.end())
 
     def _each(self, tell: Callable[[Sink], None]) -> None:

@@ -32,28 +32,28 @@ from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
 Steer = Callable[[Population, int], Population]
-"""What becomes of the members before a phase, after so many updates."""
+"""Function of the members and the updates done; returns the members of a phase."""
 
 
 class Ended(NamedTuple):
-    """What a run has come to."""
+    """Result of a run."""
 
     ending: str
-    """`finished`, `stopped`, `interrupted` or `failed`; after all but `failed`, a
-    larger budget or bound goes on."""
+    """`finished`, `stopped`, `interrupted` or `failed`. After all but `failed`, a run
+    goes on with a larger budget or bound."""
     update: int
     population: Population
     layout: Layout
-    """How the population lies."""
+    """Layout of the population."""
     streaks: dict[str, list[int]]
 
 
 def start(config: Config, seed: ArrayLike | None = None) -> Population:
-    """The population of an experiment before its first update.
+    """Returns the population of an experiment before its first update.
 
     Args:
         config: The experiment.
-        seed: Of all that is random, if it is another than that of the experiment.
+        seed: Seed of all that is random; None: that of the experiment.
     """
     seed = config.seed if seed is None else seed
     keys = streams.members(seed, config.num_members)
@@ -65,7 +65,7 @@ def start(config: Config, seed: ArrayLike | None = None) -> Population:
 
 
 def unsteered(population: Population, done: int) -> Population:
-    """The members as they are."""
+    """Returns the members as they are."""
     return population
 
 
@@ -80,17 +80,17 @@ def train(
 ) -> Ended:
     """Trains to the end of the budget, or until something stops it.
 
-    A row is logged before its checkpoint is saved: what a resumed run finds in the log
-    reaches at least as far as the checkpoint, and is cut back to it. Sinks are told a
-    row after that, as long as they may take.
+    A row is logged before its checkpoint is saved. So the log that a resumed run finds
+    reaches at least as far as the checkpoint, and is cut back to it. Sinks get a row
+    after that, as they may take long.
 
     Args:
         config: The experiment.
-        record: Where the run is kept.
-        console: Where it is shown; closed at its end.
-        hint: How to go on with the run, for whoever ends it or finds it ended.
+        record: The record that keeps the run.
+        console: Console that shows the run; closed at its end.
+        hint: Text on how to continue the run, printed if an error ends it.
         begin: Makes the members before their first update.
-        steer: What becomes of the members before each phase, after so many updates.
+        steer: Returns the members of each phase, given the updates done.
         callback: Called after each phase.
 
     Raises:
@@ -98,7 +98,7 @@ def train(
         ExperimentError: If there is no metric to select for.
         JobError: If the processes of a job cannot share the members.
         RunError: If the disk does not take a checkpoint or a log.
-        BaseException: Whatever the callback raised, once the run is saved.
+        BaseException: The error of the callback, once the run is saved.
     """
     own, stop = rows_of(config), Stop(config, callback, console)
     with (
@@ -134,7 +134,7 @@ def train(
                 ending = _ending(config, done, members, interrupt)
                 due = ending == "finished" or _is_evaluated(config, done)
                 speed["time/compiling"] += watch.compiling
-                watch.compiling = 0.0  # It is said once.
+                watch.compiling = 0.0  # Only the first row reports it.
                 population, metrics = _selected(
                     config, layout, population, done, members, due, record.family
                 )
@@ -154,7 +154,7 @@ def train(
 def _checked(
     alarms: Alarms, members: list[dict[str, float]], console: Console
 ) -> dict[str, float]:
-    """The flags of the alerts; those that begin or end are said."""
+    """Returns the flags of the alerts, and prints a line for each that begins."""
     flags, lines = alarms.check(members)
     for line in lines:
         console.say(line)
@@ -164,7 +164,7 @@ def _checked(
 def _steered(
     steer: Steer, layout: Layout, population: Population, done: int
 ) -> Population:
-    """The members before a phase; those are placed that were not there before."""
+    """Returns the members for a phase; new members are placed on their devices."""
     steered = steer(population, done)
     return population if steered is population else layout.place(steered)
 
@@ -207,7 +207,10 @@ def _is_evaluated(config: Config, done: int) -> bool:
 def _ending(
     config: Config, done: int, members: list[dict[str, float]], interrupt: Interrupt
 ) -> str:
-    """How the run ends after this phase, or nothing; one member can go on for all."""
+    """Returns the ending of the run after this phase; empty: it goes on.
+
+    A run fails only if all members fail, as a single one can go on.
+    """
     streaks = [member["error/failure_streak"] for member in members]
     if min(streaks) >= config.max_failures:
         return "failed"
@@ -225,7 +228,7 @@ def _selected(
     due: bool,
     family: Family,
 ) -> tuple[Population, dict[str, float]]:
-    """Evaluates and evolves the members when it is time; the row of all of them."""
+    """Evaluates and evolves the members when it is time; returns them and their row."""
     evolves = _evolves(config, done)
     if due or evolves:
         population = rate(config, layout, population, done, members)
@@ -239,7 +242,7 @@ def _selected(
 def _evolve(
     config: Config, layout: Layout, population: Population, done: int, family: Family
 ) -> tuple[Population, dict[str, float]]:
-    """A generation, its line in the lineage, and its metrics."""
+    """Evolves the members, writes their lineage, and returns them and their metrics."""
     keys = streams.generation(config.seed, done, config.num_members)
     population, generation = layout.evolve(config.pbt, population, keys)
     generation = layout.fetch(generation)

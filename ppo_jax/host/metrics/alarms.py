@@ -7,7 +7,7 @@ from ppo_jax.host.metrics.alerts import ALERTS, Alert
 from ppo_jax.metrics.rows import match
 
 READ = "python -m ppo_jax.alerts"
-"""Command that prints all that there is to know about an alert."""
+"""Command that prints all about an alert."""
 
 Members = Sequence[Mapping[str, float]]
 """Metrics of a phase for each member, the same ones for all."""

@@ -1,7 +1,7 @@
-"""What is a sign of trouble in the metrics of a run, and what to do about it.
+"""Signs of trouble in the metrics of a run, with their causes and remedies.
 
-Alerts are looked at on the host, after every phase; they never steer training.
-The command `alerts` prints the table, or what there is to know of one.
+The host checks alerts after every phase; they never steer training.
+The command `alerts` prints the table, or all about one alert.
 """
 
 import operator
@@ -21,29 +21,29 @@ class Limit(NamedTuple):
     """A number that a metric passes while an alert is active."""
 
     metric: str
-    """Another one than the alert's own, or nothing."""
+    """The metric, if it is another than the alert's own; otherwise empty."""
     passes: Callable[[float, float], bool]
     number: float
 
 
 class Alert(NamedTuple):
-    """A row: which values of a metric are a sign of trouble."""
+    """A row of the table: values of a metric that are a sign of trouble."""
 
     name: str
-    """With the metric's `*`, if it has one."""
+    """Name of the alert, with the metric's `*` if that has one."""
     metric: str
     when: str
-    """When it is active, in words."""
+    """Condition under which the alert is active, in words."""
     healthy: str
     causes: str
     remedy: str
     limits: tuple[Limit, ...]
-    """It is active while all of them are passed,"""
+    """Limits of the alert, which is active while a member passes all of them."""
     phases: int
-    """for so many phases in a row."""
+    """Number of phases in a row, with all limits passed, after which it is active."""
 
     def concerns(self, member: Mapping[str, float], metric: str) -> bool:
-        """Whether what a member says of the metric is within the limits."""
+        """Returns whether the metrics of a member pass all limits of the alert."""
         return all(
             limit.passes(member[limit.metric or metric], limit.number)
             for limit in self.limits
@@ -56,7 +56,10 @@ PHASES = re.compile(r"(\d+) phases in a row")
 
 
 def _alert(text: str) -> Alert:
-    """A row, from what `page` says of it; a deeper line continues the one above."""
+    """Parses a row from its text, of the form of `page`.
+
+    A line that is indented more deeply continues the one above.
+    """
     head, causes, remedy = re.sub(r"\n {4}", " ", text).split("\n  ")
     active, healthy = head.split("; healthy: ")
     name, metric, when = active.replace(": ", " ", 1).split(" ", maxsplit=2)
@@ -169,7 +172,7 @@ HEADER = ("metric", "active when", "healthy", "likely causes", "what to do")
 
 
 def document() -> str:
-    """The table as Markdown, a section per alert."""
+    """Returns the table as Markdown, a section per alert."""
     parts = [INTRODUCTION]
     for name in dict.fromkeys(alert.name for alert in ALERTS):
         cells = [
@@ -182,10 +185,10 @@ def document() -> str:
 
 
 def page(name: str) -> str:
-    """What there is to know of an alert, a paragraph for each of its limits.
+    """Returns all about an alert, a paragraph for each of its rows.
 
     Args:
-        name: As it is logged, such as `warn/critic1_vanishing_gradients`.
+        name: Name of the alert in the log, such as `warn/critic1_vanishing_gradients`.
 
     Raises:
         UserError: If there is no such alert.

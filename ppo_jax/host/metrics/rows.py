@@ -1,4 +1,4 @@
-"""What the host says: evaluations, time and populations."""
+"""Rows of metrics that the host measures: evaluations, time and populations."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ HOSTED = (
     """),
 )
 EVALUATIONS = tuple(row.name for row in HOSTED if row.name.endswith("_reward"))
-"""What an evaluation says of the returns of its episodes."""
+"""Names of an evaluation's statistics of the returns of its episodes."""
 POPULATION = (
     *spread("""
         q25/*: Lower quartile over members.

@@ -1,4 +1,4 @@
-"""How every command begins, with its help, and ends, with a message and a status."""
+"""Begins every command with its help, and ends it with a message and a status."""
 
 import argparse
 import atexit
@@ -23,24 +23,25 @@ from ppo_jax.errors import RunError, UserError, brief, mendable
 from ppo_jax.host.process.exits import Exit
 
 EXAMPLE = "\n\nExample:\n"
-"""What a command's docstring has before its last lines."""
+"""Text before the example, which ends a command's docstring."""
 
 RARELY = 10_000
-"""Objects more than before until Python looks for garbage, instead of 700."""
+"""Growth of the number of objects after which Python looks for garbage, not 700."""
 
 Main = Callable[..., int]
 
 logging.getLogger("jax._src.callback").setLevel(logging.CRITICAL)
-"""It prints tracebacks of callbacks, beside the exception that it raises."""
+"""JAX's logger prints tracebacks of callbacks, beside the exception that JAX raises."""
 
 
 def entrance(main: Main) -> Main:
-    """A command's `main`, out of which no error comes raw.
+    """Returns a command's `main` that ends on errors with a message and a status.
 
-    What its user can mend, and whatever their own code raises, ends with status 2; what
-    a disk or a device cannot do with 3; an interrupt with 130. All else is a fault of
-    this package, and goes its way. Garbage is rarely looked for, and neither among what
-    was imported nor at the end of the process: it takes half a second of a short run.
+    Errors that the user can fix, and errors of the user's own code, end with status 2;
+    failures of a disk or a device with 3; an interrupt with 130. All other errors are
+    faults of this package, and are raised. Garbage is collected rarely, and neither
+    among imported objects nor at the end of the process: that takes half a second of a
+    short run.
     """
 
     @functools.wraps(main)
@@ -71,11 +72,11 @@ def entrance(main: Main) -> Main:
 
 
 def parser(name: str, text: str | None) -> argparse.ArgumentParser:
-    """The options of a command, to which it adds its own.
+    """Returns the parser of a command, to which the command adds its options.
 
     Args:
-        name: Of its module.
-        text: The docstring of that, which is its help: what it does, its exit
+        name: Name of the command's module.
+        text: Docstring of that module, which is the help: the command's task, its exit
             statuses and, after the options, an example.
     """
     about, mark, example = str(text).partition(EXAMPLE)
@@ -92,7 +93,7 @@ def parser(name: str, text: str | None) -> argparse.ArgumentParser:
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """What a command is about; `--help` after it asks for its fields."""
+    """Adds the argument of an experiment; `--help` after it asks for its fields."""
     parser.add_argument(
         "experiment",
         type=Path,
@@ -107,24 +108,24 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Whose run a command is about."""
+    """Adds the argument of a run's directory."""
     parser.add_argument(
         "run_dir", type=Path, metavar="RUN_DIR", help="the directory of a run"
     )
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    """Below which folder there are the runs that a command is about."""
+    """Adds the argument of a folder with runs at any depth."""
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="where runs are, however deep"
     )
 
 
 def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
-    """The options of a command that takes no others.
+    """Parses the options of a command that takes no others.
 
     Raises:
-        UserError: If there are others.
+        UserError: If there are other options.
     """
     options, others = parser.parse_known_args(argv)
     if others:
@@ -135,11 +136,11 @@ def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
 def parse_with_fields(
     parser: argparse.ArgumentParser, argv: list[str] | None
 ) -> tuple[Any, list[str]]:
-    """The options of a command, and all others, which are fields of a config.
+    """Parses the options of a command; returns them, and all others as fields.
 
     Raises:
         UserError: If the line begins with a field, whose value could be anything, or
-            has what is no field and looks like an option.
+            has a name that is no field and looks like an option.
     """
     options, overrides = parser.parse_known_args(argv)
     first = (sys.argv[1:] if argv is None else argv)[0]
@@ -150,17 +151,17 @@ def parse_with_fields(
 
 
 def require(ok: bool, option: str, given: Any, expected: str) -> None:
-    """Checks what was given for an option.
+    """Checks the value of an option.
 
     Raises:
-        UserError: If it is not `ok`.
+        UserError: If `ok` is false.
     """
     if not ok:
         raise UserError(f"{option}: expected {expected}, got {given}")
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
-    """Which agent of a run plays, and how."""
+    """Adds options for the agent of a run that plays, and for its actions."""
     add_member_options(parser)
     parser.add_argument(
         "--sample",
@@ -171,7 +172,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_member_options(parser: argparse.ArgumentParser) -> None:
-    """Which agent of a run it is."""
+    """Adds options for the checkpoint and the member of a run."""
     checkpoint = parser.add_mutually_exclusive_group()
     checkpoint.add_argument(
         "--checkpoint",
@@ -189,14 +190,14 @@ def add_member_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_verbosity_options(parser: argparse.ArgumentParser) -> None:
-    """How much a run shows."""
+    """Adds options for how much a run prints."""
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quiet", action="store_true", help="show warnings and errors")
     how.add_argument("--verbose", action="store_true", help="a line for every phase")
 
 
 def typed(name: str, *words: Any) -> str:
-    """A command as it is typed into a shell.
+    """Returns a command as it is typed into a shell.
 
     >>> typed("evaluate", Path("runs/my run"), "--best")
     "python -m ppo_jax.evaluate 'runs/my run' --best"
@@ -205,7 +206,7 @@ def typed(name: str, *words: Any) -> str:
 
 
 def told(error: Exception) -> tuple[int, str] | None:
-    """The exit status and the message of an error; None: a fault of this package."""
+    """Returns the exit status and message of an error; None: this package's fault."""
     if message := mendable(error):
         return Exit.WRONG, message
     if isinstance(error, RunError | OSError):
@@ -216,29 +217,29 @@ def told(error: Exception) -> tuple[int, str] | None:
 
 
 def hush() -> None:
-    """Shows nothing any more: whoever read it has closed the pipe."""
+    """Discards all further output, as its reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(message: str) -> None:
-    """Says what went wrong."""
+    """Prints the message of an error."""
     print(f"error: {message}", file=sys.stderr)
 
 
 def warn(message: Warning | str, *_: Any) -> None:
-    """Shows a warning as one line, without a place in code that is not the user's."""
+    """Prints a warning as one line, without a place in code that is not the user's."""
     print(f"warning: {message}", file=sys.stderr)
 
 
 def _options(parser: argparse.ArgumentParser) -> list[str]:
-    """What options of a command are called."""
+    """Returns the names of a command's options."""
     return re.findall(r"--[a-z-]+", parser.format_usage())
 
 
 def _require_no_misspelt(options: list[str], overrides: list[str]) -> None:
-    """Raises a `UserError` for what looks more like an option than like a field.
+    """Raises a `UserError` for a word that resembles an option more than a field.
 
-    A name with a dot is of a part's field, and no option has one.
+    A name with a dot is that of a part's field, as no option has a dot.
     """
     fields = [f"--{field.name}" for field in dataclasses.fields(Config)]
     known = [*fields, *(name.replace("_", "-") for name in fields), *options]

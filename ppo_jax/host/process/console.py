@@ -1,4 +1,4 @@
-"""What a run shows: a progress bar in a terminal or a notebook, lines elsewhere."""
+"""Output of a run: a progress bar in a terminal or a notebook, lines elsewhere."""
 
 import importlib.util
 import math
@@ -16,12 +16,12 @@ from ppo_jax.host.process.exits import Exit
 
 
 class Verbosity(NamedTuple):
-    """How much a run shows."""
+    """Amount of a run's output."""
 
     notes: bool = True
-    """Whether it shows more than warnings."""
+    """Whether the run shows more than warnings."""
     seconds: float = 5.0
-    """Between two lines of progress, at least."""
+    """Least seconds between two lines of progress."""
 
 
 SHOWN = {
@@ -29,26 +29,26 @@ SHOWN = {
     "evaluation": "eval/mean_reward",
     "best": "best/eval/mean_reward",
 }
-"""What is shown of the metrics, beside the speed."""
+"""Metrics that are shown beside the speed, by label."""
 NORMAL = Verbosity()
 QUIET = Verbosity(notes=False, seconds=math.inf)
 VERBOSE = Verbosity(seconds=0.0)
 TOGETHER = 0.25
-"""Seconds from a signal, in which another one is the same."""
+"""Seconds after a signal within which another one counts as the same."""
 
 
 def verbosity(options: Any) -> Verbosity:
-    """What was asked for by `--quiet` and `--verbose`."""
+    """Returns the verbosity that `--quiet` and `--verbose` ask for."""
     return QUIET if options.quiet else VERBOSE if options.verbose else NORMAL
 
 
 class _Terminal(Terminal):
-    """A terminal, a pipe or a file: a run outlives whatever it is."""
+    """A terminal, a pipe or a file, which may fail without ending the run."""
 
     def _check_buffer(self) -> None:
         try:
             super()._check_buffer()
-        except ValueError:  # It was closed, or knows fewer characters.
+        except ValueError:  # The file was closed, or knows fewer characters.
             self.quiet = True
         except OSError:
             self.on_broken_pipe()
@@ -59,12 +59,12 @@ class _Terminal(Terminal):
 
 
 class Console:
-    """Lines, and progress over environment steps once it has started.
+    """Prints lines and, once started, progress over environment steps.
 
-    Of the processes of a job, the first one talks.
+    In a job, only the first process prints.
 
     Args:
-        verbosity: How much to show.
+        verbosity: The amount of output.
     """
 
     def __init__(self, verbosity: Verbosity = NORMAL):
@@ -89,7 +89,7 @@ class Console:
 
         Args:
             total: Environment steps of the whole run.
-            done: Those done before.
+            done: Environment steps done before.
         """
         self._total = total
         self._task = self._bar.add_task("compiling", total=total, completed=done)
@@ -100,12 +100,12 @@ class Console:
         self._terminal.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Says what is no warning and no answer."""
+        """Prints a line that is neither a warning nor an answer, unless quiet."""
         if self._verbosity.notes:
             self.say(text)
 
     def update(self, step: int, metrics: dict[str, float]) -> None:
-        """Shows how far the run is and how it does, as far as that is known."""
+        """Shows the progress of a run, and its newest known metrics."""
         if not self._known:
             self.note(f"compiled in {duration(metrics['time/compiling'])}")
         self._known |= _known(metrics)
@@ -121,7 +121,7 @@ class Console:
         self._bar.stop()
 
     def heard(self, *_: Any) -> None:
-        """What Python does of a signal, as soon as a phase has come back."""
+        """Handles a signal, which Python does once a phase is back: does nothing."""
 
     def leave(self, status: int) -> None:
         """Ends the process at once, from any thread; what is on disk stays whole."""
@@ -134,9 +134,10 @@ class Console:
 
 
 class Calls:
-    """Tells signals apart: one that comes with another one is the same.
+    """Tells signals apart: those within `TOGETHER` of another count as the same one.
 
-    A terminal signals a launcher and what it has begun, and the launcher passes it on.
+    A terminal signals both a launcher and its processes, and the launcher passes the
+    signal on to them.
 
     >>> calls = Calls()
     >>> calls.another(), calls.another()
@@ -147,7 +148,7 @@ class Calls:
         self._last = -math.inf
 
     def another(self) -> bool:
-        """Whether the signal of now is another one than the last."""
+        """Returns whether a signal that arrives now is another one than the last."""
         now = time.monotonic()
         if now < self._last + TOGETHER:
             return False
@@ -156,10 +157,10 @@ class Calls:
 
 
 class Guest(Console):
-    """That of a run in a Python which is not its own: an interrupt does not end that.
+    """Console of a run in the user's own Python, which an interrupt does not end.
 
     Args:
-        verbosity: How much to show.
+        verbosity: The amount of output.
     """
 
     def __init__(self, verbosity: Verbosity = NORMAL):
@@ -179,7 +180,7 @@ class Guest(Console):
 
 
 def figure(value: float) -> str:
-    """A number as it is read.
+    """Formats a number for reading.
 
     >>> figure(500.0), figure(0.01234), figure(-123456.7)
     ('500', '0.01234', '-123,457')
@@ -188,7 +189,7 @@ def figure(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as it is read.
+    """Formats a time for reading.
 
     >>> [duration(seconds) for seconds in (4.21, 40, 1800, 12600)]
     ['4.2 s', '40 s', '30 min', '3.5 h']
@@ -199,13 +200,13 @@ def duration(seconds: float) -> str:
 
 
 def _is_live(terminal: Terminal) -> bool:
-    """Whether a bar can move there: in a terminal, or in a notebook with widgets."""
+    """Returns whether a bar can move: in a terminal, or in a notebook with widgets."""
     widgets = importlib.util.find_spec("ipywidgets") is not None
     return terminal.is_terminal or (terminal.is_jupyter and widgets)
 
 
 def _known(metrics: dict[str, float]) -> dict[str, str]:
-    """What a row says, with its name; nothing of what is not finite or not there."""
+    """Formats the speed and the finite metrics of a row that are shown, by label."""
     said = {"speed": f"{metrics['time/fps']:,.0f} steps/s"}
     for label, name in SHOWN.items():
         value = metrics.get(name, math.nan)

@@ -1,10 +1,10 @@
-"""What a process says as it ends."""
+"""Exit statuses of processes."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit statuses; 1 is that of a check that failed, or a fault of this package."""
+    """Exit statuses; 1 is for a check that failed, or for a fault of this package."""
 
     FINISHED = 0
     STOPPED = 0
@@ -12,11 +12,11 @@ class Exit(IntEnum):
     WRONG = 2
     """The experiment, an option or the run directory is wrong."""
     FAILED = 3
-    """Nothing finite was learned for long, or disk or device took nothing more."""
+    """No step was finite for too long, or a disk or a device failed."""
     STALLED = 4
-    """Nothing came back for too long."""
+    """No computation came back for too long."""
     LOST = 5
     """Another process of the job has ended."""
     INTERRUPTED = 130
     UNREAD = 141
-    """Whoever read what it prints has closed the pipe; training goes on."""
+    """The reader of the output has closed the pipe; training goes on."""

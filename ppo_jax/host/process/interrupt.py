@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM: the first asks a run to stop, the second stops it at once.
 
-The end of a terminal, SIGHUP, is as SIGTERM, unless the run was begun to outlive it.
+SIGHUP, the end of a terminal, acts as SIGTERM, unless the run was begun to outlive it.
 """
 
 import os
@@ -19,14 +19,14 @@ SIGNALS = tuple(
 
 
 class Interrupt:
-    """Hears signals while a run is under way; a context manager.
+    """Listens for signals while a run is under way; a context manager.
 
     An exception inside a phase would lose the population, which was donated to it. And
     Python calls a handler only when the phase has come back, so a thread listens. Only
-    the main thread may hear signals at all: a run in another one hears none.
+    the main thread can receive signals: a run in another thread receives none.
 
     Args:
-        console: Where a signal is answered.
+        console: Console that prints the answer to a signal.
     """
 
     def __init__(self, console: Console):
@@ -72,5 +72,5 @@ class Interrupt:
 
 
 def _outlives(number: signal.Signals) -> bool:
-    """Whether a run is to outlive a signal, as one of `nohup` the end of a terminal."""
+    """Returns whether a run outlives a signal, as under `nohup` its terminal's end."""
     return number.name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN

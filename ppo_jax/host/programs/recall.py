@@ -1,12 +1,12 @@
-"""Programs of runs before, found without being traced.
+"""Programs of earlier runs, found without being traced.
 
-To trace a program, and to make it ready for the compiler, takes longer than to load it.
-What that would come to is known beforehand where all is the same that it depends on:
-its arguments and their structure, by which `jax.jit` knows its programs too, settings
-of JAX, and code. A file of code is the same while its time and its size are, as for
-Python's own bytecode. What code of the user's own depends on nobody can tell: it may
-read a file while it is traced, or change what is in others. So where a file of theirs
-does more than to import and to name values, nothing is recalled.
+Tracing a program and preparing it for the compiler take longer than loading it. The
+result is known beforehand if everything that it depends on is the same: its arguments
+and their structure, by which `jax.jit` knows its programs too, settings of JAX, and
+code. A file of code is the same while its time and its size are, as for Python's own
+bytecode. Nobody can tell the dependencies of the user's own code: it may read a file
+while it is traced, or change other modules. So nothing is recalled if a file of the
+user's does more than import modules and name values.
 """
 
 import ast
@@ -45,27 +45,27 @@ KNOWN = sys.stdlib_module_names | {
 """Packages whose code, while it is traced, depends on nothing but itself."""
 BEGAN = time.time()
 SETTLED = 60.0
-"""Seconds before that since which code has to have been as it is: this process has read
-it, and not what was there before."""
+"""Source files must be older than the process's start by this many seconds, so that the
+process has read them as they are now."""
 COMPILED = "compiled"
 
 Code = dict[str, tuple[str, int, int]]
-"""Modules by name: their files, when those were changed in nanoseconds, their bytes."""
+"""By name of a module: its file, the file's time in nanoseconds, and its bytes."""
 
 
 class UnknownCode(Exception):
-    """What a program would be made of is defined by no known package."""
+    """Error for a program whose code is not known, or may have changed."""
 
 
 class Shelf:
     """Programs of an experiment.
 
     Args:
-        store: Where programs are; None: nowhere, so that all are compiled.
-        config: The experiment, as all of its programs know it. One that is given an
-            experiment knows that as well.
-        place: Where its members lie, in words.
-        devices: Those devices.
+        store: Store of the programs; None: all programs are compiled.
+        config: The experiment that all of its programs depend on. A program with an
+            experiment among its arguments depends on that one as well.
+        place: Places of the members on devices, in words.
+        devices: Devices of the members.
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class Shelf:
             self._store = store
 
     def find(self, wanted: Compilation) -> Callable[[], Any] | None:
-        """What loads a program, or compiles it if that fails; None: there is none."""
+        """Returns a function that loads or compiles a program; None: it is not kept."""
         kept = self._store and wanted.name and self._store.get(self._key(wanted))
         if not kept:
             return None
         try:
             return self._loading(io.BytesIO(kept), wanted)
-        except Exception:  # Whatever is wrong with it, it can be made anew.
+        except Exception:  # Whatever is wrong with it, it can be compiled again.
             return None
 
     def compile(self, lowered: jax.stages.Lowered, wanted: Compilation) -> Any:
-        """Compiles a program, and keeps how it can be found the next time."""
+        """Compiles a program, and keeps the entry by which `find` loads it later."""
         if self._store is None or not wanted.name:
             return lowered.compile()
         with self._store.asked() as keys:
             compiled = lowered.compile()
-        # What cannot be written down is traced again, and so is what JAX does not keep.
+        # Programs that cannot be pickled, or that JAX does not keep, are traced again.
         with contextlib.suppress(Exception):
             kept = _written(compiled, *keys)
             self._store.put(self._key(wanted), kept)
@@ -101,7 +101,7 @@ class Shelf:
     def _loading(
         self, kept: io.BytesIO, wanted: Compilation
     ) -> Callable[[], Any] | None:
-        """What loads what was kept, unless anything has changed since."""
+        """Returns the loader of a kept entry; None: its code or arguments changed."""
         if not self._is_as_here(pickle.load(kept)):
             return None
         reader = _Reader(kept, self._devices[0].client, self._devices)
@@ -119,7 +119,7 @@ class Shelf:
         return load
 
     def _is_as_here(self, code: Code) -> bool:
-        """Whether code is that of this process; all programs of a run have the same."""
+        """Returns whether code is as here; cached, as a run's programs share it."""
         if code != self._code:
             self._code = code if _is_as_here(code) else None
         return code == self._code
@@ -134,13 +134,13 @@ class Shelf:
 
 
 def _said(config: Config) -> dict[str, str]:
-    """What an experiment says by field, but for numbers: programs are given those."""
+    """Returns an experiment's fields but its numbers, which are programs' arguments."""
     traced = numbers(config)
     return {k: x["value"] for k, x in describe(config).items() if k not in traced}
 
 
 class _Writer(serialize_executable._JaxPjrtPickler):
-    """Refers to what XLA has compiled by its key in the store, and to known code."""
+    """Pickler that writes XLA's programs as keys of the store, and known code only."""
 
     def __init__(self, file: io.BytesIO, key: str):
         super().__init__(file)
@@ -158,7 +158,7 @@ class _Writer(serialize_executable._JaxPjrtPickler):
 
 
 class _Reader(serialize_executable._JaxPjrtUnpickler):
-    """Loads what XLA has compiled from where JAX keeps it."""
+    """Unpickler that loads XLA's programs from where JAX keeps them."""
 
     def persistent_load(self, pid: Any) -> Any:
         if pid[0] != COMPILED:
@@ -171,12 +171,12 @@ class _Reader(serialize_executable._JaxPjrtUnpickler):
 
 
 def _written(compiled: Any, key: str) -> bytes:
-    """How a program is found.
+    """Returns the entry by which a compiled program is found.
 
     Raises:
-        UnknownCode: If another process cannot be sure to need the same one.
+        UnknownCode: If another process cannot be sure to need the same program.
     """
-    _own_texts()  # Of what was imported meanwhile, too.
+    _own_texts()  # Checks modules that were imported meanwhile, too.
     if compiled._params.const_args:
         raise UnknownCode
     kept = io.BytesIO()
@@ -188,12 +188,12 @@ def _written(compiled: Any, key: str) -> bytes:
 
 
 def _surroundings() -> list[str]:
-    """What programs depend on beside their experiment and their code."""
+    """Returns the versions, settings and devices that programs depend on."""
     settings: Any = jax.config
     places = sys.prefix, os.environ.get("PYTHONPATH", "")
     kinds = [device.device_kind for device in jax.devices()]
     platform = jax.devices()[0].client.platform_version
-    known = hashlib.sha256()  # Of devices, what JAX's own key has of them.
+    known = hashlib.sha256()  # Hashes devices as JAX's own key does.
     cache_key._hash_accelerator_config(known, np.array(jax.devices()))
     given = [f"{name}={value}" for name, value in sorted(settings.values.items())]
     kinds.append(known.hexdigest())
@@ -201,7 +201,7 @@ def _surroundings() -> list[str]:
 
 
 def _code() -> Code:
-    """All code that is loaded, but for the user's own, which only names values.
+    """Returns all loaded code except the user's own, which only names values.
 
     Raises:
         UnknownCode: If some of it may have changed since it was loaded.
@@ -217,7 +217,7 @@ def _code() -> Code:
 
 
 def _is_as_here(code: Code) -> bool:
-    """Whether this process has what another one had, or would load it."""
+    """Returns whether this process has loaded the same code, or would load it."""
     here = {name: file for name, _, file in _loaded()}
     return _is_settled(code) and all(
         here.get(name, stamp[0]) == stamp[0] and _stamp(stamp[0]) == stamp
@@ -226,7 +226,7 @@ def _is_as_here(code: Code) -> bool:
 
 
 def _is_settled(code: Code) -> bool:
-    """Whether this process has read these files as they are."""
+    """Returns whether this process has certainly read these files as they are now."""
     return max(changed for _, changed, _ in code.values()) < 1e9 * (BEGAN - SETTLED)
 
 
@@ -236,11 +236,11 @@ def _stamp(file: str) -> tuple[str, int, int]:
 
 
 def _own_texts() -> list[str]:
-    """The user's own files.
+    """Returns the texts of the user's own files.
 
     Raises:
-        UnknownCode: If one of them does more than to import and to name what is known,
-            or cannot be read.
+        UnknownCode: If one of them does more than import known modules and name known
+            values, or cannot be read.
     """
     own = [(module, file) for name, module, file in _loaded() if _is_own(name, file)]
     for value in [value for module, _ in own for value in vars(module).values()]:
@@ -256,14 +256,14 @@ def _own_texts() -> list[str]:
 
 
 def _is_plain(file: ast.Module) -> bool:
-    """Whether a file only imports, and names values, none of which is code."""
+    """Returns whether a file only imports, and names values, none of which is code."""
     return all(map(_names, file.body)) and not any(
         isinstance(node, ast.Lambda) for node in ast.walk(file)
     )
 
 
 def _names(statement: ast.stmt) -> bool:
-    """Whether a statement imports, names a value, or is a docstring."""
+    """Returns whether a statement imports, names a value, or is a docstring."""
     match statement:
         case ast.Assign(targets=targets):
             return all(map(_is_name, targets))
@@ -273,25 +273,25 @@ def _names(statement: ast.stmt) -> bool:
 
 
 def _is_name(target: ast.expr) -> bool:
-    """Whether what is assigned to is a name, or several."""
+    """Returns whether the target of an assignment is a name, or several."""
     each = target.elts if isinstance(target, ast.Tuple) else [target]
     return all(isinstance(one, ast.Name) for one in each)
 
 
 def _is_own(name: str, file: str) -> bool:
-    """Whether a module is the user's own; one of their files may be called as ours."""
+    """Returns whether a module is the user's own, and not named as a known package."""
     return name.partition(".")[0] not in KNOWN and is_own(file)
 
 
 def _loaded() -> Iterator[tuple[str, ModuleType, str]]:
-    """Modules that have files, with their names and those."""
+    """Yields the modules that have files: their names, the modules and the files."""
     for name, module in [*sys.modules.items()]:
         if file := getattr(module, "__file__", None):
             yield name, module, file
 
 
 def _require_known(value: Any) -> None:
-    """Raises `UnknownCode` for what is not defined by a known package."""
+    """Raises `UnknownCode` for a value that no known package defines."""
     is_module = isinstance(value, ModuleType)
     home = value.__name__ if is_module else getattr(value, "__module__", None)
     if home is not None and home.partition(".")[0] not in KNOWN:

@@ -36,7 +36,7 @@ CPU = {
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
 }
-"""Names of its lines that tell which instructions there are, and which are quick."""
+"""Names of lines of `CPUINFO` that tell a CPU's instructions, and which are quick."""
 FAILED = "Error (reading|writing) persistent compilation cache entry"
 """Pattern of JAX's warning when XLA cannot write or load a program."""
 SEAL = hashlib.sha256().digest_size
