@@ -30,7 +30,7 @@ OFF = {CVaR: "coef", CVaRConstraint: "max_dual", PredictedCVaR: "coef"}
 
 
 class Plan(NamedTuple):
-    """All settings, folds and seeds that are trained and tested."""
+    """Settings, folds and seeds that are trained and tested."""
 
     config: Config
     settings: list[Setting]

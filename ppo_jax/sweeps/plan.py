@@ -20,7 +20,7 @@ KEPT = batched.SWEEP
 
 
 class Plan(NamedTuple):
-    """All settings and runs of a sweep."""
+    """Settings and runs of a sweep."""
 
     settings: list[Setting]
     members: list[Member]

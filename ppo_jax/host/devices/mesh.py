@@ -55,7 +55,7 @@ HISTORY: Any = Axes(None, "population")
 STEPS = 64
 """Minibatch steps of a core, per core of its member, below which sharing costs more."""
 FEWEST_STEPS = {"cpu": 256}
-"""By platform, fewest minibatch steps to learn from at once; more leave the caches."""
+"""Fewest minibatch steps to learn from at once, by platform; more leave the caches."""
 PHASE, EPISODES = "phase", "{} episodes, the likeliest actions: {}"
 """Names of a run's programs."""
 

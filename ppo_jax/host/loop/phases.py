@@ -16,7 +16,7 @@ from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
 STEPS_OF_A_CALL = {"cpu": 2**20}
-"""By platform, the most steps that a call learns from, counted once for each epoch. XLA
+"""Most steps that a call learns from, by platform, counted once for each epoch. XLA
 keeps up to 0.1 KiB per step (`SlinkyThreadPool` has a task of 2 KiB for a product in
 threads)."""
 

@@ -22,13 +22,13 @@ the widest vectors of CPUs that have them; a sum by a tree takes three kernels i
 of one; and without region analysis XLA copies parameters and moments in every optimiser
 step."""
 SPLITTING = {"cpu": ("cpu-parallel-task-assigner", 1024)}
-"""By platform: the compiler pass that splits loops over arrays among idle cores, and
-the least steps of a minibatch for which it pays. With fewer steps, parameters go from
-cache to cache."""
+"""Compiler pass that splits loops over arrays among idle cores, and the least steps of
+a minibatch for which it pays, by platform. With fewer steps, parameters go from cache
+to cache."""
 WRAPPING = "fusion-wrapper"
-"""Pass that makes XLA compile operations that stand alone as it does fused ones. They
-take as long and as much memory as these, which is of no use. Only scatters need it: XLA
-can compile them in no other way."""
+"""Pass that makes XLA compile operations that stand alone as it compiles fused ones.
+Most operations gain nothing: they take the same time and memory. Only scatters need the
+pass, as XLA can compile them in no other way."""
 QUICK: dict[str, Options] = {
     "cpu": {
         "xla_cpu_use_fusion_emitters": False,

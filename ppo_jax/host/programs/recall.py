@@ -50,7 +50,7 @@ process has read them as they are now."""
 COMPILED = "compiled"
 
 Code = dict[str, tuple[str, int, int]]
-"""By name of a module: its file, the file's time in nanoseconds, and its bytes."""
+"""Files of modules by module name, with their times in nanoseconds and their bytes."""
 
 
 class UnknownCode(Exception):
@@ -112,7 +112,7 @@ class Shelf:
         def load():
             try:
                 loaded = reader.load().load()
-            except Exception:  # As above.
+            except Exception:  # The program can be compiled again.
                 return self.compile(wanted.lower(), wanted)
             return jax.stages.Compiled(loaded, [], given.unflatten(leaves), returned)
 

@@ -16,7 +16,7 @@ INSTEAD = {
     "walkforward": "a walk-forward; its backtest.html says what its agents came to, "
     "and walkforward --resume goes on with all",
 }
-"""By command, the contents of a directory of many runs, and what to do with them."""
+"""Texts on directories of many runs, and on what to do with them, by command."""
 
 
 def kind_of(run_dir: Path) -> str | None:

@@ -17,7 +17,7 @@ from ppo_jax.types import PyTree
 
 Leaf = jax.Array | np.ndarray
 Together = Mapping[str, Sequence[str]]
-"""By type, the paths of leaves that are one array, in their order there."""
+"""Paths of the leaves that are saved as one array, by type, in the array's order."""
 MOST = 2**20
 """Leaves of fewer bytes are saved together with others."""
 

@@ -32,13 +32,16 @@ ECHOES = (
     "Encountered error while reading array",
     "coroutine 'Store.",
 )
-"""What orbax's threads print as tracebacks, beside the exception that it raises."""
+"""Beginnings of errors that orbax's threads print, beside the exception it raises."""
 
 
 def _drop_echoes(
     unraisable: Any, report: Any = sys.unraisablehook, echoes: tuple = ECHOES
 ) -> None:
-    """Bound to what it needs: modules are empty when a process ends."""
+    """Reports an error that nobody can catch, unless it is one of orbax's `ECHOES`.
+
+    The defaults bind all that it needs, as modules are empty when a process ends.
+    """
     if not str(unraisable.exc_value).startswith(echoes):
         report(unraisable)
 
@@ -49,13 +52,13 @@ PASSING = {
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
     *(errno.EACCES, errno.EIO, errno.ESTALE),
 }
-"""What the system says of a file that may be whole."""
+"""Numbers of the system's errors after which a file may still be whole."""
 SYSTEM = re.compile(r"\[OS error (\d+)")
-"""How tensorstore passes on what that says."""
+"""Pattern of such a number in tensorstore's messages."""
 
 
 class CheckpointError(UserError):
-    """There is no checkpoint that can be restored; the message says why."""
+    """Error if no checkpoint can be restored; the message says why."""
 
 
 class Checkpointer:
@@ -63,7 +66,7 @@ class Checkpointer:
 
     Args:
         run_dir: The run's directory.
-        last: How many of the newest to keep; an older one stands in for a damaged one.
+        last: The number of newest checkpoints to keep, as the newest may be damaged.
     """
 
     def __init__(self, run_dir: Path, last: int = 2):
@@ -73,7 +76,7 @@ class Checkpointer:
         self._path = Path(run_dir).absolute() / CHECKPOINTS
         self._manager = ocp.CheckpointManager(self._path, options=options)
         for step in self._manager.all_steps():
-            with contextlib.suppress(Exception):  # It is damaged, and never the best.
+            with contextlib.suppress(Exception):  # A damaged one is never the best.
                 self._fitness[step] = self._meta(step)["fitness"]
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
@@ -81,9 +84,10 @@ class Checkpointer:
 
         Args:
             update: Updates done.
-            population: What to save.
-            fitness: By which the best is kept; one that is not finite never is.
-            meta: What else to remember, as JSON.
+            population: The population to save.
+            fitness: Fitness by which the best checkpoint is kept; a checkpoint whose
+                fitness is not finite is never the best.
+            meta: Other values to save, for JSON.
 
         Raises:
             OSError: If this save or the one before cannot be written.
@@ -109,42 +113,43 @@ class Checkpointer:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever saved whole."""
+        """Whether the directory has no whole checkpoint."""
         return not self._manager.all_steps()
 
     def restore(
         self, template: PyTree, best: bool = False, asked: int | None = None
     ) -> tuple[int, Any, dict]:
-        """The newest whole checkpoint, or the best, or the one that is asked for.
+        """Restores the newest whole checkpoint, the best one, or a requested one.
 
         Args:
-            template: A population before its first update, for shapes and devices; what
-                begins anew is taken from it.
-            best: Whether to prefer the fittest one.
-            asked: The update of the one to restore, and no other.
+            template: A population before its first update, for shapes and devices;
+                statistics that begin from scratch are taken from it.
+            best: Whether to prefer the fittest checkpoint.
+            asked: Updates of the only checkpoint to restore; None: any.
 
         Returns:
-            Its update, its population and its metadata.
+            The checkpoint's updates, its population and its metadata.
 
         Raises:
-            CheckpointError: If none can be read, or there is none such, or one has
-                other leaves, or statistics of a newer version.
-            OSError: If the system cannot read one now that may be whole.
+            CheckpointError: If no checkpoint can be read, the requested one does not
+                exist, or one has other leaves, or statistics of a newer version.
+            OSError: If the system cannot read a checkpoint now that may be whole.
 
         Warns:
-            UserWarning: If statistics of an older version begin anew.
+            UserWarning: If statistics of an older version begin from scratch.
         """
         return self._restore(template, lambda: template, best, asked)
 
     def read(
         self, make: Callable[[], PyTree], best: bool = False, asked: int | None = None
     ) -> tuple[int, Any, dict]:
-        """As `restore`, as arrays of NumPy; nothing is compiled to read them into.
+        """Restores as `restore` does, to arrays of NumPy, which needs no compilation.
 
         Args:
-            make: Makes a population before its first update, if something begins anew.
-            best: Whether to prefer the fittest one.
-            asked: The update of the one to read, and no other.
+            make: Makes a population before its first update, for statistics that begin
+                from scratch.
+            best: Whether to prefer the fittest checkpoint.
+            asked: Updates of the only checkpoint to read; None: any.
         """
         return self._restore(templates.blank(make), make, best, asked)
 
@@ -194,7 +199,7 @@ class Checkpointer:
         return templates.anew(population, make(), stale) if stale else population, meta
 
     def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
-        """What was saved; before leaves were saved together, each was by itself."""
+        """Returns the saved population; earlier versions saved each leaf by itself."""
         together = meta.get("together")
         whole = together is None
         wanted = template if whole else bundles.wanted(template, together)
@@ -203,7 +208,11 @@ class Checkpointer:
         return found if whole else bundles.restored(found, template, together)
 
     def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
-        """The kinds of statistics in a population that another version has written."""
+        """Returns the kinds of statistics that an older version wrote; warns of each.
+
+        Raises:
+            CheckpointError: If a newer version wrote one.
+        """
         stale = set()
         for name, now in versions(template).items():
             was = meta.get("versions", {}).get(name, 0)
@@ -213,7 +222,7 @@ class Checkpointer:
             if was < now:
                 warnings.warn(
                     f"{said}, and this is {now}: its statistics begin anew",
-                    stacklevel=5,  # Whoever restores.
+                    stacklevel=5,  # The caller of `restore` or `read`.
                 )
                 stale.add(name)
         return stale
@@ -223,7 +232,7 @@ class Checkpointer:
         return self._manager.restore(step, args=args)["meta"]
 
     def rewind(self, update: int) -> None:
-        """Sets aside what is newer than an update; removes saves that were cut off."""
+        """Sets aside checkpoints after an update; removes saves that were cut off."""
 
         def clear():
             for path in [*self._path.glob("*")]:
@@ -256,7 +265,7 @@ class Checkpointer:
 
 
 class _Fitness(dict[int, float | None], keep.PreservationPolicy):
-    """What every checkpoint scored, of which the best is kept."""
+    """Fitness of every checkpoint, by its updates; the best checkpoint is kept."""
 
     def best(self, steps: Iterable[int]) -> int | None:
         scored = [(self[step], step) for step in steps if self.get(step) is not None]
@@ -268,7 +277,7 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
 
 
 def _passes(error: Exception) -> bool:
-    """Whether what could not be read may be read later.
+    """Returns whether a file that could not be read may be read later, by its error.
 
     >>> _passes(OSError(errno.EMFILE, "many")), _passes(FileNotFoundError(2, "none"))
     (True, False)

@@ -1,4 +1,4 @@
-"""What a directory has of a run, and whether one may begin or go on there."""
+"""Checks whether a run may begin, or go on, in a directory."""
 
 import os
 from pathlib import Path
@@ -8,12 +8,12 @@ from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
 from ppo_jax.host.run_dir.names import CHECKPOINTS, LINEAGE, LOG
 
 SAVED = {"finished", "stopped", "interrupted"}
-"""Endings of runs that were saved before."""
+"""Endings of a run that follow a save."""
 REPLACED = (
     *(script.KEPT, script.IMPORTED, experiment.CONFIG),
     *(LOG, LINEAGE, "events.out.tfevents.*"),
 )
-"""What a run writes over or deletes."""
+"""Names and patterns of files that a run replaces or deletes."""
 AGAIN = (
     "it stopped before what it begins with was saved; begin it again, with "
     "--warm-start (in Python begin) and without --resume"
@@ -21,11 +21,11 @@ AGAIN = (
 
 
 def require_new(run_dir: Path) -> None:
-    """Checks that a directory holds nothing yet that one could go on with.
+    """Checks that a directory holds no run that could be resumed.
 
     Raises:
-        ExperimentError: If it does, if only the log of a run is left there, or files
-            that are of no run and would be replaced.
+        ExperimentError: If it holds one, if only the log of a run is left there, or if
+            files that are of no run would be replaced.
     """
     places = (run_dir, *run_dir.glob(f"{batched.BATCHES}/*"))
     if any(map(is_saved, places)) or batched.has_results(run_dir):
@@ -42,24 +42,24 @@ def require_new(run_dir: Path) -> None:
 
 
 def require_begun(run_dir: Path) -> None:
-    """Checks that a run which goes on has what it begins with.
+    """Checks that a resumed run has saved the state that it begins with.
 
     Raises:
-        ExperimentError: If that was not saved; the message says how to begin it again.
+        ExperimentError: If it has not; the message says how to begin it again.
     """
     if never_began(run_dir):
         raise ExperimentError(f"{run_dir}: {AGAIN}")
 
 
 def require_whole(run_dir: Path) -> None:
-    """Checks that a run which was saved has its checkpoints still.
+    """Checks that a run which was saved still has its checkpoints.
 
-    Without them it would begin anew, and its log with it. A run that was killed before
-    its first checkpoint was whole may do so: as each save waits for the one before,
-    the log has no more than the phases of two by then.
+    Without them the run and its log would begin from scratch. Only a run that was
+    killed before its first checkpoint was whole may do so: as each save waits for the
+    one before, its log has at most the phases of two saves.
 
     Raises:
-        ExperimentError: If they are gone, or lie where nothing is.
+        ExperimentError: If the checkpoints are gone, or linked from a place that is.
     """
     place = run_dir / CHECKPOINTS
     if place.is_symlink() and not place.exists():
@@ -82,17 +82,17 @@ def newest(run_dir: Path) -> int | None:
 
 
 def is_saved(run_dir: Path) -> bool:
-    """Whether a run has a checkpoint."""
+    """Returns whether a run has a checkpoint."""
     return newest(run_dir) is not None
 
 
 def never_began(run_dir: Path) -> bool:
-    """Whether a run stopped before what it begins with was saved."""
+    """Returns whether a run stopped before the state that it begins with was saved."""
     return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
 
 
 def _phases(run_dir: Path) -> int:
-    """Phases of a run from checkpoint to checkpoint; a batch has those of its sweep."""
+    """Returns the phases between checkpoints of a run, or of the sweep of a batch."""
     is_batch = run_dir.parent.name == batched.BATCHES
     home = run_dir.parent.parent if is_batch else run_dir
     if not (home / experiment.CONFIG).exists():

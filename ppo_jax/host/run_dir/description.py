@@ -1,4 +1,4 @@
-"""An experiment in words: what every field of it is, by path."""
+"""An experiment in words: the kind and the value of every field, by path."""
 
 import dataclasses
 import functools
@@ -10,15 +10,15 @@ from typing import Any
 from ppo_jax.component import children, former, is_component
 
 Description = dict[str, dict[str, str]]
-"""Every field by path: its kind (number, host or structure) and its value."""
+"""Kind (number, host or structure) and value of every field, by path."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""Where Python says that a value lies, which is another place in every process."""
+"""Pattern of the address in the `repr` of a value, which differs between processes."""
 _OFF = {"None", "False"}
-"""Values of what might as well be absent."""
+"""Values of a field that mean the same as its absence."""
 
 
 def describe(config: Any, prefix: str = "") -> Description:
-    """Every field of an experiment; of a tuple of components, what they are in order.
+    """Describes every field of an experiment; of a tuple of components, also its order.
 
     >>> from ppo_jax import Config
     >>> describe(Config("CartPole-v1"))["optimizer.learning_rate"]
@@ -32,7 +32,7 @@ def describe(config: Any, prefix: str = "") -> Description:
         fields[prefix.removesuffix(".")] = _structure(", ".join(children(config)))
     for name, value in children(config).items():
         if name in hosts and _are_components(value):
-            # No program and no checkpoint has any of it.
+            # No program and no checkpoint contains these components.
             below = describe(value, f"{prefix}{name}.") if value else {}
             fields |= {path: x | {"kind": "host"} for path, x in below.items()}
         elif is_component(value) or children(value):
@@ -49,7 +49,7 @@ def _are_components(value: Any) -> bool:
 
 
 def as_now(description: Description) -> Description:
-    """A description as it is given now, of one that a version before gave.
+    """Returns the description of an earlier version as this version would give it.
 
     >>> kinds = {"terms.0.type": _structure("Kl"), "terms.1.type": _structure("Value")}
     >>> list(as_now(kinds))
@@ -64,12 +64,12 @@ def as_now(description: Description) -> Description:
 
 
 def former_names(description: Description) -> former.Names:
-    """How a description calls items of tuples, if a version before gave it."""
+    """Returns former and present names in tuples, if an earlier version wrote them."""
     return former.names_by(_classes(description))
 
 
 def differences(old: dict, new: dict) -> dict[str, str]:
-    """Fields of two descriptions that differ, and how; one that is absent is off.
+    """Returns the fields that differ between two descriptions; an absent field is off.
 
     >>> from ppo_jax import Config
     >>> cartpole = Config("CartPole-v1")
@@ -96,7 +96,7 @@ def _value(description: dict, name: str) -> str:
 
 
 def defaults(description: Description) -> dict[str, str]:
-    """The values that fields have by default, by path; a part of one's own has none.
+    """Returns the default values of fields, by path; users' own components have none.
 
     >>> from ppo_jax import Config
     >>> expected = defaults(describe(Config("CartPole-v1", num_envs=8)))
@@ -117,7 +117,7 @@ def defaults(description: Description) -> dict[str, str]:
 
 
 def _defaults_of(cls: type | None, before: str) -> dict[str, str]:
-    """The defaults of a component's own fields."""
+    """Returns the defaults of a component's own fields, by path."""
     found = {}
     for field in dataclasses.fields(cls) if cls is not None else ():
         path, default = before + field.name, field.default
@@ -130,7 +130,7 @@ def _defaults_of(cls: type | None, before: str) -> dict[str, str]:
 
 
 def _offered() -> list[type]:
-    """The components that this package exports."""
+    """Returns the classes of components that this package exports."""
     package = importlib.import_module("ppo_jax")
     offered = [getattr(package, name) for name in package.__all__]
     offered += [each for room in offered for each in vars(room).values()]
@@ -138,7 +138,7 @@ def _offered() -> list[type]:
 
 
 def _shown(value: Any) -> str:
-    """A value as text that is the same in every process.
+    """Formats a value as text that is the same in every process.
 
     >>> _shown(({"x": frozenset("ba")}, functools.partial(sorted, key=_structure)))
     "({'x': frozenset({'a', 'b'})}, partial('<built-in function sorted>', (), {'key': \
@@ -164,7 +164,7 @@ ppo_jax.host.run_dir.description._structure}))"
 
 
 def _home(module: str) -> str:
-    """Where users find a module, which outlives a move of its file.
+    """Returns the name by which users import a module, wherever its file is.
 
     >>> _home("ppo_jax.attacks.opponents"), _home("ppo_jax.transforms.vgs")
     ('ppo_jax.opponents', 'ppo_jax.transforms.vgs')
@@ -182,7 +182,7 @@ def _structure(value: str) -> dict[str, str]:
 
 
 def _classes(description: Description) -> dict[str, str]:
-    """The classes of all components of a description, by path."""
+    """Returns the names of the classes of all components of a description, by path."""
     return {
         path.removesuffix(".type"): field["value"]
         for path, field in description.items()

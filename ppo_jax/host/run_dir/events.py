@@ -15,7 +15,7 @@ event: Any = event_pb2
 summaries: Any = summary_pb2
 
 Charts = Mapping[str, Mapping[str, Sequence[str]]]
-"""By group and by title, the names of metrics that are drawn together."""
+"""Names of the metrics that are drawn together, by group and by title."""
 
 KINDS = {
     "bool_value": api.DATA_TYPE_BOOL,

@@ -26,11 +26,11 @@ from ppo_jax.host.run_dir.script import ExperimentError, Texts
 
 OVERRIDES, CONFIG = "overrides.json", "config.json"
 UNSAVED = "unsaved.txt"
-"""There as long as what a run begins with is not saved."""
+"""Name of a file that exists until the state that a run begins with is saved."""
 
 
 def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Config:
-    """An experiment's config with fields overridden, as on the command line.
+    """Loads an experiment's config, with fields overridden as on the command line.
 
     Raises:
         ExperimentError: If the file or a value in it is wrong.
@@ -42,16 +42,16 @@ def load(path: Path, overrides: list[str], command: str = "ppo_jax.train") -> Co
 def load_with_names(
     path: Path, overrides: list[str], command: str
 ) -> tuple[Config, dict[str, Any]]:
-    """An experiment's config, and the names that a value of a field may use.
+    """Loads an experiment's config, and the objects that a field's value may name.
 
     Args:
         path: The experiment's file.
         overrides: Options such as `--optimizer.learning-rate 1e-3`.
-        command: What help and errors call the program.
+        command: Name of the program in help and errors.
 
     Returns:
-        The config with fields overridden, and what the file defines beside the names
-        that this package exports.
+        The config with fields overridden, and by name the objects that the file defines
+        or this package exports.
 
     Raises:
         ExperimentError: If the file or a value in it is wrong.
@@ -59,7 +59,7 @@ def load_with_names(
     """
     with former.understood() if _is_kept(path) else contextlib.nullcontext():
         with warnings.catch_warnings():
-            # What the file's config warns of, the one with the options says again.
+            # The config with the overrides gives the same warnings again.
             warnings.simplefilter("ignore", UserWarning)
             names = script.run(path)
         config = names.get("config")
@@ -72,30 +72,32 @@ def load_with_names(
 
 
 def place(path: Path, config: Config) -> Path:
-    """The run directory of an experiment for which none is named."""
+    """Returns the run directory of an experiment for which none is named."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
 
 
 def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> None:
-    """Writes what a run directory needs to stand alone; it is no sweep or replay then.
+    """Writes the files that a run directory needs to stand alone.
 
-    What it had of another experiment is removed, as commands might prefer that.
+    Other files of experiments, sweeps and replays are removed from the directory, as
+    commands might prefer them.
 
     Args:
         run_dir: The directory.
         texts: The experiment's file and its modules, by path; before them `UNSAVED`,
-            if what the run begins with is saved next; the schedule of a replay.
-        overrides: Options that it was loaded with.
-        config: What came of them.
+            if the state that the run begins with is saved next; the schedule of a
+            replay.
+        overrides: Options that the experiment was loaded with.
+        config: The config that resulted.
 
     Raises:
-        ExperimentError: If it cannot be written.
+        ExperimentError: If the directory cannot be written.
     """
     options = json.dumps(overrides) + "\n"
     described = json.dumps(describe(config), indent=2) + "\n"
     by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: described.encode()}
-    keep(run_dir, by_name)  # The first of them says that all are of a run.
+    keep(run_dir, by_name)  # The first file marks all others as files of a run.
     names = (UNSAVED, SCHEDULE, script.KEPT, script.MADE)
     modules = (run_dir / script.IMPORTED).rglob("*.py")
     for path in (*map(run_dir.joinpath, names), *modules):
@@ -121,7 +123,7 @@ def keep(run_dir: Path, texts: Texts) -> None:
 
 
 def stored_overrides(run_dir: Path) -> list[str]:
-    """The options that a run was started with.
+    """Returns the options that a run was started with.
 
     Raises:
         ExperimentError: If the directory holds no run.
@@ -134,7 +136,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
 
     Raises:
         ExperimentError: If there are many runs, or more than numbers and host settings
-            differ from those of the run; the message lists what.
+            differ from those of the run; the message lists them.
     """
     batched.require_single(run_dir)
     structure = changed_structure(run_dir, config)
@@ -146,7 +148,7 @@ def require_same_structure(run_dir: Path, config: Config) -> None:
 
 
 def changed_structure(run_dir: Path, config: Config) -> dict[str, str]:
-    """What of a config is another structure than that of a run, and how.
+    """Returns the fields by which a config's structure differs from a run's, and how.
 
     Raises:
         ExperimentError: If the directory holds no run.
@@ -175,37 +177,37 @@ def require_same(run_dir: Path, config: Config) -> None:
 
 
 def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
-    """What a file of a run directory says, as JSON; former paths are as they are now.
+    """Reads a JSON file of a run directory; former paths are replaced by present ones.
 
     Raises:
-        ExperimentError: If there is none, it cannot be read, or is of another kind.
+        ExperimentError: If the file is missing, unreadable or not of the wanted type.
     """
     return former.translated(_read(run_dir, name, wanted), stored_names(run_dir))
 
 
 def stored_names(run_dir: Path) -> former.Names:
-    """How the files of a run call items of tuples, if a version before began it."""
+    """Returns former and present names in tuples, if an earlier version began a run."""
     if not (run_dir / CONFIG).exists():
         return {}
     return description.former_names(_read(run_dir, CONFIG, dict))
 
 
 def stored_description(run_dir: Path) -> Description:
-    """Every field of the experiment of a run, by the paths of now.
+    """Reads the description of a run's experiment, by present paths.
 
     Raises:
-        ExperimentError: If there is none, or it cannot be read.
+        ExperimentError: If there is no description, or it cannot be read.
     """
     return description.as_now(_read(run_dir, CONFIG, dict))
 
 
 def _listed(changed: dict[str, str]) -> str:
-    """What is another one, a line each."""
+    """Formats changed fields, a line each."""
     return "".join(f"\n  {name}: {change}" for name, change in changed.items())
 
 
 def _read(run_dir: Path, name: str, wanted: type) -> Any:
-    """What a file of a run directory says, in its own words."""
+    """Reads a JSON file of a run directory, with former paths as they are."""
     try:
         found = json.loads((run_dir / name).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -219,24 +221,24 @@ def _read(run_dir: Path, name: str, wanted: type) -> Any:
 
 
 def _is_kept(path: Path) -> bool:
-    """Whether a file is what a run directory keeps of an experiment."""
+    """Returns whether a file is a run directory's copy of an experiment."""
     return path.name == script.KEPT and (path.parent / CONFIG).exists()
 
 
 def _as_now(config: Config) -> Config:
-    """The same experiment; former paths in its space are as they are now."""
+    """Returns the same experiment, with present paths in its population's space."""
     if config.pbt is None:
         return config
     space = config.pbt.space.named_in(config)
     if space == config.pbt.space:
         return config
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
+    with warnings.catch_warnings(action="ignore"):  # `config` has warned.
         pbt = dataclasses.replace(config.pbt, space=space)
         return dataclasses.replace(config, pbt=pbt)
 
 
 def _instead(names: dict[str, Any]) -> str:
-    """What a file has instead of its Config."""
+    """Describes the object that a file has instead of a Config named `config`."""
     if "config" in names:
         return kind(names["config"]) + uncalled(names["config"])
     others = [name for name, value in names.items() if isinstance(value, Config)]

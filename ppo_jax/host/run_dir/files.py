@@ -13,7 +13,7 @@ from typing import Any
 from ppo_jax.errors import UserError
 
 LEFT = 60.0
-"""Seconds after which a part that is not whole was left by a process that ended."""
+"""Seconds without a write after which the process of an unfinished part has ended."""
 
 
 def write(path: Path, text: str) -> None:
@@ -29,9 +29,9 @@ def write(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces a file's contents in one step; removes what was left half done.
+    """Replaces a file's contents in one step; removes old unfinished parts.
 
-    A link stays one. What is no file, such as `/dev/stdout`, is written to as it is.
+    A link stays a link. A device or a pipe, such as `/dev/stdout`, is written directly.
     """
     if _is_special(path):
         path.write_bytes(data)
@@ -42,7 +42,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         with part.open("wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())  # Else a power cut may leave an empty file.
+            os.fsync(file.fileno())  # Otherwise a power cut may leave an empty file.
         _remove_older(path, part.stat().st_mtime - LEFT)
         part.replace(path)
     finally:
@@ -58,7 +58,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Renames what is in the way; returns what it is called then.
+    """Renames a file or a folder that is in the way; returns its new path.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "5"
@@ -104,10 +104,10 @@ def require_folder(path: Path) -> None:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    r"""The lines of JSON of a file; one that was cut off is not there.
+    r"""Reads the lines of JSON of a file, without one that was cut off at its end.
 
     Raises:
-        UserError: If another is no JSON; the message says which.
+        UserError: If another line is no JSON; the message says which.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "x.jsonl"
@@ -136,7 +136,7 @@ def _row(place: str, line: str) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """The same, with None for numbers that are not finite.
+    """Returns a value for JSON, with None for numbers that are not finite.
 
     >>> _finite({"iqm": -math.inf, "interval": (0.5, math.nan)})
     {'iqm': None, 'interval': [0.5, None]}
@@ -149,12 +149,12 @@ def _finite(value: Any) -> Any:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is neither a file nor a folder, but a device or a pipe."""
+    """Returns whether a path is neither a file nor a folder, but a device or a pipe."""
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _part(path: Path) -> Path:
-    """Where a file of this process is until it is whole."""
+    """Returns the path at which this process writes a file until it is whole."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 

@@ -1,4 +1,4 @@
-"""Names of what several parts of the package look for in a run directory."""
+"""Names of files in a run directory that several parts of the package look for."""
 
 LOG = "metrics.jsonl"
 LINEAGE = "lineage.jsonl"

@@ -1,4 +1,4 @@
-"""Where a run is kept: in a run directory, or in memory alone."""
+"""Records that keep a run: in a run directory, or in memory alone."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from ppo_jax.host.run_dir.checkpoint import Checkpointer
 
 Saved = tuple[int, Population, dict]
-"""Updates, a population and what was saved beside it."""
+"""Updates done, a population, and the metadata that were saved with it."""
 
 
 class Past(NamedTuple):
-    """What there is to know of a run before its next row."""
+    """State of a run's log before its next row."""
 
     step: int
     """Environment steps done."""
     lineage: list[dict[str, Any]]
     """The generations so far."""
     names: former.Names
-    """How its rows call items of tuples, if a version before wrote them."""
+    """Former and present names in tuples, if an earlier version wrote the rows."""
     own: tuple[Metric, ...]
-    """What the experiment's own metrics are."""
+    """Descriptions of the experiment's own metrics."""
 
 
 class Memory:
-    """Keeps a run as long as somebody holds it, and writes nothing.
+    """Keeps a run in memory as long as this object exists, and writes nothing.
 
     Attributes:
-        name: What it is called, if anything.
-        resumes: Whether the run goes on from what was saved.
-        ending: To be said by whoever runs it, while it is `opened`.
-        rows: Of metrics, while it is `written`.
-        family: Its generations, while it is `written`.
+        name: Name of the run, if it has one.
+        resumes: Whether the run goes on from a checkpoint.
+        ending: Ending of the run, which is set by its code while this is `opened`.
+        rows: Rows of metrics, once this is `written`.
+        family: Generations of the run, once this is `written`.
     """
 
     name: str | None = None
@@ -58,23 +58,26 @@ class Memory:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """The run begins, and ends; everything is where it is kept afterwards."""
+        """Opens the record while a run lasts; afterwards everything is kept."""
         self.ending, self._opened = Ending(), time.monotonic()
         yield
 
     def prepare(self) -> None:
-        """Makes ready to restore and to save."""
+        """Prepares to restore and to save."""
 
     def restore(self, template: Population) -> Saved | None:
-        """The newest whole checkpoint, if there is any; what is newer is removed.
+        """Restores the newest whole checkpoint; newer saves are put out of the way.
+
+        Returns:
+            The checkpoint; None: there is none.
 
         Raises:
-            CheckpointError: If none of them can be restored.
+            CheckpointError: If there are checkpoints, and none can be restored.
         """
 
     @contextmanager
     def written(self, past: Past) -> Iterator[None]:
-        """Makes ready for rows and generations."""
+        """Opens the rows and the generations, which follow those of the past."""
         self.rows, self.family = Rows((), self._opened), Family(past.lineage)
         yield
 
@@ -83,16 +86,16 @@ class Memory:
 
 
 def nothing() -> None:
-    """Keeps what is kept already."""
+    """Writes nothing, as the experiment is kept already."""
 
 
 class Folder(Memory):
-    """Writes a run to its directory, which nobody else is to be at work in.
+    """Writes a run to its directory, in which no other process may be at work.
 
     Args:
         run_dir: The directory.
         resumes: Whether the run goes on from its newest checkpoint.
-        keep: Writes the experiment there, once that is known to fit.
+        keep: Writes the experiment there, once the experiment is known to fit.
     """
 
     def __init__(
@@ -141,7 +144,10 @@ class Folder(Memory):
 
 
 def checkpoints(run_dir: Path) -> "closing[Checkpointer]":
-    """The checkpoints of a run directory, to be closed; orbax takes long to import."""
+    """Returns the checkpoints of a run directory, in a context that closes them.
+
+    They are imported here, as orbax takes long to import.
+    """
     from ppo_jax.host.run_dir.checkpoint import Checkpointer
 
     return closing(Checkpointer(run_dir))

@@ -1,6 +1,6 @@
 """A user's Python file: run with the modules beside it, and kept with them.
 
-What it imports from its own folder is found whatever the current one is. A run
+Modules in the file's own folder are found, whatever the current folder is. A run
 directory keeps the file as `experiment.py`, and those modules in `imported`, where they
 are found too.
 """
@@ -15,28 +15,28 @@ from typing import Any
 from ppo_jax.errors import UserError, brief, is_ours, is_own, own_lines
 
 RUN = "<run_path>"
-"""What a file that was run is called among modules."""
+"""Name that a file has among modules once it is run."""
 KEPT = "experiment.py"
 IMPORTED = "imported"
 MADE = "made_in_python.txt"
-"""Why there is no such file, if there is none."""
+"""Name of a file with the reason why there is no `experiment.py`."""
 
 Texts = dict[str, bytes]
 """Files of a run directory, by path."""
 
 _run: dict[Path, Texts] = {}
-"""What is kept of each file that was run, as it was then."""
+"""Files to keep of each file that was run, by its path, as they were then."""
 
 
 class ExperimentError(UserError):
-    """Something about an experiment that its author can mend; the message says what."""
+    """Error in an experiment that its author can fix; the message describes it."""
 
 
 def run(path: Path) -> dict[str, Any]:
-    """What a file defines; its classes know where they are written.
+    """Runs a file, and returns its names; its classes know the path of the file.
 
     Raises:
-        ExperimentError: If it fails; the message shows the lines that led there.
+        ExperimentError: If the file fails; the message shows the lines that led there.
     """
     if path.is_dir():
         kept = f", such as {path / KEPT}" if (path / KEPT).exists() else ""
@@ -58,17 +58,17 @@ def run(path: Path) -> dict[str, Any]:
 
 
 def texts(path: Path) -> Texts:
-    """Returns what a run directory keeps of a file that was run.
+    """Returns the files that a run directory keeps of a file that was run.
 
-    That is as it was when it ran; modules that were imported since are as they are now.
+    They are as they were when it ran; modules imported since are as they are now.
     """
     return beside(_places(path)) | _run[path]
 
 
 def beside(places: list[Path]) -> Texts:
-    """Returns what a run directory keeps of modules in use that are in some folders.
+    """Returns the files that a run directory keeps of modules in use from some folders.
 
-    A package is kept whole, whatever is in use of it.
+    A package is kept whole, whichever of its modules are in use.
     """
     kept: Texts = {}
     for place in places:
@@ -79,7 +79,7 @@ def beside(places: list[Path]) -> Texts:
 
 
 def _instead(folder: Path) -> str:
-    """What is done with a run that keeps no file, as it was made in Python."""
+    """Explains how to go on with a run that was made in Python, and keeps no file."""
     if not (folder / MADE).exists():
         return ""
     said = (folder / MADE).read_text("utf-8").strip()
@@ -90,15 +90,15 @@ def _instead(folder: Path) -> str:
 
 
 def _places(path: Path) -> list[Path]:
-    """Where a file finds modules before anywhere else."""
+    """Returns the folders in which a file finds modules before any others."""
     folder = path.parent.resolve()
     return [folder / IMPORTED, folder]
 
 
 def _prefer(places: list[Path]) -> None:
-    """Modules are looked for in these places first.
+    """Makes Python look for modules in these folders first.
 
-    Modules of the same names that another experiment has brought are forgotten.
+    Loaded modules of the same names, from another experiment, are forgotten.
     """
     first = [str(place) for place in places]
     sys.path[:] = first + [name for name in sys.path if name not in first]
@@ -112,7 +112,7 @@ def _prefer(places: list[Path]) -> None:
 
 
 def _in_use(place: Path) -> set[Path]:
-    """Modules and packages of a place that something was imported from."""
+    """Returns the modules and packages of a folder that are in use."""
     found = set()
     for name, file in _loaded():
         if file.startswith(f"{place}{os.sep}") and is_own(file):
@@ -124,7 +124,7 @@ def _in_use(place: Path) -> set[Path]:
 
 
 def _sources(top: Path) -> Iterator[Path]:
-    """The user's own files of a module or a package, but for hidden ones."""
+    """Yields the user's own files of a module or a package, except hidden ones."""
     if top.is_file():
         yield top
     for folder, inner, names in os.walk(top):
@@ -136,13 +136,13 @@ def _sources(top: Path) -> Iterator[Path]:
 
 
 def _loaded() -> list[tuple[str, str]]:
-    """Modules by name, and their files."""
+    """Returns the names of loaded modules, and their files."""
     files = {name: getattr(x, "__file__", None) for name, x in sys.modules.items()}
     return [(name, file) for name, file in files.items() if file]
 
 
 def _choices(error: BaseException) -> str:
-    """What a module of this package has, if it was asked for what it has not."""
+    """Lists the names of a module of this package, if it lacks the wanted one."""
     owner = getattr(error, "obj", None)
     if isinstance(error, ImportError):
         owner = sys.modules.get(error.name or "")
@@ -152,7 +152,7 @@ def _choices(error: BaseException) -> str:
 
 
 def _public(module: ModuleType) -> list[str]:
-    """What a module defines, or a package exports."""
+    """Returns the names that a module defines, or that a package exports."""
     if hasattr(module, "__all__"):
         return module.__all__
     public = {name: value for name, value in vars(module).items() if name[0] != "_"}

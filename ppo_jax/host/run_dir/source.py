@@ -38,7 +38,7 @@ config = configs[0]
 '''
 INDENT = "    "
 PLAIN = {bool, int, float, str, bytes, type(None)}
-"""Types whose values Python shows as it makes them."""
+"""Types whose values have a `repr` that is an expression for them."""
 
 
 class Unwritable(Exception):
@@ -46,20 +46,21 @@ class Unwritable(Exception):
 
 
 def texts(config: Config) -> Texts:
-    """What a run directory keeps of an experiment.
+    """Returns the files that a run directory keeps of an experiment.
 
-    That is its file and the user's own modules; or, where a part of it is defined in no
-    file that can be imported, why there is none.
+    They are its file and the user's own modules. If a part of the experiment is defined
+    in no file that can be imported, the only file gives that reason.
     """
     return _or_why_not(lambda: _texts(config))
 
 
 def texts_of_all(configs: Sequence[Config], runs: Sequence[Sequence[int]]) -> Texts:
-    """As `texts`, of experiments that are trained together.
+    """Returns the same as `texts`, for experiments that are trained together.
 
     Args:
         configs: The experiments.
-        runs: Of each, its setting and its seed; what shares a setting differs in seeds.
+        runs: The setting and the seed of each experiment. Experiments of one setting
+            differ in seeds only.
     """
     return _or_why_not(lambda: _texts_of_all(configs, runs))
 
@@ -98,14 +99,14 @@ def _texts_of_all(configs: Sequence[Config], runs: Sequence[Sequence[int]]) -> T
 
 
 def _made(file: str) -> dict[str, Any]:
-    """The names that a file defines.
+    """Runs a file, and returns the names that it defines.
 
     Raises:
-        Unwritable: If it cannot be run, as a part is shown as no Python makes it.
+        Unwritable: If the file fails, as where the text of a part is no expression.
     """
     names: dict[str, Any] = {}
     try:
-        with warnings.catch_warnings(action="ignore"):  # It has warned.
+        with warnings.catch_warnings(action="ignore"):  # The original has warned.
             exec(file, names)
     except Exception as error:
         raise Unwritable(f"its parts as a file: {brief(error)}") from error
@@ -113,13 +114,13 @@ def _made(file: str) -> dict[str, Any]:
 
 
 def _require_same(made: Config, config: Config) -> None:
-    """Raises an `Unwritable` unless what a file makes is the same experiment."""
+    """Raises an `Unwritable` unless a file has made the same experiment."""
     if describe(made) != describe(config):
         raise Unwritable("a part is more than its fields say")
 
 
 def _written(value: Any, used: set[str], indent: str) -> str:
-    """A value as an expression."""
+    """Returns a value as an expression, and adds the modules it needs to `used`."""
     if isinstance(value, Parameters):
         return repr(value)
     if is_component(value) or hasattr(value, "_fields"):
@@ -143,7 +144,7 @@ def _written(value: Any, used: set[str], indent: str) -> str:
 
 
 def _call(value: Any, used: set[str], indent: str) -> str:
-    """What makes a value of its fields."""
+    """Returns the call that makes a value from its fields."""
     fields = (
         value._asdict()
         if hasattr(value, "_fields")
@@ -166,7 +167,11 @@ def _partial(value: Any, used: set[str], indent: str) -> str:
 
 
 def _name(value: Any, used: set[str]) -> str:
-    """Where a class or a function is found by everybody."""
+    """Returns the name by which any module can use a class or a function.
+
+    Raises:
+        Unwritable: If there is no such name.
+    """
     module = getattr(value, "__module__", None) or "?"
     name = getattr(value, "__qualname__", None)
     if name is None:
@@ -191,7 +196,7 @@ def _found(module: str, name: str) -> Any:
 
 
 def _places(used: set[str]) -> list[Path]:
-    """Folders in which modules of the user's own are found."""
+    """Returns the folders in which the user's own modules, among those used, are."""
     files = {name: inspect.getsourcefile(sys.modules[name]) for name in used}
     return [
         Path(str(file))

@@ -1,4 +1,4 @@
-"""What a checkpoint is read into, and how that differs from what was saved."""
+"""Trees that checkpoints are read into, and their differences from saved ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from ppo_jax.types import PyTree
 
 
 def blank(make: Callable[[], PyTree]) -> PyTree:
-    """Returns what a function makes, with zeros for its numbers."""
+    """Returns the tree that a function makes, with zeros for its numbers."""
 
     def zeros(shape):
         if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
@@ -27,12 +27,12 @@ def blank(make: Callable[[], PyTree]) -> PyTree:
 
 
 def leaves(tree: PyTree) -> dict[str, str]:
-    """Returns what every leaf is, by path, for example `float32[4, 64]`."""
+    """Returns the type and shape of every leaf, by path: `float32[4, 64]`, say."""
     return {path: kind(leaf) for path, leaf in by_path(tree).items()}
 
 
 def anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
-    """Returns a tree with statistics of some kinds, by class, taken from another."""
+    """Returns a tree whose statistics of some classes are those of a fresh tree."""
 
     def chosen(old, new):
         return new if type(old).__name__ in kinds else old
