@@ -37,7 +37,7 @@ def size(run_dir: Path) -> int:
         for name in names:
             try:
                 total += os.lstat(os.path.join(folder, name)).st_size
-            except OSError:  # It is deleted just now.
+            except OSError:  # The file was deleted meanwhile.
                 continue
     return total
 

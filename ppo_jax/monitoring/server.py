@@ -164,7 +164,7 @@ def _asked(path: str) -> tuple[str, str]:
 
 def _report(run: Seen) -> bytes | None:
     """Returns the content of a run's report; None: it is no file of its directory."""
-    if run.run_dir.resolve() != run.run_dir:  # It has become a link.
+    if run.run_dir.resolve() != run.run_dir:  # The folder has become a link.
         return None
     try:
         found = os.open(run.run_dir / pages.REPORT, os.O_RDONLY | ONLY_FILES)

@@ -67,13 +67,13 @@ class Watch:
     def _search(self) -> None:
         try:
             found = list(finding.find(self._place))
-        except UserError:  # It has been deleted.
+        except UserError:  # The folder has been deleted.
             found = []
         runs = sorted(map(self._seen, found), key=_rank)
         self._runs = {run.name: run for run in runs}
 
     def _seen(self, run_dir: Path) -> Seen:
-        name = "/".join(run_dir.relative_to(self._place).parts)  # Its own is empty.
+        name = "/".join(run_dir.relative_to(self._place).parts)  # The root's is empty.
         known = self._runs.get(name)
         if known is None:
             return Seen(name, run_dir)

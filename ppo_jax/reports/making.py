@@ -12,7 +12,7 @@ PAGE, PAGE_OF_SEVERAL = "report.html", "comparison.html"
 
 
 def place(paths: Sequence[Path]) -> Path:
-    """Returns the path of a page: in its run, or here if it is about several."""
+    """Returns the path of a page: in its run's directory, or here for several runs."""
     return paths[0] / PAGE if len(paths) == 1 else Path(PAGE_OF_SEVERAL)
 
 

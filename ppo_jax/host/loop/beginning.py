@@ -30,7 +30,7 @@ class StartState(NamedTuple):
     streaks: dict[str, list[int]]
     """Streaks of alerts, as in `Alarms`."""
     names: former.Names
-    """Former and present names in tuples, if an earlier version began the log."""
+    """Present names of tuples' items by their former names in the log."""
     id: str
     """Id of this run alone, which stays the same whenever the run goes on."""
 

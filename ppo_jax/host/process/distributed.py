@@ -49,7 +49,7 @@ def join(
         JobError: If the arguments cannot be found, or the processes do not come
             together in time.
     """
-    jax.config.update("jax_enable_preemption_service", False)  # It takes SIGTERM.
+    jax.config.update("jax_enable_preemption_service", False)  # That takes SIGTERM.
     try:
         jax.distributed.initialize(
             coordinator,
@@ -118,10 +118,10 @@ def folder(run_dir: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def together(hint: str) -> Iterator[None]:
-    """Ends a process of several at once on an error that it alone may meet.
+    """Ends one of several processes at once on an error that it alone may meet.
 
     Disks fill up, and other processes end. Closing everything in good order would take
-    barriers that the other processes never reach; so they notice the end of this one,
+    barriers that the other processes never reach. They notice the end of this process,
     and end too.
 
     Args:
@@ -133,7 +133,7 @@ def together(hint: str) -> Iterator[None]:
     try:
         yield
     except (OSError, *LOST) as error:
-        if mendable(error):  # All of them meet it.
+        if mendable(error):  # All processes meet this error.
             raise
         if jax.process_count() == 1:
             if isinstance(error, OSError):

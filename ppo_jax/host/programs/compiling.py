@@ -27,8 +27,8 @@ a minibatch for which it pays, by platform. With fewer steps, parameters go from
 to cache."""
 WRAPPING = "fusion-wrapper"
 """Pass that makes XLA compile operations that stand alone as it compiles fused ones.
-Most operations gain nothing: they take the same time and memory. Only scatters need the
-pass, as XLA can compile them in no other way."""
+They then take as long and as much memory as fused ones, for no gain. Only scatters need
+the pass, as XLA can compile them in no other way."""
 QUICK: dict[str, Options] = {
     "cpu": {
         "xla_cpu_use_fusion_emitters": False,

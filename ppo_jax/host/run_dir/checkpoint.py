@@ -66,7 +66,7 @@ class Checkpointer:
 
     Args:
         run_dir: The run's directory.
-        last: The number of newest checkpoints to keep, as the newest may be damaged.
+        last: Number of newest checkpoints to keep; older ones replace damaged ones.
     """
 
     def __init__(self, run_dir: Path, last: int = 2):
@@ -232,7 +232,7 @@ class Checkpointer:
         return self._manager.restore(step, args=args)["meta"]
 
     def rewind(self, update: int) -> None:
-        """Sets aside checkpoints after an update; removes saves that were cut off."""
+        """Sets aside checkpoints newer than an update; removes unfinished saves."""
 
         def clear():
             for path in [*self._path.glob("*")]:

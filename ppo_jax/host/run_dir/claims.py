@@ -59,7 +59,7 @@ def require_whole(run_dir: Path) -> None:
     one before, its log has at most the phases of two saves.
 
     Raises:
-        ExperimentError: If the checkpoints are gone, or linked from a place that is.
+        ExperimentError: If they are gone, or their folder is a link that leads nowhere.
     """
     place = run_dir / CHECKPOINTS
     if place.is_symlink() and not place.exists():

@@ -64,7 +64,7 @@ def as_now(description: Description) -> Description:
 
 
 def former_names(description: Description) -> former.Names:
-    """Returns former and present names in tuples, if an earlier version wrote them."""
+    """Maps former names of tuples' items in a description to their present names."""
     return former.names_by(_classes(description))
 
 

@@ -186,7 +186,7 @@ def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
 
 
 def stored_names(run_dir: Path) -> former.Names:
-    """Returns former and present names in tuples, if an earlier version began a run."""
+    """Maps former names of tuples' items in a run's files to their present names."""
     if not (run_dir / CONFIG).exists():
         return {}
     return description.former_names(_read(run_dir, CONFIG, dict))

@@ -31,7 +31,7 @@ class Past(NamedTuple):
     lineage: list[dict[str, Any]]
     """The generations so far."""
     names: former.Names
-    """Former and present names in tuples, if an earlier version wrote the rows."""
+    """Present names of tuples' items by their former names in the run's rows."""
     own: tuple[Metric, ...]
     """Descriptions of the experiment's own metrics."""
 
