@@ -119,7 +119,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
-    """Returns statistics of a setting's scores `[runs, 1]`, also beside the first's."""
+    """Returns statistics of a setting's scores `[runs, 1]`, and against `first`."""
     better = _interval(aggregate.probability_of_improvement, column, first)
     improvement = float(aggregate.probability_of_improvement(column, first))
     return {

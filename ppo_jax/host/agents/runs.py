@@ -1,4 +1,4 @@
-"""Checkpoints of runs, restored from disk for use without further training."""
+"""Checkpoints of runs, which are found on disk and restored for use."""
 
 import functools
 from pathlib import Path
@@ -51,8 +51,8 @@ def restore(
 ) -> Restored:
     """Restores the newest checkpoint of a run, the best one, or a requested one.
 
-    A warning says if the structure of the experiment has changed since training, for
-    example because its file reads other prices.
+    A warning says if the structure of the file's experiment has changed since training,
+    for example because the file reads other prices.
 
     Args:
         run_dir: The run's directory.

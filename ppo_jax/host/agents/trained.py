@@ -192,8 +192,8 @@ class Trained:
             kind: The format of the export: `all`, `stablehlo` or `numpy`.
 
         Raises:
-            UserError: If the folder holds anything but an export, or the policy cannot
-                be exported in this format.
+            UserError: If the folder holds anything but an unchanged export, or the
+                policy cannot be exported in this format.
         """
         if kind not in folder.FORMATS:
             raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")

@@ -38,7 +38,7 @@ def length(config: Config) -> int:
 
 
 def dividing(config: Config, interval: int) -> int:
-    """Returns the updates of a phase: as many as wished, or fewer to end intervals.
+    """Returns the updates of a phase: as many as wished, or fewer for an interval.
 
     By default they are 1 % of the run, and at most `ROOM`, so that the host looks in
     time.

@@ -12,7 +12,7 @@ from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.state import Population
 
 SECONDS = 600.0
-"""Seconds after a save until the end of a phase saves a run without an evaluation."""
+"""Seconds since a save after which a phase ends with one, evaluated or not."""
 
 
 class Saves:

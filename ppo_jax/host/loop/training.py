@@ -88,7 +88,7 @@ def train(
         config: The experiment.
         record: The record that keeps the run.
         console: Console that shows the run; closed at its end.
-        hint: Text on how to continue the run, printed if an error ends it.
+        hint: Text on how to continue the run, printed if an error or a stall ends it.
         begin: Makes the members before their first update.
         steer: Returns the members of each phase, given the updates done.
         callback: Called after each phase.
