@@ -23,7 +23,7 @@ class State:
     carry: Carry
     """Carry of the policy's memory, leaves `[n, ...]`; `()` without a memory."""
     reset: Array
-    """Which episodes begin with the next observation, bool `[n]`."""
+    """True `[n]` for episodes that begin with the next observation."""
 
 
 @struct.dataclass(eq=False)

@@ -116,7 +116,7 @@ def _require_comparable(run: Restored, other: Restored, name: Path) -> None:
 
 
 def _unit(run: Restored) -> str:
-    """What ε is in units of."""
+    """Returns the unit of ε, in words."""
     if run.config.obs_clip is None:
         return "observations as the environment gives them"
     return "normalised observations"

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def verdict(report: Report) -> str:
-    """What the findings establish, or which contracts are broken and where to look."""
+    """Returns in words which contracts hold, or are broken and where to look."""
     seen = report.seen
     contracts = dict.fromkeys(finding.contract for finding in report.findings)
     broken = {finding.contract for finding in report.findings if not finding.ok}

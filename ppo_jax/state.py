@@ -28,7 +28,7 @@ class Trajectory(NamedTuple):
     value: Array
     """Value of `obs`: the least of the critics' means."""
     old_value: PyTree
-    """All outputs of the critics for `obs`; `()` if nothing clips against them."""
+    """Outputs of all critics for `obs`; `()` if nothing clips against them."""
     old_policy: PyTree
     """The policy that the action was sampled from; `()` if nothing reads it."""
     next_value: Array

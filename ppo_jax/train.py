@@ -35,7 +35,7 @@ from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
 Prepared = tuple[Folder, Config, Callable[[], None]]
-"""Where a run is written, its experiment, and what there is to do before it begins."""
+"""Record of a run, its experiment, and a function to call before it begins."""
 
 
 @command.entrance

@@ -27,7 +27,7 @@ from ppo_jax.errors import Misfit, brief, own_lines
 from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_episode_steps"
-"""What `gymnasium.make` itself takes, and truncates an episode."""
+"""The argument of `gymnasium.make` after which it truncates an episode."""
 ON_THE_HOST = (
     "simulators on the host take its steps, and no program can; what is to be around "
     "it is a wrapper of gymnasium, registered with it"
@@ -94,7 +94,7 @@ class Gymnasium(Env):
         return Outline(self)
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
-        """Nothing but shapes: zeros, in whose place simulators put what they show."""
+        """Returns zeros of the right shapes, which simulators replace."""
         loaded = self._load()
         shapes = loaded.observations.shapes
         mask = jnp.ones(sum(loaded.choices), bool) if loaded.choices else ()
@@ -131,7 +131,7 @@ class Gymnasium(Env):
         )
 
     def _load(self) -> "_Loaded":
-        """What is the same for all numbers."""
+        """Returns everything that does not depend on numbers."""
         spec = _spec(self.id)
         structure = parameters.structure(self.params)
         return _load(self.id, structure, spec.entry_point, repr(spec))
@@ -143,7 +143,7 @@ class _Loaded(NamedTuple):
     """Gymnasium's space of them."""
     observations: Observations
     choices: tuple[int, ...]
-    """Of each part of an action, if it says which are allowed."""
+    """Number of choices of each part of an action; empty without action masks."""
     limit: int | None
 
 
@@ -151,7 +151,7 @@ class _Loaded(NamedTuple):
 def _load(
     env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any, spec: str
 ) -> _Loaded:
-    """What there is to know of an environment, which is made once for it.
+    """Makes an environment once, and returns its spaces, choices and time limit.
 
     Args:
         env_id: Its id, under which another one may be registered later.
@@ -190,7 +190,7 @@ def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:
 
 
 def _types(spec: Any) -> dict[str, type]:
-    """Of what an environment can be made with, by name."""
+    """Returns the types of the arguments that an environment is made with."""
     from gymnasium.envs.registration import load_env_creator
 
     entry = spec.entry_point
@@ -201,7 +201,7 @@ def _types(spec: Any) -> dict[str, type]:
 
 
 def _spec(env_id: str) -> Any:
-    """What gymnasium knows of an environment."""
+    """Returns gymnasium's specification of an environment."""
     import gymnasium
 
     module, _, name = env_id.rpartition(":")
