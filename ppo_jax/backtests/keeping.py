@@ -18,13 +18,13 @@ COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 
 def write(run_dir: Path, results: Results) -> str:
     """Writes all results; returns a short table of them for a terminal."""
-    said = summary.as_json(results)
-    files.write_json(run_dir / ALL, said)
+    numbers = summary.as_json(results)
+    files.write_json(run_dir / ALL, numbers)
     files.write(run_dir / TRACKS, tracks(results))
-    files.write(run_dir / PAGE, page.of(str(run_dir), results, said))
+    files.write(run_dir / PAGE, page.of(str(run_dir), results, numbers))
     header = ("who", "cost", *COLUMNS, "deflated")
-    table = tables.aligned(header, [_row(each) for each in _everybody(said)])
-    failed = summary.failures(said)
+    table = tables.aligned(header, [_row(each) for each in _everybody(numbers)])
+    failed = summary.failures(numbers)
     return f"{table}\n{failed}\n" if failed else table
 
 
@@ -48,8 +48,8 @@ def _names(account: Account) -> list[str]:
     return [name] if count == 1 else [f"{name}, seed {i}" for i in range(count)]
 
 
-def _everybody(said: dict) -> list[dict]:
-    return [*said["agents"], *said["baselines"]]
+def _everybody(numbers: dict) -> list[dict]:
+    return [*numbers["agents"], *numbers["baselines"]]
 
 
 def _row(each: dict) -> list[str]:

@@ -9,13 +9,13 @@ from ppo_jax.reports.elements import element
 from ppo_jax.reports.scales import written
 
 
-def of(title: str, results: Results, said: dict[str, Any]) -> str:
+def of(title: str, results: Results, numbers: dict[str, Any]) -> str:
     """Returns the page as text.
 
     Args:
         title: Title of the page.
         results: Results of the walk-forward.
-        said: The results in numbers, from `summary.as_json`.
+        numbers: The results in numbers, from `summary.as_json`.
     """
     plan, times = results.plan, results.times
     prices = plan.market.prices
@@ -26,17 +26,17 @@ def of(title: str, results: Results, said: dict[str, Any]) -> str:
         f"{plan.seeds} seeds. A year is {written(results.year)} bars."
     )
     sections = [
-        standing.section(said),
+        standing.section(numbers),
         curves.section(results),
-        standing.luck(said),
-        standing.frontier(said),
-        standing.folds(results, said),
-        standing.calibration(said),
+        standing.luck(numbers),
+        standing.frontier(numbers),
+        standing.folds(results, numbers),
+        standing.calibration(numbers),
     ]
     known = [section for section in sections if section is not None]
     texts = [element("p", lead)]
     about = f"{type(prices).__name__}: {prices.note}" if prices.note else ""
-    lines = [element("p", note) for note in (about, summary.failures(said)) if note]
+    lines = [element("p", note) for note in (about, summary.failures(numbers)) if note]
     if lines:
         texts.append(element("div", lines, class_="notes"))
     return page.page(title, texts, known, "walkforward")

@@ -57,8 +57,10 @@ class GrowingFile(PriceFile):
     def read(self) -> Cells:
         found = super().read()
         if not found.ended:
-            said = "the last line has no end, and may be half of one; expected its end"
-            raise PriceError(f"{self.path}, line {found.place[-1]}: {said}")
+            message = (
+                "the last line has no end, and may be half of one; expected its end"
+            )
+            raise PriceError(f"{self.path}, line {found.place[-1]}: {message}")
         return found
 
 
@@ -71,8 +73,8 @@ def prices_like(env: Trading, path: Path) -> Prices:
     prices = GrowingFile(str(path), getattr(env.prices, "repairs", ()))
     expected, got = env.prices.bars.symbols, prices.bars.symbols
     if (len(expected) > 1 and got != expected) or len(got) != len(expected):
-        said = f"expected the assets {', '.join(expected)}, got {', '.join(got)}"
-        raise UserError(f"{path}: {said}, in this order")
+        message = f"expected the assets {', '.join(expected)}, got {', '.join(got)}"
+        raise UserError(f"{path}: {message}, in this order")
     return prices
 
 
@@ -143,7 +145,7 @@ def _decided(
     seen, mask = jax.tree.map(lambda x: x[None], (obs, env.action_mask(account)))
     action, remembered = _act(agent, remembered, seen, mask=mask)
     bars = env.prices.bars
-    said = {
+    decision = {
         "time": str(bars.times[bar])[:19],
         "equity": float(account.equity),
         "positions": np.asarray(account.positions).tolist(),
@@ -153,7 +155,7 @@ def _decided(
     }
     seen = digest(until(bars, bar))
     last = account, remembered, action[0]
-    return Book(_digest(agent), seen, bar, last, [*decisions, said])
+    return Book(_digest(agent), seen, bar, last, [*decisions, decision])
 
 
 def _require_same_past(book: Book, prices: Prices, home: Path) -> None:

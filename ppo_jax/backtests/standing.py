@@ -14,7 +14,7 @@ from ppo_jax.reports.scales import written
 from ppo_jax.reports.sections import Fold, Grid, Section
 from ppo_jax.reports.strips import Estimate, forest, pair
 
-Said = dict[str, Any]
+Numbers = dict[str, Any]
 INTERVALS = (
     "The median over seeds. Intervals are 95 %, of one agent: a seed drawn at random, "
     f"and bars drawn anew in blocks of {BLOCK:g} on average (stationary bootstrap)."
@@ -27,19 +27,19 @@ DEFLATED = (
 )
 
 
-def section(said: Said) -> Section:
+def section(numbers: Numbers) -> Section:
     """Returns the earnings and risks of all agents and baselines."""
-    names = said["measures"]
+    names = numbers["measures"]
     units = [f"{name}, %" if name in SHARES else name for name in names]
     header = ("who", "cost", *units)
     rows = [
         (each["name"], _paid(each), *(_cell(each, name) for name in names))
-        for each in [*said["agents"], *said["baselines"]]
+        for each in [*numbers["agents"], *numbers["baselines"]]
     ]
     parts = [element("p", INTERVALS), table(header, rows)]
     estimates = [
         Estimate(_called(each), each["figures"][SHARPE]["median"], _interval(each))
-        for each in [*said["agents"], *said["baselines"]]
+        for each in [*numbers["agents"], *numbers["baselines"]]
     ]
     ends = [
         end for each in estimates for end in each.interval or () if np.isfinite(end)
@@ -50,7 +50,7 @@ def section(said: Said) -> Section:
     return Section("Measures", parts)
 
 
-def luck(said: Said) -> Section:
+def luck(numbers: Numbers) -> Section:
     """Returns how much of the agents' results may be luck."""
     header = (
         *("agents", "cost", "deflated Sharpe", "best seed's"),
@@ -68,20 +68,22 @@ def luck(said: Said) -> Section:
             f"{written(measures.median(each['even_cash']))} bp",
             f"{written(measures.median(each['even_market']))} bp",
         )
-        for each in said["agents"]
+        for each in numbers["agents"]
     ]
-    trials = f"{said['trials']} trials, {said['before']} of them elsewhere. {DEFLATED}"
+    trials = (
+        f"{numbers['trials']} trials, {numbers['before']} of them elsewhere. {DEFLATED}"
+    )
     return Section("Luck", [element("p", trials), table(header, rows)])
 
 
-def frontier(said: Said) -> Section:
+def frontier(numbers: Numbers) -> Section:
     """Charts growth against risk, and Sharpe ratios over costs if they differ."""
     charts = [
         Chart(
             f"CAGR over {risk}",
             [
-                _points("agents, each seed", said["agents"], risk, TONES[0]),
-                _points("baselines", said["baselines"], risk, TONES[1]),
+                _points("agents, each seed", numbers["agents"], risk, TONES[0]),
+                _points("baselines", numbers["baselines"], risk, TONES[1]),
             ],
             risk,
             "a year",
@@ -90,24 +92,25 @@ def frontier(said: Said) -> Section:
         )
         for risk in ("max drawdown", "CVaR 5 %")
     ]
-    if len({each["cost"] for each in said["agents"]}) > 1:
-        charts.append(_over_costs(said))
+    if len({each["cost"] for each in numbers["agents"]}) > 1:
+        charts.append(_over_costs(numbers))
     return Section("Frontier", [Grid(charts)])
 
 
-def folds(results: Results, said: Said) -> Section:
+def folds(results: Results, numbers: Numbers) -> Section:
     """Returns tables of each fold: its training, its validation and its test."""
     parts = [
-        _fold_table(results, said, number) for number in range(len(said["agents"]))
+        _fold_table(results, numbers, number)
+        for number in range(len(numbers["agents"]))
     ]
     text = "CAGR, the median over seeds; updates are those of the checkpoints chosen."
     first, *rest = parts
     return Section("Folds", [element("p", text), first, *rest])
 
 
-def calibration(said: Said) -> Section | None:
+def calibration(numbers: Numbers) -> Section | None:
     """Charts the coverage of critics' predictions; None: no agent has one."""
-    known = [each for each in said["agents"] if each["covered"] is not None]
+    known = [each for each in numbers["agents"] if each["covered"] is not None]
     if not known:
         return None
     levels = np.array(LEVELS)
@@ -123,7 +126,7 @@ def calibration(said: Said) -> Section | None:
     return Section("Calibration", [Grid([chart]), shown])
 
 
-def _over_costs(said: Said) -> Chart:
+def _over_costs(numbers: Numbers) -> Chart:
     """Charts Sharpe ratios over costs, with a point per setting and cost."""
     marks = [
         Points(
@@ -133,10 +136,10 @@ def _over_costs(said: Said) -> Chart:
             tone,
         )
         for name, group, tone in (
-            ("agents, the median seed", said["agents"], TONES[0]),
+            ("agents, the median seed", numbers["agents"], TONES[0]),
             (
                 MARKET,
-                [each for each in said["baselines"] if each["name"] == MARKET],
+                [each for each in numbers["baselines"] if each["name"] == MARKET],
                 TONES[1],
             ),
         )
@@ -144,12 +147,12 @@ def _over_costs(said: Said) -> Chart:
     return Chart("Sharpe ratio over costs", marks, "cost, bp", log=False)
 
 
-def _fold_table(results: Results, said: Said, number: int) -> Fold:
+def _fold_table(results: Results, numbers: Numbers, number: int) -> Fold:
     agents = results.agents[number]
     (market,) = [x for x in results.beside(agents) if x.name == MARKET]
     bars = results.plan.folds[0].test.bars
     rows = []
-    for fold, days in enumerate(said["folds"]):
+    for fold, days in enumerate(numbers["folds"]):
         here = slice(fold * bars, (fold + 1) * bars)
         grown = [
             _yearly(x[:, fold], results.year)
@@ -169,7 +172,7 @@ def _fold_table(results: Results, said: Said, number: int) -> Fold:
         )
     header = ("test", "train", "validation", "test", MARKET, SHARPE, "max drawdown")
     shown = table((*header, "updates"), rows)
-    return Fold(_called(said["agents"][number]), [shown], open=number == 0)
+    return Fold(_called(numbers["agents"][number]), [shown], open=number == 0)
 
 
 def _yearly(growth: np.ndarray, year: float) -> float:
@@ -177,7 +180,7 @@ def _yearly(growth: np.ndarray, year: float) -> float:
     return measures.median(np.expm1(year * growth))
 
 
-def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:
+def _points(name: str, group: list[Numbers], risk: str, tone: str) -> Points:
     across, up = (
         np.array([x for each in group for x in each["figures"][name]["each"]])
         for name in (risk, "CAGR")
@@ -185,7 +188,7 @@ def _points(name: str, group: list[Said], risk: str, tone: str) -> Points:
     return Points(name, across, up, tone)
 
 
-def _cell(each: Said, name: str) -> str:
+def _cell(each: Numbers, name: str) -> str:
     figure, unit = each["figures"][name], 100 if name in SHARES else 1
     text, ends = written(unit * figure["median"]), figure["interval"]
     if ends is None or not np.isfinite(ends).all():
@@ -194,16 +197,16 @@ def _cell(each: Said, name: str) -> str:
     return f"{text} ({low} to {high})"
 
 
-def _interval(each: Said) -> tuple[float, float] | None:
+def _interval(each: Numbers) -> tuple[float, float] | None:
     ends = each["figures"][SHARPE]["interval"]
     return ends if ends and np.isfinite(ends).all() else None
 
 
-def _called(each: Said) -> str:
+def _called(each: Numbers) -> str:
     return f"{each['name']}, {_paid(each)}"
 
 
-def _paid(each: Said) -> str:
+def _paid(each: Numbers) -> str:
     return conditions(each["cost"], each["market"])
 
 

@@ -153,14 +153,14 @@ def as_json(results: Results) -> dict[str, Any]:
     }
 
 
-def failures(said: dict[str, Any]) -> str:
+def failures(numbers: dict[str, Any]) -> str:
     """Returns a note on agents whose training failed; empty: none did.
 
     >>> failures({"agents": [{"failed": [[True, False]]}]})
     'The training of 1 of 2 agents failed: no step was finite any more. They are what \
 they were at their best before.'
     """
-    each = np.concatenate([np.ravel(agents["failed"]) for agents in said["agents"]])
+    each = np.concatenate([np.ravel(agents["failed"]) for agents in numbers["agents"]])
     if not each.any():
         return ""
     return (
@@ -191,8 +191,8 @@ def _account_as_json(results: Results, account: Account) -> dict[str, Any]:
         name: figure._asdict() | {"median": figure.median}
         for name, figure in summary.figures.items()
     }
-    said = {"name": account.name, "cost": account.cost, "market": account.market}
-    return said | {"figures": figures}
+    about = {"name": account.name, "cost": account.cost, "market": account.market}
+    return about | {"figures": figures}
 
 
 def _gap(year: float, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

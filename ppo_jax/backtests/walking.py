@@ -127,13 +127,13 @@ def _tested(
         return playing.play(seen, max(span.bars for span in spans))
 
     train, validation, test = zip(*folds, strict=True)
-    said = played(test)
+    outcome = played(test)
     trained = np.asarray(played(train).track.growth, np.float64).sum(axis=1)
     return Tracks(
         places,
-        *map(np.asarray, said.track),
-        positions=np.asarray(said.positions),
-        predicted=np.asarray(said.predicted),
+        *map(np.asarray, outcome.track),
+        positions=np.asarray(outcome.positions),
+        predicted=np.asarray(outcome.predicted),
         trained=trained / [span.bars for span in train],
         validated=selected.scores / [span.bars for span in validation],
         updates=selected.updates,

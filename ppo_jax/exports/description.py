@@ -47,8 +47,8 @@ def _actions(space: ActionSpace) -> dict[str, Any]:
     kind = type(space).__name__
     if isinstance(space, Box):
         shape, limits = [len(space.low)], {"low": space.low, "high": space.high}
-        said = {name: [*map(_finite, limit)] for name, limit in limits.items()}
-        return {"kind": kind, "shape": shape, "dtype": "float32"} | said
+        bounds = {name: [*map(_finite, limit)] for name, limit in limits.items()}
+        return {"kind": kind, "shape": shape, "dtype": "float32"} | bounds
     choices = [*space.nvec]
     shape = [len(choices)] if isinstance(space, MultiDiscrete) else []
     return {"kind": kind, "shape": shape, "dtype": "int32", "choices": choices}

@@ -79,7 +79,7 @@ def write(
         contents[runner.RUNNER] = Path(runner.__file__).read_bytes()
     if kind != "numpy":
         contents[program.PROGRAM] = program.serialized(policy)
-    said = {
+    description = {
         "version": runner.VERSION,
         "trained": trained,
         **describe(policy),
@@ -87,7 +87,7 @@ def write(
         "versions": {name: version(name) for name in PACKAGES},
         "files": {name: runner.checksum(data) for name, data in contents.items()},
     }
-    text = json.dumps(said, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(description, indent=2, allow_nan=False) + "\n"
     contents[runner.DESCRIPTION] = text.encode()
     _replace({folder / name: data for name, data in contents.items()}, folder)
     return sorted(folder / name for name in contents)

@@ -51,7 +51,7 @@ def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | 
     past = [row for row in known if row["time/iterations"] <= update]
     if not past:
         return None
-    said = {name: past[-1].get(own.format(name)) for name in EVALUATIONS}
+    values = {name: past[-1].get(own.format(name)) for name in EVALUATIONS}
     return {"update": int(past[-1]["time/iterations"])} | {
-        name.removeprefix("eval/"): x for name, x in said.items() if x is not None
+        name.removeprefix("eval/"): x for name, x in values.items() if x is not None
     }

@@ -41,8 +41,8 @@ def read(folder, names=None):
     """
     folder = Path(folder)
     try:
-        said = json.loads((folder / DESCRIPTION).read_text())
-        version, known = int(said["version"]), dict(said["files"])
+        description = json.loads((folder / DESCRIPTION).read_text())
+        version, known = int(description["version"]), dict(description["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ExportError(
             f"{folder}: no export: {DESCRIPTION} cannot be read ({error!r:.80})"
@@ -59,7 +59,7 @@ def read(folder, names=None):
             raise ExportError(f"{folder}: {name} is missing")
         if checksum((folder / name).read_bytes()) != known[name]:
             raise ExportError(f"{folder}: {name} was changed since it was exported")
-    return said
+    return description
 
 
 def checksum(data):
@@ -277,15 +277,15 @@ def _shown(kind, shape):
 
 def main(folder):
     """Prints the description of an export, and takes a step with it."""
-    said = read(folder)
-    leaves = said["observation"]
+    description = read(folder)
+    leaves = description["observation"]
     for name in ("environment", "update", "steps", "member"):
-        print(f"{name:>12}  {said['trained'].get(name)}")
+        print(f"{name:>12}  {description['trained'].get(name)}")
     for leaf in leaves:
         kind = _shown(leaf["dtype"], ("n", *leaf["shape"]))
         print(f"{'observation':>12}  {_name(leaf)}: {kind}")
-    print(f"{'action':>12}  {said['action']}")
-    if said["network"] is not None:
+    print(f"{'action':>12}  {description['action']}")
+    if description["network"] is not None:
         obs = [np.zeros((1, *x["shape"]), x["dtype"]) for x in leaves]
         policy = Policy(folder)
         carry, reset = policy.init(1)

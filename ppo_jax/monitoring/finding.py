@@ -48,7 +48,7 @@ def _refuse_only(root: Path):
     def refuse(error: OSError) -> None:
         if error.filename == os.fspath(root):
             missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-            said = "no run to be found there" if missing else f"{error.strerror}"
-            raise UserError(f"{root}: {said}") from error
+            message = "no run to be found there" if missing else f"{error.strerror}"
+            raise UserError(f"{root}: {message}") from error
 
     return refuse

@@ -55,8 +55,8 @@ GONE = "The monitor has ended; this is what it showed last."
 def listing(root: Path, runs: Mapping[str, Seen], nonce: str) -> str:
     """Returns the page of all runs below a folder."""
     counts = collections.Counter(run.status.state for run in runs.values())
-    said = [_badge(x, f"{counts[x]} {x}") for x in STATES if counts[x]]
-    shown = element("p", said), _table(runs)
+    badges = [_badge(x, f"{counts[x]} {x}") for x in STATES if counts[x]]
+    shown = element("p", badges), _table(runs)
     return _page(
         "Runs",
         nonce,
@@ -166,10 +166,10 @@ def _chart(title: str, now: Status, tail: Tail) -> Element:
         none = element("p", "nothing yet", class_="none")
         return element("figure", element("figcaption", element("strong", title)), none)
     marks = [_curve(*each) for each in zip(known, known.values(), TONES, strict=False)]
-    said = "last " + ", ".join(figure(mark.y[-1]) for mark in marks)
+    text = "last " + ", ".join(figure(mark.y[-1]) for mark in marks)
     ends = (0, now.total or 0)
     chart = Chart(
-        title, marks, text=said, log=False, across=ends, up=FROM.get(title, ())
+        title, marks, text=text, log=False, across=ends, up=FROM.get(title, ())
     )
     return draw(chart, SIZE, DETAIL)
 
@@ -224,8 +224,8 @@ def _progress(now: Status) -> Content:
     )
 
 
-def _badge(state: str, said: str) -> Element:
-    return element("span", said, class_=f"state {state}")
+def _badge(state: str, text: str) -> Element:
+    return element("span", text, class_=f"state {state}")
 
 
 def _called(run: Seen) -> str:

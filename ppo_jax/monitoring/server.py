@@ -68,8 +68,10 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             taken = error.errno == errno.EADDRINUSE
             why = "is taken" if taken else f"cannot be had: {error.strerror}"
-            said = f"--port: {port} {why}; give another one, or 0 for any that is free"
-            raise UserError(said) from error
+            message = (
+                f"--port: {port} {why}; give another one, or 0 for any that is free"
+            )
+            raise UserError(message) from error
 
     @property
     def address(self) -> str:

@@ -112,10 +112,10 @@ class Tail:
         self.rows.append(row)
         active = [name for name, x in row.items() if name.startswith("warn/") and x > 0]
         self.alerts |= dict.fromkeys(active, step)
-        said = row | {"warn/*": len(active)}
+        values = row | {"warn/*": len(active)}
         for name, curve in self.curves.items():
-            if name in said:
-                curve.add(step, said[name])
+            if name in values:
+                curve.add(step, values[name])
         score = row.get(FITTEST if BEST in row else SCORE)
         if score is not None:
             self.score = score

@@ -48,7 +48,7 @@ def overview(run: Record) -> Element:
         ("speed", exactly(last(run.rows, SPEED)), "steps per second at the end"),
         ("alerts", str(active), f"that were active, {lasting} still at the end"),
     ]
-    return tiles((name, [value, element("small", said)]) for name, value, said in facts)
+    return tiles((name, [value, element("small", note)]) for name, value, note in facts)
 
 
 def section(run: Record) -> Section:
@@ -93,8 +93,8 @@ def _evaluated(run: Record) -> tuple[str, str, str]:
 def _tail(run: Record) -> tuple[str, str, str]:
     tail = last(run.rows, "eval/cvar_5_reward")
     low, high = (last(run.rows, f"eval/q{q}_reward") for q in (25, 75))
-    said = f"worst 5 %; quartiles {exactly(low)} and {exactly(high)}"
-    return "tail", exactly(tail), said
+    note = f"worst 5 %; quartiles {exactly(low)} and {exactly(high)}"
+    return "tail", exactly(tail), note
 
 
 def _differences(run: Record) -> Element:

@@ -42,7 +42,7 @@ def of(paths: Sequence[Path]) -> str:
     if not any(trial.scores.size for each in found for trial in each.trials):
         raise UserError(f"{paths[0]}: expected runs with {metric}, got none")
     count = sum(len(each.trials) for each in found)
-    said = f"{metric}, by the last evaluation of each of {count} runs. {SURE}"
+    text = f"{metric}, by the last evaluation of each of {count} runs. {SURE}"
     sections = [
         standings.standing(found),
         standings.curves(found, metric),
@@ -52,7 +52,7 @@ def of(paths: Sequence[Path]) -> str:
         _runs(runs),
     ]
     title = " · ".join(map(str, paths))
-    lead = [element("p", said), about.notes(runs)]
+    lead = [element("p", text), about.notes(runs)]
     return page(title, lead, [each for each in sections if each is not None])
 
 
@@ -70,11 +70,11 @@ def _each(
     """Returns a metric's curve of every run that has it, in its contender's colour."""
     curves = []
     for index, each in enumerate(found):
-        said, tone = each.name, tone_of(index)
+        label, tone = each.name, tone_of(index)
         for run in (runs[trial.name] for trial in each.trials if trial.name in runs):
             if name in run.names:
-                curves.append(Curve(said, *series(run.rows, name), tone))
-                said = ""
+                curves.append(Curve(label, *series(run.rows, name), tone))
+                label = ""
     return curves
 
 

@@ -111,9 +111,9 @@ def _without_seed(run: Record) -> dict[str, str]:
 def _name(group: Sequence[Record], shown: Sequence[str]) -> str:
     if len(group) == 1:
         return group[0].name
-    said = [f"{path}={group[0].field(path, OFF)}" for path in shown]
-    if 0 < len(said) <= FEW:
-        return " ".join(said)
+    fields = [f"{path}={group[0].field(path, OFF)}" for path in shown]
+    if 0 < len(fields) <= FEW:
+        return " ".join(fields)
     return f"{group[0].name} and {len(group) - 1} more"
 
 

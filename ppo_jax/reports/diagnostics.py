@@ -40,8 +40,8 @@ def section(run: Record) -> Section:
     """Returns charts of a run's metrics of updates, and tables of constant ones."""
     groups = grouped(name for name in run.names if not name.startswith(ELSEWHERE))
     folds = [_fold(run, title, rows) for title, rows in groups.items() if rows]
-    said = element("p", MANY) if run.members > 1 else None
-    return Section("Losses and diagnostics", [said, *folds])
+    note = element("p", MANY) if run.members > 1 else None
+    return Section("Losses and diagnostics", [note, *folds])
 
 
 def grouped(names: Iterable[str]) -> Groups:
@@ -98,8 +98,8 @@ def _fold(run: Record, title: str, rows: dict[Metric, list[str]]) -> Fold:
     parts = [Grid([_chart(run, row, names) for row, names in moving.items()], True)]
     shown = [_constants(constant)] if constant else []
     count = sum(map(len, moving.values()))
-    said = f"{title} · {count} that moved" if count else f"{title} · nothing moved"
-    return Fold(said, [*parts, *shown] if moving else shown, title in FIRST)
+    heading = f"{title} · {count} that moved" if count else f"{title} · nothing moved"
+    return Fold(heading, [*parts, *shown] if moving else shown, title in FIRST)
 
 
 def _only_value(run: Record, name: str) -> float | None:
@@ -136,14 +136,14 @@ def _meaning(name: str) -> str:
 def _chart(run: Record, row: Metric, names: list[str]) -> Chart:
     """Returns the chart of a metric, or of all metrics of a row with a pattern."""
     name = names[0]
-    said = [row.meaning.removesuffix(".") + "."] if row.meaning else []
+    sentences = [row.meaning.removesuffix(".") + "."] if row.meaning else []
     if len(names) > 1:
         title, marks = row.name, _several(run, row, names)
     else:
         title, marks = name, _alone(run, name)
-        said.append(f"Last: {written(last(run.rows, name))}.")
-    said += [f"Healthy: {a.healthy}." for a in _alerts(name)][:1]
-    text = " ".join(said)
+        sentences.append(f"Last: {written(last(run.rows, name))}.")
+    sentences += [f"Healthy: {a.healthy}." for a in _alerts(name)][:1]
+    text = " ".join(sentences)
     return Chart(title, marks, unit=row.unit, text=text, healthy=healthy(name))
 
 
@@ -164,5 +164,5 @@ def _several(run: Record, row: Metric, names: list[str]) -> list[Mark]:
     ]
 
 
-def _curve(run: Record, name: str, said: str, tone: str) -> Curve:
-    return Curve(said, *series(run.rows, name), tone)
+def _curve(run: Record, name: str, label: str, tone: str) -> Curve:
+    return Curve(label, *series(run.rows, name), tone)

@@ -26,8 +26,8 @@ def section(run: Record) -> Section | None:
     best = min(fittest(run.rows), len(lines[0]["parent"]) - 1)
     found = [schedule(lines, path, best, end) for path in lines[0]["numbers"]]
     charts = Grid([family_tree(lines, best, end), *found])
-    said = element("p", _said(lines, best))
-    return Section("Population", [said, charts, _numbers(lines, best)])
+    lead = element("p", _said(lines, best))
+    return Section("Population", [lead, charts, _numbers(lines, best)])
 
 
 def fittest(rows: Rows) -> int:
@@ -36,8 +36,8 @@ def fittest(rows: Rows) -> int:
     >>> fittest([{"pbt/fittest": 1.0}, {"pbt/fittest": 2.0}, {}])
     2
     """
-    said = (row[BEST] for row in reversed(rows) if is_number(row.get(BEST)))
-    return int(next(said, 0))
+    members = (row[BEST] for row in reversed(rows) if is_number(row.get(BEST)))
+    return int(next(members, 0))
 
 
 def family_tree(lines: Lineage, best: int, end: float) -> Chart:

@@ -48,13 +48,13 @@ def scored(run: Record, x: str = STEP) -> list[Mark]:
 
 
 def spread(
-    run: Record, name: str, said: str, x: str = STEP, tone: str = "one"
+    run: Record, name: str, label: str, x: str = STEP, tone: str = "one"
 ) -> list[Mark]:
     """Returns the quartiles of a metric over the members, if there are several."""
     at, low = series(run.rows, f"q25/{name}", x)
     high_at, high = series(run.rows, f"q75/{name}", x)
     same = at.size and np.array_equal(at, high_at)
-    return [Band(said, at, low, high, tone)] if same else []
+    return [Band(label, at, low, high, tone)] if same else []
 
 
 def _returns(run: Record, x: str) -> Chart:

@@ -20,10 +20,10 @@ def section(run: Record) -> Section | None:
     played = {name: x for name, x in run.measured.items() if is_evaluation(x)}
     attacked = {name: x for name, x in run.measured.items() if is_robustness(x)}
     parts: list[Part] = [_evaluations(played)] if played else []
-    for name, said in attacked.items():
-        unit = f", ε in units of {said['unit']}" if "unit" in said else ""
+    for name, figures in attacked.items():
+        unit = f", ε in units of {figures['unit']}" if "unit" in figures else ""
         parts.append(element("p", "Returns under attack, by ", code(name), f"{unit}."))
-        parts.append(Grid(_charts(said)))
+        parts.append(Grid(_charts(figures)))
     return Section("Risk and robustness", parts) if parts else None
 
 
@@ -72,12 +72,12 @@ def _evaluations(played: dict[str, dict[str, Any]]) -> Element:
     return table(header, rows)
 
 
-def _charts(said: dict[str, Any]) -> list[Chart]:
+def _charts(figures: dict[str, Any]) -> list[Chart]:
     """Charts returns over the radius: one chart for each agent and figure."""
-    eps = np.array(said["eps"], np.float64)
+    eps = np.array(figures["eps"], np.float64)
     return [
         Chart(f"{agent}: {title}", _curves(curves, eps, key), "ε", log=False)
-        for agent, curves in said["agents"].items()
+        for agent, curves in figures["agents"].items()
         for key, title in RISKS
     ]
 

@@ -121,16 +121,16 @@ def _logged(run_dir: Path) -> Rows:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if (run_dir / batched.WALK).exists():
-        said = f"a walk-forward, which leaves a page of its own: {run_dir / WALKED}"
-        raise UserError(f"{run_dir}: is {said}")
+        message = f"a walk-forward, which leaves a page of its own: {run_dir / WALKED}"
+        raise UserError(f"{run_dir}: is {message}")
     if not rows:
         raise UserError(f"{run_dir}: no run to be found there")
     for number, row in enumerate(rows, start=1):
         for name in (STEP, UPDATES):
             if not is_number(row.get(name)):
                 given = repr(row.get(name))
-                said = f"{name}: expected a number, got {given:.80}"
-                raise UserError(f"{path}: line {number}: {said}")
+                message = f"{name}: expected a number, got {given:.80}"
+                raise UserError(f"{path}: line {number}: {message}")
     return rows
 
 

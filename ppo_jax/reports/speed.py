@@ -52,7 +52,7 @@ def times(run: Record) -> dict[str, float]:
 def _shares(spent: dict[str, float]) -> Element:
     """Returns a bar of the shares of time, and its parts in words."""
     total = sum(spent.values()) or 1.0
-    said = [f"{k}: {elapsed(v)}, {v / total:.0%}" for k, v in spent.items()]
+    shares = [f"{k}: {elapsed(v)}, {v / total:.0%}" for k, v in spent.items()]
     ends = [end / total for end in itertools.accumulate(spent.values())]
     bars = [
         Bar(begin, end, f"share {tone}")
@@ -60,9 +60,9 @@ def _shares(spent: dict[str, float]) -> Element:
     ]
     legend = [
         element("li", text, class_=f"area {tone}")
-        for text, tone in zip(said, TONES, strict=False)
+        for text, tone in zip(shares, TONES, strict=False)
     ]
-    picture = strip("Where the time went", "; ".join(said), bars)
+    picture = strip("Where the time went", "; ".join(shares), bars)
     return element("div", picture, element("ul", legend, class_="legend"))
 
 

@@ -26,24 +26,26 @@ FEW = 4
 
 def standing(found: Sequence[Contender]) -> Section:
     """Returns interquartile means with their intervals, the best one first."""
-    said = [scores.statistics(each.column, found[0].column) for each in found]
-    order = sorted(range(len(found)), key=lambda i: -said[i]["iqm"])
+    scored = [scores.statistics(each.column, found[0].column) for each in found]
+    order = sorted(range(len(found)), key=lambda i: -scored[i]["iqm"])
     rows = [
         (
             found[i].name,
-            str(said[i]["runs"]),
-            written(said[i]["iqm"]),
-            pair(said[i]["interval"]),
-            "" if said[i]["improvement"] is None else f"{said[i]['improvement']:.2f}",
-            pair(said[i]["improvement_interval"]),
+            str(scored[i]["runs"]),
+            written(scored[i]["iqm"]),
+            pair(scored[i]["interval"]),
+            ""
+            if scored[i]["improvement"] is None
+            else f"{scored[i]['improvement']:.2f}",
+            pair(scored[i]["improvement_interval"]),
         )
         for i in order
     ]
     estimates = [
-        Estimate(found[i].name, said[i]["iqm"], said[i]["interval"], tone_of(i))
+        Estimate(found[i].name, scored[i]["iqm"], scored[i]["interval"], tone_of(i))
         for i in order
     ]
-    ends = [x for each in said for x in (each["iqm"], *(each["interval"] or ()))]
+    ends = [x for each in scored for x in (each["iqm"], *(each["interval"] or ()))]
     known = [x for x in ends if np.isfinite(x)]
     parts: list[Part] = [table(scores.HEADER, rows)]
     if known and len(found) > 1:
@@ -91,8 +93,8 @@ def chances(found: Sequence[Contender]) -> Section | None:
         )
         for ours, theirs in pairs
     ]
-    said = element("p", "½ is chance; an interval apart from it is a difference.")
-    parts = [said, forest(estimates, 0.0, 1.0, middle=0.5)]
+    note = element("p", "½ is chance; an interval apart from it is a difference.")
+    parts = [note, forest(estimates, 0.0, 1.0, middle=0.5)]
     return Section("Probability of improvement", parts)
 
 

@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
         return written(self.value) + ends
 
 
-def strip(title: str, said: str, bars: Iterable[Bar], tone: str = "") -> Element:
+def strip(title: str, description: str, bars: Iterable[Bar], tone: str = "") -> Element:
     """Draws a strip, which is as wide as there is room.
 
     >>> from ppo_jax.reports.elements import markup
@@ -55,7 +55,7 @@ def strip(title: str, said: str, bars: Iterable[Bar], tone: str = "") -> Element
     return element(
         "svg",
         element("title", title),
-        element("desc", said),
+        element("desc", description),
         rects,
         viewBox="0 0 1000 10",
         preserveAspectRatio="none",
@@ -93,8 +93,8 @@ def forest(
             bars.append(Bar(at(begin), at(end), "between"))
         if math.isfinite(each.value):
             bars.append(Bar(at(each.value) - 0.003, at(each.value) + 0.003, "point"))
-        said = [element("span", each.name), element("span", str(each))]
-        head = element("div", said, class_="head")
+        labels = [element("span", each.name), element("span", str(each))]
+        head = element("div", labels, class_="head")
         picture = strip(each.name, str(each), bars, each.tone)
         items.append(element("li", head, picture))
     ends = axis(written(low), written(high))

@@ -38,15 +38,15 @@ def section(run: Record) -> Section:
     found = troubles(run)
     watched = sum(name.startswith(PREFIX) for name in run.names)
     if not found:
-        said = f"None of the {watched} alerts that were watched was ever active."
-        return Section("Alerts", [element("p", said, class_="good")])
+        text = f"None of the {watched} alerts that were watched was ever active."
+        return Section("Alerts", [element("p", text, class_="good")])
     end = max(1.0, float(run.rows[-1]["step"]))
     items = [_item(trouble, end, run.members) for trouble in found]
-    said = f"{len(found)} of {watched} alerts were active."
+    text = f"{len(found)} of {watched} alerts were active."
     return Section(
         "Alerts",
         [
-            element("p", said),
+            element("p", text),
             axis("0", f"{end:,.0f} steps"),
             element("ul", items, class_="strips"),
         ],
@@ -82,15 +82,15 @@ def _merged(
 
 def _item(trouble: Trouble, end: float, members: int) -> Element:
     first, last = trouble.spells[0][0], trouble.spells[-1][1]
-    said = f"{trouble.share:.0%} of the run, within steps {first:,.0f} to {last:,.0f}"
-    said += ", at the end too" if trouble.lasts else ""
+    text = f"{trouble.share:.0%} of the run, within steps {first:,.0f} to {last:,.0f}"
+    text += ", at the end too" if trouble.lasts else ""
     if members > 1:
-        said += f"; up to {trouble.members:.0f} of {members} members"
+        text += f"; up to {trouble.members:.0f} of {members} members"
     bars = [Bar(begun / end, ended / end, "alarm") for begun, ended in trouble.spells]
     return element(
         "li",
-        element("div", code(trouble.name), element("span", said), class_="head"),
-        strip(trouble.name, said, bars),
+        element("div", code(trouble.name), element("span", text), class_="head"),
+        strip(trouble.name, text, bars),
         [_advice(row) for row in advised(trouble.name)],
         element("p", code(f"{READ} {trouble.name}"), class_="more"),
     )
