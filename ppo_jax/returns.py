@@ -143,28 +143,15 @@ def standardize(
     valid, weight = weight > 0, weight.astype(jnp.float32)
     adv = jnp.where(valid, adv, 0.0).astype(jnp.float32)
     require_finite(adv=adv)
-    centred, std = _spread(adv, weight)
+    centred, _ = centre(adv, weight)
+    total = jnp.maximum(weight.sum(axis=0), TINY)
+    freedom = total - (weight**2).sum(axis=0) / total
+    square = jnp.sum(weight * centred**2, axis=0)
+    std = jnp.sqrt(square / jnp.maximum(freedom, TINY))
     rounding = 8 * jnp.finfo(jnp.float32).eps * jnp.abs(adv).max(axis=0)
     zero = (std <= jnp.maximum(1e-8, rounding)) | (valid.sum(axis=0) < 2)
     scale, still = (jnp.expand_dims(x, 0) for x in (std + 1e-8, zero))
     return jnp.where(still, 0.0, centred / scale), zero
-
-
-def deviation(x: Array, weight: Array, axis: int | None = None) -> Array:
-    """Unbiased weighted deviation, as `standardize` divides by.
-
-    Args:
-        x: Samples, any shape; anything where the weight is 0.
-        weight: Their weights ≥ 0, of the same shape.
-        axis: None for one over everything, `[]`; 0 for one per trailing index, `[...]`.
-
-    >>> deviation(jnp.array([1.0, 2.0, 3.0, jnp.nan]), jnp.array([1, 1, 1, 0])).item()
-    1.0
-    """
-    if axis is None:
-        x, weight = x.reshape(-1), weight.reshape(-1)
-    x = jnp.where(weight > 0, x, 0.0).astype(jnp.float32)
-    return _spread(x, weight.astype(jnp.float32))[1]
 
 
 def explained_variance(target: Array, prediction: Array, weight: Array) -> Array:
@@ -247,15 +234,6 @@ def explained_variance_by_group(
 
     samples = total_of(valid.astype(jnp.int32))
     return _explained(square(target), square(target - prediction), samples), total
-
-
-def _spread(x: Array, weight: Array) -> tuple[Array, Array]:
-    """Samples `[n, ...]` around their mean, and their unbiased deviation `[...]`."""
-    centred, _ = centre(x, weight)
-    total = jnp.maximum(weight.sum(axis=0), TINY)
-    freedom = total - (weight**2).sum(axis=0) / total
-    square = jnp.sum(weight * centred**2, axis=0)
-    return centred, jnp.sqrt(square / jnp.maximum(freedom, TINY))
 
 
 def _explained(variance: Array, error: Array, samples: Array) -> Array:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import component, policy
+from ppo_jax.envs.env import exact
 from ppo_jax.envs.trading import PriceError, PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
 from ppo_jax.envs.trading.bars import digest
@@ -129,7 +130,7 @@ def _begun(agent: Policy, env: Trading, bar: int) -> Book:
 def _next(agent: Policy, env: Trading, book: Book, bar: int) -> Book:
     """Carries out the last decision, makes the next one, and returns its book."""
     account, remembered, action = book.last
-    step, account = env.transition(_nothing(), account, action)
+    step, account = exact(env.transition)(_nothing(), account, action)
     return _decided(agent, env, (account, remembered), step.obs, bar, book.decisions)
 
 

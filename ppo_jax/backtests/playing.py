@@ -11,6 +11,7 @@ from ppo_jax import component
 from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
 from ppo_jax.critics import ValueDist
+from ppo_jax.envs.env import exact
 from ppo_jax.ppo import acting
 from ppo_jax.state import Learner
 from ppo_jax.types import Array
@@ -87,7 +88,7 @@ def _played(learner: Learner, bars: int) -> Played:
         mask = jax.tree.map(lambda x: x[None], env.action_mask(account))
         out = acting.evaluate(network, learner.params, carry, seen, reset, mask)
         action = out.policy.to_action(out.policy.mode())
-        timestep, after = env.transition(key, account, action[0])
+        timestep, after = exact(env.transition)(key, account, action[0])
         track = Track(timestep.reward, after.turnover, jnp.abs(after.positions).sum())
         predicted = learner.return_scale.decode(quantiles(out.value))
         played = Played(track, after.positions, predicted)

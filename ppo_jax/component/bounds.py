@@ -20,6 +20,8 @@ class Bound(NamedTuple):
 
 
 FINITE_NON_NEGATIVE = Bound("a finite number ≥ 0", lambda x: 0 <= x < math.inf)
+FINITE_POSITIVE = Bound("a finite number > 0", lambda x: 0 < x < math.inf)
+FINITE_AT_LEAST_ONE = Bound("a finite number ≥ 1", lambda x: 1 <= x < math.inf)
 DECAY = Bound("a number in [0, 1)", lambda x: bool(0 <= np.float32(x) < 1))
 POSITIVE_DECAY = Bound("a number in (0, 1)", lambda x: bool(0 < np.float32(x) < 1))
 
@@ -31,8 +33,9 @@ Finite = Annotated[T, Bound("a finite number", math.isfinite)]
 Positive = Annotated[T, Bound("a number > 0", lambda x: x > 0)]
 NonNegative = Annotated[T, Bound("a number ≥ 0", lambda x: x >= 0)]
 FiniteNonNegative = Annotated[T, FINITE_NON_NEGATIVE]
-FinitePositive = Annotated[T, Bound("a finite number > 0", lambda x: 0 < x < math.inf)]
+FinitePositive = Annotated[T, FINITE_POSITIVE]
 AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
+FiniteAtLeastOne = Annotated[T, FINITE_AT_LEAST_ONE]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
 Decay = Annotated[T, DECAY]
 PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]

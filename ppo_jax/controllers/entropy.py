@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ppo_jax.arrays import counting, tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import (
-    AtLeastOne,
+    FiniteAtLeastOne,
     FiniteNonNegative,
     NonNegative,
     Several,
@@ -84,9 +84,9 @@ class EntropySchedule:
     decay_updates: NonNegative[float] = 0.0
     floor: FiniteNonNegative[float] = 0.0
     plateau: Plateau | None = None
-    boost: AtLeastOne[float] = 1.0
+    boost: FiniteAtLeastOne[float] = 1.0
     boost_patience: NonNegative[float] = 2.0
-    boost_cap: AtLeastOne[float] = 5.0
+    boost_cap: FiniteAtLeastOne[float] = 5.0
 
     def init(self) -> EntropyState:
         """Returns the state before the first update."""

@@ -247,16 +247,22 @@ class Env:
 
 
 def of_each(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of one environment for many, whose arrays are `[B, ...]`.
-
-    Its products have all digits of float32, also where JAX multiplies with fewer by
-    default: on GPUs and TPUs. Errors of a simulation add up over its steps.
+    """Returns an `exact` function of one environment for many, with arrays `[B, ...]`.
 
     >>> turn = of_each(lambda angle, vector: angle @ vector)
     >>> turn(jnp.ones((3, 2, 2)), jnp.ones((3, 2))).shape
     (3, 2)
     """
-    return jax.default_matmul_precision("highest")(jax.vmap(function))
+    return exact(jax.vmap(function))
+
+
+def exact(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function whose products have all digits of float32 on every platform.
+
+    On GPUs and TPUs JAX multiplies with fewer by default, and errors of a simulation
+    add up over its steps.
+    """
+    return jax.default_matmul_precision("highest")(function)
 
 
 def strong(state: PyTree) -> PyTree:

@@ -1,8 +1,5 @@
 """Groups of advantages whose mean and deviation standardise them."""
 
-import functools
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -35,10 +32,6 @@ class Standardization:
         """
         raise missing(self, "__call__")
 
-    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
-        """Returns the divisor of each advantage, `[T, B]`; arguments as of a call."""
-        return jnp.broadcast_to(returns.deviation(advantage, weight), advantage.shape)
-
 
 @component
 class OverAll(Standardization):
@@ -57,10 +50,6 @@ class PerEnv(Standardization):
         scaled, flat = returns.standardize(advantage, weight, axis=0)
         return scaled, jnp.broadcast_to(flat[None], advantage.shape)
 
-    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
-        each = returns.deviation(advantage, weight, axis=0)
-        return jnp.broadcast_to(each[None], advantage.shape)
-
 
 @component
 class PerGroup(Standardization):
@@ -78,27 +67,14 @@ class PerGroup(Standardization):
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
         chex.assert_equal_shape([advantage, weight, group])
-        group, alone = self._known(group)
-        scaled = functools.partial(returns.standardize, advantage)
-        parts, flat = self._each(scaled, weight, group)
-        own, still = PerEnv()(advantage, jnp.where(alone, weight, 0.0), group)
-        return parts.sum(axis=0) + own, jnp.where(alone, still, flat[group])
-
-    def unit(self, advantage: Array, weight: Array, group: Array) -> Array:
-        group, alone = self._known(group)
-        deviation = functools.partial(returns.deviation, advantage)
-        own = PerEnv().unit(advantage, jnp.where(alone, weight, 0.0), group)
-        return jnp.where(alone, own, self._each(deviation, weight, group)[group])
-
-    def _known(self, group: Array) -> tuple[Array, Array]:
-        """Returns groups `[T, B]`, and whether each step has none, which becomes −1."""
         group = returns.group_index(group, self.num_groups)
         alone = group >= self.num_groups
-        return jnp.where(alone, -1, group), alone
-
-    def _each(self, measure: Any, weight: Array, group: Array) -> Any:
-        """Measures each group by itself, with the weights of its steps alone."""
-        return jax.lax.map(
-            lambda index: measure(jnp.where(group == index, weight, 0.0)),
+        parts, flat = jax.lax.map(
+            lambda index: returns.standardize(
+                advantage, jnp.where(group == index, weight, 0.0)
+            ),
             jnp.arange(self.num_groups),
         )
+        own, still = PerEnv()(advantage, jnp.where(alone, weight, 0.0), group)
+        flat = jnp.where(alone, still, flat[jnp.where(alone, 0, group)])
+        return parts.sum(axis=0) + own, flat

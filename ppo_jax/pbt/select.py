@@ -14,13 +14,17 @@ import jax.numpy as jnp
 
 from ppo_jax.arrays import counting
 from ppo_jax.component import component
-from ppo_jax.component.bounds import Bound, FiniteNonNegative, PositiveShare
+from ppo_jax.component.bounds import (
+    Bound,
+    FiniteAtLeastOne,
+    FiniteNonNegative,
+    PositiveShare,
+)
 from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
 
 AtMostHalf = Annotated[float, Bound("a number in (0, 0.5]", lambda x: 0 < x <= 0.5)]
 Members = Annotated[float, Bound("a number ≥ 2", lambda x: 2 <= x < math.inf)]
-Rounds = Annotated[float, Bound("a number ≥ 1", lambda x: 1 <= x < math.inf)]
 
 
 class Selection(NamedTuple):
@@ -66,8 +70,9 @@ class Selector:
         """Returns the parent of every member, and whether it is copied.
 
         Args:
-            fitness: Fitness of the members, `[P]`; greater is better.
-            ready: Whether each member may take part, bool `[P]`.
+            fitness: Fitness of the members, `[P]`; greater is better. It is 0 where it
+                is not known yet, and NaN for broken members.
+            ready: Whether each member may be a parent, bool `[P]`.
             keys: One key per member `[P]`, so that the order of members means nothing.
         """
         raise missing(self, "__call__")
@@ -177,7 +182,7 @@ class Readiness:
     min_episodes: FiniteNonNegative[float] = 1.0
     share: PositiveShare[float] = 0.8
     min_ready: Members = 2.0
-    max_wait: Rounds = 10.0
+    max_wait: FiniteAtLeastOne[float] = 10.0
 
     def members(self, episodes: Array, fitness: Array) -> Array:
         """Returns whether each member is ready, bool `[P]`.

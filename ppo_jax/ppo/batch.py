@@ -35,12 +35,12 @@ def assemble(
     metrics = diagnostics.target_metrics(
         steps.value, advantage, target, weight, held_out(config, steps, weight), scale
     )
-    normalized, unit = advantage, jnp.ones_like(advantage)
+    normalized, unit = advantage, jnp.ones(())
     if config.standardization is not None:
-        given = advantage, weight, steps.group
-        normalized, flat = config.standardization(*given)
-        unit = jnp.where(flat, jnp.inf, config.standardization.unit(*given))
+        normalized, flat = config.standardization(advantage, weight, steps.group)
         metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
+        std = metrics["train/advantages_std_raw"]
+        unit = jnp.where((flat | (weight == 0)).all(), jnp.inf, std)
     discount = config.gamma * (steps.valid & ~steps.last)
     targets = RolloutTargets(
         steps.reward, target, weight, unit, steps.cost, discount, key

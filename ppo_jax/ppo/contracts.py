@@ -231,7 +231,7 @@ def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
     def perturb(mask):
         def one(x):
             spread = mask.reshape(mask.shape + (1,) * (x.ndim - 2))
-            return jnp.where(spread, x + jnp.ones_like(x), x)
+            return jnp.where(spread, _other(x), x)
 
         return outputs(jax.tree.map(one, steps.obs))
 
@@ -245,6 +245,17 @@ def _leaks(run: Run, steps: Any) -> tuple[Any, Any]:
     after = jnp.arange(num_steps)[:, None] >= last_start[None]
     change = jnp.abs(perturb(ended_later) - base).max(axis=-1)
     return others, jnp.max(jnp.where(after & ~ended_later, change, 0.0))
+
+
+def _other(x: Any) -> Any:
+    """Returns an array of the same type that differs from `x` everywhere.
+
+    >>> _other(jnp.array([True, False])).tolist(), _other(jnp.float32(1e9)).item()
+    ([False, True], 2000000000.0)
+    """
+    if x.dtype == bool:
+        return ~x
+    return x + jnp.ones_like(x) + (jnp.abs(x) if x.dtype.kind == "f" else 0)
 
 
 def _unmoved(log_ratio: Any) -> tuple[float, bool]:

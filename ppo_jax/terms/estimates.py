@@ -6,10 +6,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import component
-from ppo_jax.component.bounds import NonNegative
+from ppo_jax.component.bounds import FiniteNonNegative
 from ppo_jax.critics import pessimistic_cvar
 from ppo_jax.errors import missing
-from ppo_jax.ppo import diagnostics
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets
 from ppo_jax.types import Metrics
 
@@ -39,8 +38,7 @@ class Estimate:
         """Returns a loss before the multiplier, and metrics, per example `[L, b]`.
 
         Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
-        `train/cvar_gap`, the mean of (limit − estimate) / unit, which moves the
-        multiplier.
+        `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
         """
         raise missing(self, "__call__")
 
@@ -53,8 +51,7 @@ class Empirical(Estimate):
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> Prepared:
         cvar, some = tail["train/cvar_empirical"], tail["train/cvar_tail_size"] > 0
-        per_unit = diagnostics.average(1 / rollout.unit, rollout.weight)
-        gap = jnp.where(some, (limit - cvar) * per_unit, 0.0)
+        gap = jnp.where(some, (limit - cvar) / rollout.unit, 0.0)
         return (), {"train/cvar_estimate": cvar, "train/cvar_gap": gap}
 
     def __call__(
@@ -80,14 +77,14 @@ class Predicted(Estimate):
         ValueError: At construction, for a negative number.
     """
 
-    through: NonNegative[float] = 0.0
+    through: FiniteNonNegative[float] = 0.0
 
     reads_critic = True
 
     def prepare(
         self, tail: Metrics, limit: ArrayLike, rollout: RolloutTargets
     ) -> Prepared:
-        return rollout.unit, {}
+        return jnp.broadcast_to(rollout.unit, rollout.weight.shape), {}
 
     def __call__(
         self, out: Forward, context: Context, alpha: ArrayLike, limit: ArrayLike

@@ -41,7 +41,7 @@ class Quantity:
         """Returns the excess over the value at risk that each action is blamed for.
 
         Args:
-            beyond: The excess of each step's own sample, `[T, B]`.
+            beyond: The excess of each step's own sample, `[T, B]`; 0 without one.
             rollout: The rollout with these samples.
         """
         return beyond
@@ -75,13 +75,22 @@ class Costs(Quantity):
     """Minus the cost that environments report of each step, if it is finite.
 
     A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step. An action is blamed for the
-    costs that follow it, Σ γᵏ of them, to the end of its episode or of the rollout.
+    costs that follow it, less as many times what a step costs on average: Σ γᵏ of the
+    differences, to the end of its episode or of the rollout. So steps that cost as much
+    as others are nobody's fault, and no episode is ended to save them.
+
+    References:
+        Sutton et al., `Policy Gradient Methods for Reinforcement Learning with Function
+        Approximation <https://papers.nips.cc/paper/1713>`_, 2000: the average reward.
     """
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         return -rollout.cost
 
     def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
+        costly = (rollout.weight > 0) & jnp.isfinite(rollout.cost)
+        average = beyond.sum() / jnp.maximum(costly.sum(), 1)
+        beyond = jnp.where(costly, beyond - average, 0.0)
         return returns.to_go(beyond, rollout.discount)
 
 

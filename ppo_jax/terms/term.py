@@ -66,8 +66,8 @@ class RolloutTargets(NamedTuple):
     """λ-returns."""
     weight: Array
     unit: Array
-    """Deviation that advantages were divided by: 1 without a standardisation, infinite
-    for advantages that do not vary."""
+    """Deviation of all advantages `[]`: 1 without a standardisation, infinite for
+    advantages that do not vary."""
     cost: Array
     """Costs that environments report, in units of their own; not always finite."""
     discount: Array

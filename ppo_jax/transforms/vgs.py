@@ -10,7 +10,11 @@ from jax.typing import ArrayLike
 
 from ppo_jax.arrays import counting
 from ppo_jax.component import require_number
-from ppo_jax.component.bounds import FINITE_NON_NEGATIVE, POSITIVE_DECAY
+from ppo_jax.component.bounds import (
+    FINITE_NON_NEGATIVE,
+    FINITE_POSITIVE,
+    POSITIVE_DECAY,
+)
 from ppo_jax.transforms import variance
 from ppo_jax.transforms.variance import Moments, Statistic
 from ppo_jax.types import Array, Metrics, PyTree
@@ -162,7 +166,7 @@ def scale_by_variance(
     """
     require_number("alpha", alpha, *FINITE_NON_NEGATIVE)
     require_number("beta", beta, *POSITIVE_DECAY)
-    require_number("eps", eps, "a number > 0", lambda x: x > 0)
+    require_number("eps", eps, *FINITE_POSITIVE)
     require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
     require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)
     require_number("warmup_steps", warmup_steps, "a number ≥ 0", lambda x: x >= 0)

@@ -34,6 +34,31 @@ class Credit(Env):
         return outcome(jnp.ones(1), reward=action, cost=state[-1]), owed
 
 
+LONGEST = 20
+
+
+@component
+class Lottery(Env):
+    """Each step costs 0 or 1 by a coin, whatever is done; action 1 ends the episode.
+
+    Known answer: no policy changes the mean cost of a step, so costs favour none.
+    """
+
+    action_space = Discrete(2)
+    min_steps_to_truncation = LONGEST
+
+    def reset(self, key):
+        return jnp.ones(1), jnp.zeros((), jnp.int32)
+
+    def transition(self, key, state, action):
+        coin = jax.random.bernoulli(key).astype(jnp.float32)
+        ends, late = action == 1, state + 1 >= LONGEST
+        step = outcome(
+            jnp.ones(1), reward=1.0, cost=coin, terminated=ends, truncated=late
+        )
+        return step, state + 1
+
+
 @pytest.fixture(scope="module")
 def spent():
     """What four agents spent and how it was weighed, `[updates, agents]`."""
@@ -63,3 +88,25 @@ def test_an_action_is_blamed_for_what_it_costs_later(spent):
     late = slice(UPDATES // 3, None)
     assert (abs(cost[late].mean(axis=0) - LIMIT) < 0.15).all()
     assert dual[late].mean() > 0 and dual.max() < MOST
+
+
+def test_no_episode_is_ended_to_save_what_every_step_costs():
+    """Agents learn to stay, as they are paid for it, however much costs weigh."""
+    config = Config(
+        env=Lottery(),
+        num_envs=16,
+        num_steps=32,
+        num_minibatches=2,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+        terms=(
+            terms.Surrogate(),
+            terms.Value(),
+            terms.CVaR(1.0, terms.Costs(), coef=4.0),
+        ),
+        optimizer=optimizers.Adam(learning_rate=1e-2),
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 3))
+    _, metrics = population.advance(members, Progress.at(np.zeros(60)), jnp.int32(60))
+    ended = np.asarray(metrics["episodes/count"])
+    assert (16 * 32 / ended[:3] < LONGEST / 2).all()
+    assert (16 * 32 / ended[-10:].mean(axis=0) > 0.9 * LONGEST).all()

@@ -453,7 +453,6 @@ class Apart(ByHand):
             weight = self.examples.weight * (self.examples.card // 2 == group)
             mean, std = weighted(self.raw, weight)
             self.advantage[weight > 0] = ((self.raw - mean) / std)[weight > 0]
-            self.beyond[weight > 0] *= self.unit / std
 
     def objective(self, params):
         ratio = np.exp(self.log_prob(params) - self.old_log_prob)

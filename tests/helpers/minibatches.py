@@ -42,8 +42,8 @@ def targets(reward, target=None, weight=None, unit=1.0, cost=0.0, discount=0.0):
     reward = jnp.asarray(reward, jnp.float32)
     target = reward if target is None else jnp.asarray(target, jnp.float32)
     weight = jnp.ones_like(reward) if weight is None else jnp.asarray(weight)
-    unit, cost, discount = (
-        jnp.broadcast_to(jnp.float32(x), reward.shape) for x in (unit, cost, discount)
+    cost, discount = (
+        jnp.broadcast_to(jnp.float32(x), reward.shape) for x in (cost, discount)
     )
-    key = jax.random.key(0)
+    unit, key = jnp.float32(unit), jax.random.key(0)
     return terms.RolloutTargets(reward, target, weight, unit, cost, discount, key)

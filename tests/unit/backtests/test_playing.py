@@ -11,8 +11,9 @@ from traders import cautious, loud, tiny
 from ppo_jax import Policy, critics, networks
 from ppo_jax.backtests import playing
 from ppo_jax.backtests.folds import Span
-from ppo_jax.component import paths
+from ppo_jax.component import component, paths
 from ppo_jax.critics import ValueDist
+from ppo_jax.envs.trading import Trading
 from ppo_jax.ppo import population
 
 SPANS = [Span(20, 60), Span(100, 130)]
@@ -62,6 +63,28 @@ def test_what_is_forbidden_is_not_done():
     learners = loud(jax.device_get(learners.runs.learner))
     played = playing.play(playing.through(config, learners, [Span(20, 40)]), 20)
     assert played.positions.max() <= 0 and played.positions.min() < -0.2
+
+
+@component
+class Hedged(Trading):
+    """What is asked for is multiplied by a matrix before it is done."""
+
+    def transition(self, key, state, action):
+        return super().transition(key, state, jnp.eye(len(action)) @ action)
+
+
+def test_accounts_multiply_with_all_digits(config):
+    """Also on a platform where agents do not."""
+    exact = []
+    for kind in (Trading, Hedged):
+        own = dataclasses.replace(config, env=kind(**vars(config.env)))
+        keys = jax.random.split(jax.random.key(0), 1)
+        learners = playing.through(
+            own, population.init(own, keys).runs.learner, SPANS[:1]
+        )
+        program = str(jax.make_jaxpr(playing.play, static_argnums=1)(learners, 40))
+        exact.append(program.count("Precision.HIGHEST, Precision.HIGHEST"))
+    assert exact[1] == exact[0] + 1
 
 
 @pytest.mark.parametrize("member", [0, 1])

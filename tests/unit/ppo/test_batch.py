@@ -9,7 +9,7 @@ import pytest
 from ppo_jax import Config, networks, terms
 from ppo_jax.component import as_arrays, component, program
 from ppo_jax.envs.probes import TimeLimitChain
-from ppo_jax.normalization.advantages import OverAll
+from ppo_jax.normalization.advantages import OverAll, PerEnv
 from ppo_jax.normalization.return_scale import identity
 from ppo_jax.ppo import learner
 from ppo_jax.ppo.batch import advantages, assemble, chunks, held_out
@@ -155,7 +155,22 @@ def test_without_a_standardisation_advantages_are_in_units_of_rewards(begun):
     batch, targets, _, _ = assembled(begun, standardization=None)
     raw, _ = oracle()
     chex.assert_trees_all_close(unchunked(batch.advantage), raw, rtol=1e-4, atol=1e-5)
-    assert (targets.unit == 1.0).all()
+    assert targets.unit == 1.0
+
+
+def test_the_tail_of_risk_is_divided_by_one_deviation_of_all(begun):
+    """Also where each environment has advantages of its own deviation."""
+    _, targets, *_ = assembled(begun, standardization=PerEnv())
+    std = oracle()[0][VALID].std(ddof=1)
+    chex.assert_trees_all_close(targets.unit, np.float32(std), rtol=1e-4)
+
+
+def test_nothing_follows_the_end_of_an_episode_or_a_step_without_a_value(begun):
+    """γ = ½, except at ends, truncations and quarantined steps."""
+    _, targets, *_ = assembled(begun)
+    want = np.where(VALID & ~LAST, 0.5, 0.0)
+    assert (want == 0).sum() > LAST.sum() > TERMINATED.sum() > 0
+    chex.assert_trees_all_equal(targets.discount, np.float32(want))
 
 
 def test_environments_that_are_held_out_have_no_weight(begun):

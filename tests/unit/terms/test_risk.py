@@ -54,14 +54,25 @@ def test_outcomes_are_what_environments_say_it_costs():
 
 
 def test_an_action_is_blamed_for_costs_until_its_episode_ends():
-    """Σ γᵏ of what is beyond, γ = ½; steps without a cost of their own pass it on."""
+    """Σ γᵏ of what they exceed the mean by, γ = ½.
+
+    The mean cost is 15/8. Steps without a cost of their own pass on what follows.
+    """
     cost = np.array([[0.0, 1.0], [2.0, np.nan], [0.0, 3.0], [4.0, 5.0], [0.0, 8.0]])
     goes_on = np.array([[1, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
     weight = np.ones_like(cost)
     weight[4, 1] = 0  # Nothing is learned from it, and nobody is blamed for it.
     rollout = targets(0 * cost, 0 * cost, weight, 2.0, cost, 0.5 * goes_on)
     beyond, _ = CVaR(alpha=1.0, quantity=terms.Costs()).prepare((), rollout)
-    want = np.array([[-1.0, -2.375], [-2, -2.75], [0, -5.5], [-4, -5], [0, 0]])
+    want = np.array(
+        [
+            [2.28125, 0.203125],
+            [0.8125, -1.34375],
+            [1.875, -2.6875],
+            [-1.1875, -3.125],
+            [1.875, 0.0],
+        ]
+    )
     chex.assert_trees_all_close(beyond, want / 2.0, rtol=1e-6)
 
 
