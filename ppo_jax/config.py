@@ -80,7 +80,7 @@ class Config:
             the new one.
         seed: Seed of everything.
         phase_updates: Updates between two visits to the host; 0: 1 % of the run, 256 at
-            most. It is lowered to a divisor of the interval of a population.
+            most. An interval of a population is divided into phases as even as can be.
         eval_phases: Phases between two evaluations.
         eval_episodes: Episodes of an evaluation.
         eval_sample: Whether evaluations sample actions, as training does, instead of

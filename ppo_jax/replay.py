@@ -12,20 +12,18 @@ Example:
 """
 
 import argparse
-import dataclasses
 import json
 import math
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.arrays import devices
 from ppo_jax.component import former
-from ppo_jax.config import Config
 from ppo_jax.host.agents import fitting, runs
-from ppo_jax.host.loop import phases, training
+from ppo_jax.host.loop import training
 from ppo_jax.host.loop.conclusion import conclude
+from ppo_jax.host.loop.training import Steer
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.programs import store
@@ -103,17 +101,8 @@ def _record(
         config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
     fitting.check(config)
     schedule = lineage.schedule(run.lineage, member)
-    config = _in_phases(config, math.gcd(*(update for update, _ in schedule)))
-    given += ["--phase-updates", str(config.phase_updates)]
     texts[SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
     experiment.store(run_dir, texts, given, config)
-
-
-def _in_phases(config: Config, interval: int) -> Config:
-    """An experiment in phases, some of which fill an interval of so many updates."""
-    length = phases.dividing(config, interval)
-    with warnings.catch_warnings(action="ignore"):  # It has warned.
-        return dataclasses.replace(config, phase_updates=length)
 
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:
@@ -122,9 +111,10 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
     schedule = experiment.stored(run_dir, SCHEDULE, list)
 
-    def steer(population: Any, done: int) -> Any:
+    def follow(population: Any, done: int) -> Any:
         return populations.with_numbers(population, lineage.in_force(schedule, done))
 
+    steer = Steer(follow, math.gcd(*(update for update, _ in schedule)))
     shown = verbosity(options)
     record, console = Folder(run_dir, options.resume), Console(shown)
     ended = training.train(config, record, console, hint, steer=steer)

@@ -12,7 +12,7 @@ import numpy as np
 from ppo_jax.backtests import playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
-from ppo_jax.host.loop import phases
+from ppo_jax.host.loop.phases import Rhythm
 from ppo_jax.host.run_dir import batched, files
 from ppo_jax.pbt.space import Space
 from ppo_jax.state import Learner, Population
@@ -50,10 +50,11 @@ class Selection:
     def __init__(self, config: Config, spans: list[Span], home: Path):
         self._config, self._path = config, home / KEPT
         self._spans = spans = [x for x in spans for _ in range(config.num_members)]
-        self._every = phases.length(config) * config.eval_phases
+        self._rhythm, self._every = Rhythm.of(config), config.eval_phases
         self._space = Space()
         if config.pbt is not None:
-            self._every = math.gcd(self._every, config.pbt.interval)
+            generation = self._rhythm.count(config.pbt.interval)
+            self._every = math.gcd(self._every, generation)
             self._space = config.pbt.space
         self._best: list[np.ndarray] = []
         self.fitness = np.full(len(spans), -np.inf)
@@ -66,7 +67,7 @@ class Selection:
 
     def __call__(self, population: Population, done: int) -> Population:
         """Looks at the members after `done` updates, if it is time."""
-        if done and done % self._every == 0:
+        if done and self._rhythm.count(done) % self._every == 0:
             self.look(population, done)
         return population
 

@@ -16,6 +16,7 @@ from ppo_jax.backtests.evolving import Evolution
 from ppo_jax.backtests.plan import Plan
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.host.loop import conclusion
+from ppo_jax.host.loop.training import Steer
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import batched, files
 from ppo_jax.host.run_dir.names import LOG
@@ -97,7 +98,9 @@ def _trained(
     config, seeds = batch[0].config, [member.seed for member in batch]
     selection = Selection(config, [fold.validation for fold in folds], home)
     evolution = Evolution(config, seeds, selection, home)
-    ended = cohorts.train(batch, home, hint, console, steer=evolution)
+    interval = 0 if config.pbt is None else config.pbt.interval
+    steer = Steer(evolution, interval)
+    ended = cohorts.train(batch, home, hint, console, steer)
     population = ended.layout.fetch(ended.population)
     if ended.ending == "interrupted":
         console.say(hint)

@@ -193,7 +193,7 @@ def train(
     run_dir: Path,
     hint: str,
     console: Console,
-    steer: Steer = training.unsteered,
+    steer: Steer = training.UNSTEERED,
 ) -> Ended:
     """Trains members of one structure, or resumes them; see `training.train`.
 

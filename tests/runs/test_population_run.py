@@ -104,6 +104,23 @@ def test_a_population_evolves_at_its_interval(path, finished, tmp_path):
         assert [line["update"] for line in lineage(one)] == [*updates]
 
 
+def test_phases_that_do_not_divide_an_interval_end_with_it(path, tmp_path):
+    """Generations, evaluations and what goes on are where they were."""
+    run_dir, broken = tmp_path / "run", tmp_path / "broken"
+    options = ("--pbt.interval", 5, "--phase-updates", 4, "--total-timesteps", 32 * 12)
+    done = called("train", path, "--run-dir", run_dir, *options)
+    assert done.returncode == 0, done.stderr
+    assert [line["update"] for line in lineage(run_dir)] == [0, 5, 10]
+    log = {row["step"] // 32: row for row in rows(run_dir)}
+    assert [*log] == [3, 5, 8, 10, 12]
+    assert [x for x in log if "eval/mean_reward" in log[x]] == [5, 8, 10, 12]
+    shutil.copytree(run_dir, broken)
+    shutil.rmtree(broken / "checkpoints" / "12")
+    done = called("train", path, "--run-dir", broken, "--resume")
+    assert "resuming after update 8" in done.stdout, done.stderr
+    assert_same(run_dir, broken)
+
+
 def test_a_generation_is_told_in_the_metrics(finished):
     """P3, P10: with every member's numbers, which are those of its next update."""
     lines = {line["update"]: line for line in lineage(finished)}

@@ -6,6 +6,7 @@ a call returns. So there a phase is divided into calls that keep this memory sma
 """
 
 import sys
+from typing import NamedTuple, Self
 
 import jax
 import numpy as np
@@ -29,29 +30,54 @@ ROOM = 256
 By default a phase has at most as many, so that a longer run needs no other program."""
 
 
+class Rhythm(NamedTuple):
+    """Which updates end a phase: all multiples of an interval, and some between them.
+
+    An interval is divided into as few phases as keep none longer than wished. All have
+    the same length, but for the last one, which may be shorter.
+
+    >>> rhythm = Rhythm.of(Config("CartPole-v1", phase_updates=4), interval=7)
+    >>> [rhythm.end(done) for done in (0, 3, 4, 7)]
+    [4, 4, 7, 11]
+    """
+
+    length: int
+    """Updates of a phase that is not shortened."""
+    interval: int
+
+    @classmethod
+    def of(cls, config: Config, interval: int = 0) -> Self:
+        """Returns the rhythm of an experiment.
+
+        By default a phase is 1 % of the run, and not so long that the host looks late.
+
+        Args:
+            config: The experiment; generations of its population end an interval.
+            interval: Updates, if something else changes the members.
+        """
+        share = min(config.num_updates // 100, ROOM)
+        wanted = config.phase_updates or max(1, share)
+        if config.pbt is not None:
+            interval = config.pbt.interval
+        interval = interval or wanted
+        return cls(_ceil(interval, _ceil(interval, wanted)), interval)
+
+    def end(self, done: int) -> int:
+        """Returns the updates at which the phase ends that comes after `done` ones."""
+        within = done % self.interval
+        length = (within // self.length + 1) * self.length
+        return done - within + min(length, self.interval)
+
+    def count(self, done: int) -> int:
+        """Returns how many phases have ended after `done` updates."""
+        intervals, within = divmod(done, self.interval)
+        each = _ceil(self.interval, self.length)
+        return intervals * each + within // self.length
+
+
 def length(config: Config) -> int:
-    """Returns the updates of a phase: as many as wished, or fewer.
-
-    Every generation of a population is at the end of a phase.
-    """
-    return dividing(config, 0 if config.pbt is None else config.pbt.interval)
-
-
-def dividing(config: Config, interval: int) -> int:
-    """Returns the updates of a phase: as many as wished, or fewer for an interval.
-
-    By default they are 1 % of the run, and at most `ROOM`, so that the host looks in
-    time.
-
-    Args:
-        config: The experiment.
-        interval: Updates that whole phases have to add up to; 0: none.
-    """
-    share = min(config.num_updates // 100, ROOM)
-    wanted = config.phase_updates or max(1, share)
-    if not interval:
-        return wanted
-    return max(n for n in range(1, wanted + 1) if interval % n == 0)
+    """Returns how many updates a phase of an experiment has that is not shortened."""
+    return Rhythm.of(config).length
 
 
 def at_once(config: Config, num_members: int) -> int:
@@ -88,3 +114,7 @@ def advance(
         calls.append(jax.tree.map(lambda x, n=count: x[:n], layout.fetch(said)))
     history = jax.tree.map(lambda *each: np.concatenate(each), *calls)
     return population, history.unpack()
+
+
+def _ceil(number: int, divisor: int) -> int:
+    return -(-number // divisor)

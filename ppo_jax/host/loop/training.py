@@ -12,6 +12,7 @@ from ppo_jax.host.devices import streams
 from ppo_jax.host.devices.mesh import Begin, Layout
 from ppo_jax.host.loop import beginning, phases
 from ppo_jax.host.loop.evaluation import fitness_of, rate
+from ppo_jax.host.loop.phases import Rhythm
 from ppo_jax.host.loop.readiness import ready
 from ppo_jax.host.loop.saving import Saves
 from ppo_jax.host.loop.sinks import Sinks
@@ -31,8 +32,14 @@ from ppo_jax.metrics.own import rows_of
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
-Steer = Callable[[Population, int], Population]
-"""Function of the members and the updates done; returns the members of a phase."""
+
+class Steer(NamedTuple):
+    """Changes members from outside, between phases."""
+
+    members: Callable[[Population, int], Population]
+    """What becomes of them before a phase, after so many updates."""
+    interval: int = 0
+    """Updates between two changes, each at the end of a phase; 0: of any phase."""
 
 
 class Ended(NamedTuple):
@@ -64,9 +71,8 @@ def start(config: Config, seed: ArrayLike | None = None) -> Population:
     return populations.init(config, keys)
 
 
-def unsteered(population: Population, done: int) -> Population:
-    """Returns the members as they are."""
-    return population
+UNSTEERED = Steer(lambda population, done: population)
+"""Leaves the members as they are."""
 
 
 def train(
@@ -75,7 +81,7 @@ def train(
     console: Console,
     hint: str = "",
     begin: Begin = start,
-    steer: Steer = unsteered,
+    steer: Steer = UNSTEERED,
     callback: Callback = deaf,
 ) -> Ended:
     """Trains to the end of the budget, or until something stops it.
@@ -90,7 +96,7 @@ def train(
         console: Console that shows the run; closed at its end.
         hint: Text on how to continue the run, printed if an error or a stall ends it.
         begin: Makes the members before their first update.
-        steer: Returns the members of each phase, given the updates done.
+        steer: Changes the members between phases.
         callback: Called after each phase.
 
     Raises:
@@ -101,6 +107,7 @@ def train(
         BaseException: The error of the callback, once the run is saved.
     """
     own, stop = rows_of(config), Stop(config, callback, console)
+    rhythm = Rhythm.of(config, steer.interval)
     with (
         distributed.together(hint),
         closing(console),
@@ -128,11 +135,11 @@ def train(
                 watchdog.heard()
                 population = _steered(steer, layout, population, done)
                 population, done, members, speed = _phase(
-                    config, layout, population, done
+                    config, layout, population, done, rhythm.end(done)
                 )
                 watchdog.heard()
                 ending = _ending(config, done, members, interrupt)
-                due = ending == "finished" or _is_evaluated(config, done)
+                due = ending == "finished" or _is_evaluated(config, rhythm, done)
                 speed["time/compiling"] += watch.compiling
                 watch.compiling = 0.0  # Only the first row reports it.
                 population, metrics = _selected(
@@ -164,21 +171,20 @@ def _checked(
 def _steered(
     steer: Steer, layout: Layout, population: Population, done: int
 ) -> Population:
-    """Returns the members for a phase; new members are placed on their devices."""
-    steered = steer(population, done)
+    """The members before a phase; those are placed that were not there before."""
+    steered = steer.members(population, done)
     return population if steered is population else layout.place(steered)
 
 
 def _phase(
-    config: Config, layout: Layout, population: Population, done: int
+    config: Config, layout: Layout, population: Population, done: int, until: int
 ) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
-    """Advances to the next multiple of the phase length, or to the end.
+    """Advances to the end of a phase, or to that of the run.
 
     Returns:
         The population, the updates done, and metrics: of each member, and of the clock.
     """
-    length = phases.length(config)
-    until = min((done // length + 1) * length, config.num_updates)
+    until = min(until, config.num_updates)
     with Stopwatch() as watch:
         population, history = phases.advance(config, layout, population, done, until)
     steps, size = config.steps_per_update, population.fitness.size
@@ -200,8 +206,8 @@ def _evolves(config: Config, done: int) -> bool:
     return config.pbt is not None and done % config.pbt.interval == 0
 
 
-def _is_evaluated(config: Config, done: int) -> bool:
-    return done // phases.length(config) % config.eval_phases == 0
+def _is_evaluated(config: Config, rhythm: Rhythm, done: int) -> bool:
+    return rhythm.count(done) % config.eval_phases == 0
 
 
 def _ending(

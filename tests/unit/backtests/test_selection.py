@@ -100,6 +100,27 @@ def test_an_agent_is_the_best_of_its_population(
     np.testing.assert_allclose(rate, [update * (best + 1) * 1e-3], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("phases", "looks"), [(1, [4, 7, 11, 14]), (2, [7, 14]), (4, [7, 14])]
+)
+def test_it_looks_with_every_evaluation_and_before_every_generation(
+    plan, batch, stages, tmp_path, monkeypatch, phases, looks
+):
+    """After phases of four updates, and of the three that are left of an interval."""
+    config = dataclasses.replace(
+        batch[0].config,
+        pbt=dataclasses.replace(TRIPLES, interval=7),
+        phase_updates=4,
+        eval_phases=phases,
+    )
+    seen = []
+    monkeypatch.setattr(Selection, "look", lambda self, _, done: seen.append(done))
+    selection = Selection(config, [plan.folds[0].validation], tmp_path)
+    for done in (0, 4, 7, 11, 14):
+        selection(stages[2], done)
+    assert seen == looks
+
+
 def test_what_was_selected_is_kept(batch, stages, selected):
     selection, spans, home = selected
     again = Selection(batch[0].config, spans, home)

@@ -1,8 +1,35 @@
-"""What a batch of a walk-forward came to, from its file."""
+"""How a batch of a walk-forward is trained, and what it came to, from its file."""
+
+import dataclasses
 
 import numpy as np
+import pytest
+from traders import PAIRS, planned, tiny
 
 from ppo_jax.backtests import walking
+from ppo_jax.host.loop.phases import Rhythm
+from ppo_jax.host.process.console import Guest
+from ppo_jax.sweeps import cohorts
+
+
+def test_generations_end_phases_of_agents_that_know_of_no_population(
+    tmp_path, monkeypatch
+):
+    """A phase of two updates, and one of what is left of three."""
+    found = []
+
+    def train(config, *_, steer, **__):
+        found.append((config, steer.interval))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cohorts.training, "train", train)
+    plan = planned(tiny(pbt=dataclasses.replace(PAIRS, interval=3)), folds=1)
+    with pytest.raises(KeyboardInterrupt):
+        list(walking.walk(plan, [2], tmp_path, "", Guest))
+    [(config, interval)] = found
+    rhythm = Rhythm.of(config, interval)
+    assert config.pbt is None
+    assert [rhythm.end(done) for done in (0, 2, 3, 5)] == [2, 3, 5, 6]
 
 
 def test_a_batch_of_a_version_before_is_read(tmp_path):

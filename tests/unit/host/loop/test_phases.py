@@ -1,6 +1,8 @@
 """How long phases are, and that it does not matter in how many calls they are done."""
 
 import dataclasses
+import itertools
+import math
 
 import chex
 import jax
@@ -30,18 +32,21 @@ def searching(interval, **changes):
         (450, 0, None, 4),
         (6, 100, None, 100),
         (6, 4, 6, 3),
-        (6, 4, 7, 1),
+        (6, 4, 7, 4),
+        (6, 4, 10, 4),
         (6, 9, 6, 6),
         (1200, 0, 8, 8),
+        (110_000, 0, 1009, 253),
+        (110_000, 0, 514, 172),
         (25_700, 0, None, 256),
         (1_000_000, 0, None, 256),
         (1_000_000, 300, None, 300),
     ],
 )
-def test_a_phase_is_as_long_as_wished_or_a_divisor_of_the_interval(
+def test_a_phase_is_as_long_as_wished_or_divides_the_interval(
     updates, wished, interval, length
 ):
-    """By default 1 % of the run, or 256; a generation comes at the end of one."""
+    """By default 1 % of the run, or 256; as few of them as go fill an interval."""
     fields = {"total_timesteps": 64 * updates, "phase_updates": wished}
     config = (
         experiment(IdenticalRewards(), **fields)
@@ -49,6 +54,29 @@ def test_a_phase_is_as_long_as_wished_or_a_divisor_of_the_interval(
         else searching(interval=interval, **fields)
     )
     assert phases.length(config) == length
+
+
+@pytest.mark.parametrize("interval", [1, 2, 7, 10, 13, 24])
+@pytest.mark.parametrize("wished", [1, 3, 7, 10, 40])
+def test_an_interval_ends_a_phase(wished, interval):
+    """Of as few phases as can be, none is longer than wished, one at most shorter."""
+    config = searching(interval=interval, phase_updates=wished)
+    rhythm = phases.Rhythm.of(config)
+    ends = [0]
+    while ends[-1] < 3 * interval:
+        ends.append(rhythm.end(ends[-1]))
+    lengths = [late - early for early, late in itertools.pairwise(ends)]
+    fewest = math.ceil(interval / wished)
+    assert lengths[:fewest] * 3 == lengths and sum(lengths[:fewest]) == interval
+    assert {*lengths[: fewest - 1]} <= {max(lengths)} and max(lengths) <= wished
+    assert [rhythm.count(done) for done in ends] == [*range(len(ends))]
+    # What goes on in the middle of a phase ends it where it would have ended.
+    begun = ends[:-1]
+    for done in range(3 * interval):
+        assert rhythm.end(done) == ends[sum(x <= done for x in begun)]
+    # An experiment without the population has its phases, if told its interval.
+    alone = experiment(IdenticalRewards(), phase_updates=rhythm.length)
+    assert phases.Rhythm.of(alone, interval) == rhythm
 
 
 @pytest.mark.parametrize(
