@@ -34,7 +34,7 @@ NORMAL = Verbosity()
 QUIET = Verbosity(notes=False, seconds=math.inf)
 VERBOSE = Verbosity(seconds=0.0)
 TOGETHER = 0.25
-"""Seconds after a signal within which another one counts as the same."""
+"""Seconds after a signal, in which another one is the same."""
 
 
 def verbosity(options: Any) -> Verbosity:
@@ -134,10 +134,10 @@ class Console:
 
 
 class Calls:
-    """Tells signals apart: those within `TOGETHER` of another count as the same one.
+    """Tells signals apart: those that follow each other at once are one.
 
-    A terminal signals both a launcher and its processes, and the launcher passes the
-    signal on to them.
+    A terminal signals a launcher and what it has begun, and the launcher passes it on;
+    a key that is held down repeats itself.
 
     >>> calls = Calls()
     >>> calls.another(), calls.another()
@@ -148,12 +148,9 @@ class Calls:
         self._last = -math.inf
 
     def another(self) -> bool:
-        """Returns whether a signal that arrives now is another one than the last."""
-        now = time.monotonic()
-        if now < self._last + TOGETHER:
-            return False
-        self._last = now
-        return True
+        """Returns whether the signal of now is another one than the last."""
+        last, self._last = self._last, time.monotonic()
+        return self._last >= last + TOGETHER
 
 
 class Guest(Console):

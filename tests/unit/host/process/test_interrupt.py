@@ -44,13 +44,13 @@ def test_one_signal_asks_and_another_ends(number):
 
 
 def test_a_signal_that_comes_twice_is_one(monkeypatch):
-    """As from a terminal and from a launcher, however many they are."""
+    """As from a terminal and a launcher, or a key held down, however long it is."""
     now = SimpleNamespace(seconds=9.0)
     monkeypatch.setattr(console.time, "monotonic", lambda: now.seconds)
     calls, heard = Calls(), []
-    for now.seconds in (9.0, 9.1, 9.2, 9.3, 9.4, 9.5, 9.7):
+    for now.seconds in (9.0, 9.1, 9.2, 9.3, 9.5, 9.7, 10.0, 10.1, 10.4):
         heard += [now.seconds] * calls.another()
-    assert heard == [9.0, 9.3, 9.7]
+    assert heard == [9.0, 10.0, 10.4]
 
 
 def test_signals_of_a_moment_ask_and_do_not_end():
