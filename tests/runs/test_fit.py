@@ -339,6 +339,31 @@ def test_an_interrupt_returns_what_there_is(alone):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_the_script_ends_it_once_the_run_is_saved(number, tmp_path):
+    """A loop begins no next run; it hears the signal as if no run had been there."""
+    run_dir, heard = tmp_path / "run", []
+
+    def ask(step, metrics):
+        heard.append(step)
+        if step == 128:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
+            time.sleep(0.5)  # It is a listener in a thread that hears it.
+
+    def end(*_):
+        heard.append(ended(run_dir)["state"])
+        sys.exit()
+
+    before = signal.signal(number, end)
+    try:
+        with pytest.raises(SystemExit):
+            fit(CONFIG, run_dir, ask, quiet=True)
+    finally:
+        signal.signal(number, before)
+    assert heard == [128, 256, "interrupted"] and saved(run_dir)[-1] == 4
+
+
 def test_nobody_trains_where_a_run_is_under_way(tmp_path, alone, kept, capsys):
     """Neither Python nor a command, and both say so in the same words."""
     path, before = tmp_path / "x.py", sorted(kept.rglob("*"))

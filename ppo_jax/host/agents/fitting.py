@@ -49,9 +49,10 @@ def fit(
 ) -> Trained:
     """Trains the agent of an experiment, or its population.
 
-    The first Ctrl-C ends the run after the current phase, and returns its agents as
-    they are then; the second raises a `KeyboardInterrupt`. `resume` goes on with a run
-    that has stopped, was interrupted or has finished, maybe with a larger budget.
+    The first Ctrl-C ends the run after the current phase, and what there is by then is
+    returned; the second raises a `KeyboardInterrupt`. SIGTERM and SIGHUP are passed on
+    to the process once the run is saved, and end it by default. A run that has stopped,
+    was interrupted or has finished goes on, maybe with a larger budget, by `resume`.
 
     Args:
         config: The experiment.

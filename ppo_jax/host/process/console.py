@@ -3,8 +3,10 @@
 import importlib.util
 import math
 import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rich import progress
@@ -43,7 +45,16 @@ def verbosity(options: Any) -> Verbosity:
 
 
 class _Terminal(Terminal):
-    """A terminal, a pipe or a file, which may fail without ending the run."""
+    """A terminal, a pipe or a file: a run outlives whatever it is.
+
+    Args:
+        lost: What else is to be done where it takes nothing more.
+        quiet: Whether to show nothing.
+    """
+
+    def __init__(self, lost: Callable[[], None], quiet: bool):
+        super().__init__(quiet=quiet)
+        self._lost = lost
 
     def _check_buffer(self) -> None:
         try:
@@ -55,7 +66,7 @@ class _Terminal(Terminal):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        hush()
+        self._lost()
 
 
 class Console:
@@ -69,7 +80,7 @@ class Console:
 
     def __init__(self, verbosity: Verbosity = NORMAL):
         self._verbosity = verbosity
-        self._terminal = _Terminal(quiet=not distributed.is_first())
+        self._terminal = _Terminal(self.lost, quiet=not distributed.is_first())
         self._bar = progress.Progress(
             progress.BarColumn(),
             progress.TaskProgressColumn(),
@@ -120,8 +131,12 @@ class Console:
         """Ends the bar."""
         self._bar.stop()
 
-    def heard(self, *_: Any) -> None:
-        """Handles a signal, which Python does once a phase is back: does nothing."""
+    def heard(self, number: int, *_: Any) -> None:
+        """Hears of a signal from Python, as soon as a phase has come back."""
+
+    def lost(self) -> None:
+        """Silences all else that the process prints: nobody reads it any more."""
+        hush()
 
     def leave(self, status: int) -> None:
         """Ends the process at once, from any thread; what is on disk stays whole."""
@@ -154,7 +169,10 @@ class Calls:
 
 
 class Guest(Console):
-    """Console of a run in the user's own Python, which an interrupt does not end.
+    """That of a run in a Python which is not its own.
+
+    An interrupt does not end that. Any other signal is passed on once the run is over
+    and handlers are as before: it is the process that it asks to end.
 
     Args:
         verbosity: The amount of output.
@@ -162,14 +180,24 @@ class Guest(Console):
 
     def __init__(self, verbosity: Verbosity = NORMAL):
         super().__init__(verbosity)
-        self._calls, self._asked = Calls(), False
+        self._calls, self._asked, self._owed = Calls(), False, 0
 
-    def heard(self, *_: Any) -> None:
+    def close(self) -> None:
+        super().close()
+        if self._owed:
+            signal.raise_signal(self._owed)
+
+    def heard(self, number: int, *_: Any) -> None:
+        if number != signal.SIGINT:
+            self._owed = number
         if not self._calls.another():
             return
         if self._asked:
             raise KeyboardInterrupt
         self._asked = True
+
+    def lost(self) -> None:
+        """Leaves stdout alone: the next line of its owner may be read again."""
 
     def leave(self, status: int) -> None:
         if status != Exit.INTERRUPTED:
