@@ -27,8 +27,8 @@ class Sink:
     A subclass defines `write`. If that raises, the run goes on without this sink. The
     run waits for it, so it should hand on slow work. `begin` and `end` are optional.
 
-    A resumed run is cut back to its checkpoint. Rows of later steps are written again,
-    with the same values on a CPU. A sink may forget its rows beyond `Beginning.step`,
+    A resumed run is cut back to its checkpoint. Rows from `Beginning.step` on are
+    written again, with the same values on a CPU. A sink may forget those that it has,
     or keep them and ignore rows that come twice.
     """
 

@@ -84,10 +84,10 @@ def heard(home, name):
 
 
 def test_a_sink_hears_what_is_logged(told, home):
-    """From the first row, and from where the run goes on."""
+    """From the first row; where the run goes on, from that with which it was saved."""
     assert told["first"][0] == told["again"][0] == 0
     logged = rows(home / "run")
-    for name, step, shown in (("told", 0, logged[:2]), ("again", 192, logged[3:])):
+    for name, step, shown in (("told", 0, logged[:2]), ("again", 192, logged[2:])):
         begun, *lines = heard(home, name)
         del begun["id"]
         assert begun == {"name": "run", "begins at": step, "seed": "0"}

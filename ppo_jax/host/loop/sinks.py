@@ -8,6 +8,7 @@ from ppo_jax.errors import brief
 from ppo_jax.host.process import distributed
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.metrics.sink import Beginning, Sink
 
 
@@ -16,8 +17,10 @@ class Sinks:
 
     Args:
         config: The experiment.
-        name: Name of the run, if it has one.
-        identity: Id of this run alone.
+        record: Where the run is kept. If its newest row is of `step`, that is told
+            again: a run is saved before its sinks are told, and may have been killed in
+            between.
+        identity: Of this run and no other one.
         step: Environment steps done when the run begins or goes on.
         console: Console that prints the name and the error of a sink that is left out.
     """
@@ -25,7 +28,7 @@ class Sinks:
     def __init__(
         self,
         config: Config,
-        name: str | None,
+        record: Memory,
         identity: str,
         step: int,
         console: Console,
@@ -34,8 +37,10 @@ class Sinks:
         self._left = config.sinks if distributed.is_first() else ()
         if self._left:
             fields = {path: x["value"] for path, x in describe(config).items()}
-            run = Beginning(name, fields, step, identity)
+            run = Beginning(record.name, fields, step, identity)
             self._each(lambda sink: sink.begin(run))
+        if record.rows.last.get("step") == step:
+            self.write(record.rows.last)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Sends a row of the log, without values that are not finite."""

@@ -127,7 +127,7 @@ def train(
         with (
             closing(layout),
             record.written(past),
-            closing(Sinks(config, record.name, begun.id, past.step, console)) as sinks,
+            closing(Sinks(config, record, begun.id, past.step, console)) as sinks,
         ):
             ending = "finished" if done >= config.num_updates else ""
             ending = ending or stop.before(record.rows.last)

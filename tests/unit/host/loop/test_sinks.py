@@ -1,5 +1,7 @@
 """Whatever a sink does, it costs a run nothing but that sink."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ppo_jax import Config, metrics
@@ -50,13 +52,14 @@ class Lines:
         self.said.append(text)
 
 
-def tell(*sinks, rows=({"step": 10, "x": 1.0, "y": None}, {"step": 20})):
+def tell(*sinks, last=None, rows=({"step": 10, "x": 1.0, "y": None}, {"step": 20})):
     """What was heard by whom, and what was said."""
     HEARD.clear()
     MORE.clear()
     console = Lines()
     config = Config("CartPole-v1", sinks=sinks, gamma=0.5)
-    told = Sinks(config, "mine", "f00d", 5, console)
+    record = SimpleNamespace(name="mine", rows=SimpleNamespace(last=last or {}))
+    told = Sinks(config, record, "f00d", 5, console)
     for row in rows:
         told.write(row)
     told.close()
@@ -71,6 +74,13 @@ def test_a_sink_hears_of_the_run_its_rows_and_its_end():
     assert (run.name, run.id, run.step) == ("mine", "f00d", 5)
     assert run.config["gamma"] == "0.5"
     assert rows == [10, {"x": 1.0}, 20, {}]
+
+
+@pytest.mark.parametrize(("step", "told"), [(5, [5, {"x": 2.0}]), (4, [])])
+def test_the_row_with_which_a_run_was_saved_is_told_again(step, told):
+    """Not one before, whose checkpoint was a later one than its log."""
+    tell(Told(), last={"step": step, "x": 2.0, "y": None}, rows=[])
+    assert MORE[1:] == told
 
 
 def test_what_one_sink_does_to_a_row_is_nothing_to_another():
