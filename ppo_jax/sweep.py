@@ -22,6 +22,7 @@ from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
+from ppo_jax.host.run_dir import batched
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import batches, going, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
@@ -115,7 +116,7 @@ def _recall(options: Any) -> None:
     if "runs" in asked:
         raise ExperimentError(
             f"{options.run_dir}: a sweep of Python, which goes on there: "
-            f"ppo_jax.fit_all(configs, {str(options.run_dir)!r}, resume=True)"
+            f"{batched.call(options.run_dir)}"
         )
     for name in plan.ASKED:
         setattr(options, name, asked[name])

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from ppo_jax.host.loop.conclusion import cause
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import claims, ending, experiment, presence, script
+from ppo_jax.host.run_dir import batched, claims, ending, experiment, presence, script
 from ppo_jax.host.run_dir.batched import BATCHES, OF_BATCHES, kind_of
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.host.run_dir.names import LINEAGE, LOG, SCHEDULE
 from ppo_jax.monitoring.tail import Tail
 
@@ -51,7 +52,7 @@ class Status(NamedTuple):
     changed: float
     """Time of the run's last sign of life, in seconds since the epoch."""
     next: str
-    """The command to give now; empty: there is none."""
+    """The command to give now, or the call of Python; empty: there is none."""
 
 
 def now(run_dir: Path) -> Status:
@@ -89,11 +90,18 @@ def status(run_dir: Path, tail: Tail) -> Status:
 
 
 def again(run_dir: Path) -> str:
-    """Returns the command that resumes a run, however it ended; empty: none does."""
+    """Returns what goes on with a run, however it ended; empty: nothing does.
+
+    It is a command, or a call of Python for a sweep that was begun there.
+    """
     kind = _kind(run_dir)
     home = run_dir.parents[1] if kind == "batch" else run_dir
+    if claims.never_began(home) or _lost(run_dir):
+        return ""
+    if _is_of_python(home):
+        return batched.call(home)
     kept = home / script.KEPT
-    if not kept.exists() or claims.never_began(home):
+    if not kept.exists():
         return ""
     if kind == "replay":
         return command.typed("replay", home, "--to", home, "--resume")
@@ -114,6 +122,25 @@ def _kind(run_dir: Path) -> str:
     if (run_dir / SCHEDULE).exists():
         return "replay"
     return "population" if (run_dir / LINEAGE).exists() else "run"
+
+
+def _is_of_python(run_dir: Path) -> bool:
+    """Returns whether a directory holds a sweep of `fit_all`."""
+    try:
+        return "runs" in experiment.stored(run_dir, batched.SWEEP)
+    except ExperimentError:
+        return False
+
+
+def _lost(run_dir: Path) -> str:
+    """Returns why a run cannot go on, if its checkpoints are gone."""
+    try:
+        claims.require_whole(run_dir)
+    except ExperimentError as error:
+        return str(error).removeprefix(f"{run_dir}: ")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return ""  # Its experiment is another one's.
+    return ""
 
 
 def _settings(run_dir: Path, kind: str) -> dict[str, int]:
@@ -147,19 +174,19 @@ def _state(
         return RUNNING, ""
     if claims.never_began(run_dir):
         return UNSAVED, claims.AGAIN
-    ended = ending.last(run_dir)
+    ended, lost = ending.last(run_dir), _lost(run_dir)
     if ended.state in STATES:
         if ended.state == FAILED and not ended.why:
             return FAILED, _cause(run_dir, tail, settings)
-        return ended.state, ended.why
+        return ended.state, ended.why or lost
     if kind_of(run_dir) is not None:
         return INTERRUPTED, WITHOUT_A_WORD
     saved = claims.newest(run_dir)
     whole = saved is None or saved >= tail.last.get("time/iterations", 0)
     if whole and total is not None and tail.step >= total:
-        return FINISHED, ""
+        return FINISHED, lost
     if saved is None:
-        return UNSAVED, BEFORE
+        return UNSAVED, lost or BEFORE
     return INTERRUPTED, WITHOUT_A_WORD
 
 

@@ -9,7 +9,7 @@ from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process.console import Console
-from ppo_jax.host.run_dir import claims, experiment, presence, source
+from ppo_jax.host.run_dir import batched, claims, experiment, presence, source
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.sweeps import batches, cohorts, plan, running
@@ -113,7 +113,7 @@ def _kept(
             runs = plan.runs(planned)
             texts = source.texts_of_all(configs, runs)
             experiment.store(place, texts, [], configs[0])
-        hint = f"go on with: ppo_jax.fit_all(configs, {str(place)!r}, resume=True)"
+        hint = f"go on with: {batched.call(place)}"
         made = plan.made(planned) | {"metric": SCORE}
 
         def remember(sizes: list[int]) -> None:

@@ -2,7 +2,13 @@
 
 import json
 
-BUDGET = {"total_timesteps": 100, "num_envs": 2, "num_steps": 5, "max_failures": 3}
+BUDGET = {
+    "total_timesteps": 100,
+    "num_envs": 2,
+    "num_steps": 5,
+    "max_failures": 3,
+    "eval_phases": 2,
+}
 
 
 def row(step, score=None, **more):

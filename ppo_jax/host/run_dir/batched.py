@@ -25,6 +25,15 @@ def kind_of(run_dir: Path) -> str | None:
     return next(found, None)
 
 
+def call(run_dir: Path) -> str:
+    """Returns the call of Python that goes on with a sweep which was begun there.
+
+    >>> call(Path("runs/x"))
+    "ppo_jax.fit_all(configs, 'runs/x', resume=True)"
+    """
+    return f"ppo_jax.fit_all(configs, {str(run_dir)!r}, resume=True)"
+
+
 def require_single(run_dir: Path) -> None:
     """Checks that a directory does not hold many runs.
 

@@ -107,6 +107,7 @@ KINDS = {
     ),
     "replay": ({"schedule.json": "[]"}, "replay {0} --to {0} --resume"),
     "sweep": ({"sweep.json": "{}"}, "sweep {0}/experiment.py --run-dir {0} --resume"),
+    "sweep of what is no": ({"sweep.json": "7"}, "sweep {0}/experiment.py --run-dir "),
     "walkforward": (
         {"walk.json": "{}"},
         "walkforward {0}/experiment.py --run-dir {0} --resume",
@@ -122,7 +123,7 @@ def test_what_is_next_can_be_typed(tmp_path, kind):
     for name, text in files.items():
         (run_dir / name).write_text(text)
     found = now(run_dir)
-    assert found.kind == kind
+    assert found.kind == kind.split()[0]
     assert found.next.startswith(f"python -m ppo_jax.{said.format(run_dir)}")
 
 
@@ -135,16 +136,46 @@ def test_what_is_next_of_a_batch_is_that_of_its_sweep(tmp_path):
     assert found.next.startswith(f"python -m ppo_jax.walkforward {sweep}/experiment")
 
 
+def test_a_sweep_of_python_goes_on_in_python(tmp_path):
+    """No command could; its experiments need not be in a file."""
+    sweep = run(tmp_path / "sweep", ending="interrupted")
+    batch = run(sweep / "batches" / "001", saved=[1])
+    (sweep / "sweep.json").write_text('{"settings": [], "runs": []}')
+    call = f"ppo_jax.fit_all(configs, '{sweep}', resume=True)"
+    assert now(sweep).next == now(batch).next == call
+    (sweep / "experiment.py").unlink()
+    assert now(sweep).next == call
+
+
+@pytest.mark.parametrize("ended", ["finished", "stopped", "interrupted", None])
+def test_a_run_whose_checkpoints_are_gone_has_no_next_command(tmp_path, ended):
+    """Each would be refused; what can be done about it is said."""
+    run_dir = run(tmp_path / "x", [*ROWS, row(40), row(50)], ending=ended)
+    found = now(run_dir)
+    assert found.state == (ended or "unsaved") and found.next == ""
+    assert found.why.startswith("the log reaches step 50, but no checkpoint is there")
+    (run_dir / "checkpoints" / "5").mkdir(parents=True)
+    assert now(run_dir).next and "no checkpoint" not in now(run_dir).why
+
+
 def test_what_is_next_is_quoted_and_evaluates_what_has_finished(tmp_path):
     found = now(run(tmp_path / "a b; rm", saved=[1], ending="finished"))
     assert found.next == f"python -m ppo_jax.evaluate '{tmp_path}/a b; rm'"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"num_envs": {"value": "x"}}'])
-def test_an_experiment_that_cannot_be_read_has_no_budget(tmp_path, text):
-    run_dir = run(tmp_path / "x", ROWS, saved=[3])
+@pytest.mark.parametrize("saved", [[], [3]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "3", '{"num_envs": {"value": "x"}}'),
+        *('{"eval_phases": {"value": "x"}}', '{"eval_phases": 3}'),
+    ],
+)
+def test_an_experiment_that_cannot_be_read_has_no_budget(tmp_path, text, saved):
+    run_dir = run(tmp_path / "x", ROWS, saved)
     (run_dir / "config.json").write_text(text)
-    assert now(run_dir).total is None and now(run_dir).state == "interrupted"
+    state = "interrupted" if saved else "unsaved"
+    assert now(run_dir).total is None and now(run_dir).state == state
 
 
 def test_a_budget_of_nothing_is_none(tmp_path):
