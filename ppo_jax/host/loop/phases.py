@@ -31,7 +31,7 @@ By default a phase has at most as many, so that a longer run needs no other prog
 
 
 class Rhythm(NamedTuple):
-    """Which updates end a phase: all multiples of an interval, and some between them.
+    """The updates at which phases end: multiples of an interval, and some between.
 
     An interval is divided into as few phases as keep none longer than wished. All have
     the same length, but for the last one, which may be shorter.
@@ -53,7 +53,7 @@ class Rhythm(NamedTuple):
 
         Args:
             config: The experiment; generations of its population end an interval.
-            interval: Updates, if something else changes the members.
+            interval: Updates between two changes of members by something else; 0: none.
         """
         share = min(config.num_updates // 100, ROOM)
         wanted = config.phase_updates or max(1, share)
@@ -63,7 +63,7 @@ class Rhythm(NamedTuple):
         return cls(_ceil(interval, _ceil(interval, wanted)), interval)
 
     def end(self, done: int) -> int:
-        """Returns the updates at which the phase ends that comes after `done` ones."""
+        """Returns the updates done when the phase that begins after `done` ends."""
         within = done % self.interval
         length = (within // self.length + 1) * self.length
         return done - within + min(length, self.interval)

@@ -37,9 +37,9 @@ class Steer(NamedTuple):
     """Changes members from outside, between phases."""
 
     members: Callable[[Population, int], Population]
-    """What becomes of them before a phase, after so many updates."""
+    """Function of the members and the updates done; returns the members of a phase."""
     interval: int = 0
-    """Updates between two changes, each at the end of a phase; 0: of any phase."""
+    """Updates between two changes, which begin a phase each; 0: any phase may."""
 
 
 class Ended(NamedTuple):

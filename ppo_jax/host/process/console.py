@@ -169,10 +169,10 @@ class Calls:
 
 
 class Guest(Console):
-    """That of a run in a Python which is not its own.
+    """Console of a run in a script or notebook, which goes on after the run.
 
-    An interrupt does not end that. Any other signal is passed on once the run is over
-    and handlers are as before: it is the process that it asks to end.
+    An interrupt ends the run alone. Any other signal is passed on once the run is over
+    and handlers are as before, because it asks the whole process to end.
 
     Args:
         verbosity: The amount of output.
