@@ -469,6 +469,17 @@ def test_members_of_a_population(members, tmp_path):
     assert_same(load(one.save(tmp_path / "one")), one)
 
 
+def test_a_member_that_was_saved_goes_on_by_itself(members, tmp_path, capsys):
+    """By the command, whose log begins with the few metrics that members have."""
+    run_dir = members.member(3).save(tmp_path / "one")
+    line = [str(run_dir / "experiment.py"), "--run-dir", str(run_dir), "--resume"]
+    for updates in (6, 8):
+        assert train.main([*line, "--total-timesteps", str(64 * updates)]) == 0
+        said = capsys.readouterr().out
+        assert f"finished: {64 * updates} steps" in said and "report.html" in said
+    assert load(run_dir).update == 8
+
+
 def test_a_number_at_the_end_of_a_range_is_within_it(members, tmp_path):
     """In float32 it is 2.5e-12 below."""
     learner = members.population.runs.learner

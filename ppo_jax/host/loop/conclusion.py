@@ -90,7 +90,8 @@ def _quarantine(rows: Rows) -> str:
 
     For several members, it is the share of the worst.
     """
-    share = sum(row["error/quarantined_steps"] for row in rows) / rows[-1]["step"]
+    lost = sum(row.get("error/quarantined_steps", 0.0) for row in rows)
+    share = lost / rows[-1]["step"]
     return f"quarantined: {share:.2%} of the steps were not finite" if share else ""
 
 
