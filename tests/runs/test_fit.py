@@ -339,29 +339,27 @@ def test_an_interrupt_returns_what_there_is(alone):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_whoever_ends_the_script_ends_it_once_the_run_is_saved(number, tmp_path):
-    """A loop begins no next run; it hears the signal as if no run had been there."""
-    run_dir, heard = tmp_path / "run", []
+@component
+class Impatient(metrics.Sink):
+    """Is told of a row, and stops the run at once."""
 
-    def ask(step, metrics):
-        heard.append(step)
-        if step == 128:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(number)
-            time.sleep(0.5)  # It is a listener in a thread that hears it.
+    def write(self, step, metrics):
+        raise KeyboardInterrupt
 
-    def end(*_):
-        heard.append(ended(run_dir)["state"])
-        sys.exit()
 
-    before = signal.signal(number, end)
-    try:
-        with pytest.raises(SystemExit):
-            fit(CONFIG, run_dir, ask, quiet=True)
-    finally:
-        signal.signal(number, before)
-    assert heard == [128, 256, "interrupted"] and saved(run_dir)[-1] == 4
+def test_stopped_at_once_before_it_was_saved_a_run_begins_anew(tmp_path, alone):
+    """By itself, by another one there, and when it is resumed."""
+    run_dir, plain = tmp_path / "run", dataclasses.replace(CONFIG, eval_phases=3)
+    config = dataclasses.replace(plain, sinks=(Impatient(),))
+    for resume in (False, False, True):
+        with pytest.raises(KeyboardInterrupt):
+            fit(config, run_dir, resume=resume, quiet=True)
+        assert (len(rows(run_dir)), saved(run_dir)) == (1, [])
+        assert ended(run_dir) == {"state": "interrupted", "why": ""}
+    found = fit(plain, run_dir, resume=True, quiet=True)
+    learners = [x.population.runs.learner for x in (found, alone)]
+    chex.assert_trees_all_equal(*map(jax.tree.leaves, learners))
+    assert not (run_dir / "checkpoints" / "none_yet.txt").exists()
 
 
 def test_nobody_trains_where_a_run_is_under_way(tmp_path, alone, kept, capsys):

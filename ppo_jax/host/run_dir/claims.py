@@ -3,12 +3,10 @@
 import os
 from pathlib import Path
 
-from ppo_jax.host.run_dir import batched, ending, experiment, files, script
+from ppo_jax.host.run_dir import batched, experiment, files, script
 from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
-from ppo_jax.host.run_dir.names import CHECKPOINTS, LINEAGE, LOG
+from ppo_jax.host.run_dir.names import CHECKPOINTS, LINEAGE, LOG, NONE_YET
 
-SAVED = {"finished", "stopped", "interrupted"}
-"""Endings of a run that follow a save."""
 REPLACED = (
     *(script.KEPT, script.IMPORTED, experiment.CONFIG),
     *(LOG, LINEAGE, "events.out.tfevents.*"),
@@ -54,9 +52,8 @@ def require_begun(run_dir: Path) -> None:
 def require_whole(run_dir: Path) -> None:
     """Checks that a run which was saved still has its checkpoints.
 
-    Without them the run and its log would begin from scratch. Only a run that was
-    killed before its first checkpoint was whole may do so: as each save waits for the
-    one before, its log has at most the phases of two saves.
+    Without them it would begin anew, and its log with it. A run whose folder of
+    checkpoints says that none is whole yet may do so.
 
     Raises:
         ExperimentError: If they are gone, or their folder is a link that leads nowhere.
@@ -64,15 +61,35 @@ def require_whole(run_dir: Path) -> None:
     place = run_dir / CHECKPOINTS
     if place.is_symlink() and not place.exists():
         raise ExperimentError(f"{place}: leads to {os.readlink(place)}, which is gone")
-    if is_saved(run_dir) or (run_dir / UNSAVED).exists():
+    unsaved = any((run_dir / name).exists() for name in (UNSAVED, NONE_YET))
+    if unsaved or is_saved(run_dir):
         return
-    rows = files.rows(run_dir / LOG)
-    unsaved = 0 if ending.last(run_dir).state in SAVED else 2 * _phases(run_dir)
-    if len(rows) > unsaved:
+    if rows := files.rows(run_dir / LOG):
         raise ExperimentError(
             f"{run_dir}: the log reaches step {rows[-1]['step']:,}, but no checkpoint "
             f"is there; bring {CHECKPOINTS} back, or remove {LOG} to begin anew"
         )
+
+
+def note_unsaved(run_dir: Path) -> None:
+    """Writes beside its checkpoints that a run has none yet, unless it has.
+
+    Raises:
+        OSError: If the disk does not take it.
+    """
+    if not is_saved(run_dir):
+        (run_dir / CHECKPOINTS).mkdir(exist_ok=True)
+        files.write(run_dir / NONE_YET, "No checkpoint was saved yet.\n")
+
+
+def note_saved(run_dir: Path) -> None:
+    """Removes that file once a run has a checkpoint.
+
+    Raises:
+        OSError: If the disk does not take it.
+    """
+    if is_saved(run_dir):
+        (run_dir / NONE_YET).unlink(missing_ok=True)
 
 
 def newest(run_dir: Path) -> int | None:
@@ -89,13 +106,3 @@ def is_saved(run_dir: Path) -> bool:
 def never_began(run_dir: Path) -> bool:
     """Returns whether a run stopped before the state that it begins with was saved."""
     return (run_dir / UNSAVED).exists() and not is_saved(run_dir)
-
-
-def _phases(run_dir: Path) -> int:
-    """Returns the phases between checkpoints of a run, or of the sweep of a batch."""
-    is_batch = run_dir.parent.name == batched.BATCHES
-    home = run_dir.parent.parent if is_batch else run_dir
-    if not (home / experiment.CONFIG).exists():
-        return 0
-    described = experiment.stored_description(home)
-    return int(described.get("eval_phases", {}).get("value", 0))

@@ -120,6 +120,7 @@ class Folder(Memory):
 
     def prepare(self) -> None:
         self.run_dir.mkdir(parents=True, exist_ok=True)
+        self._prepared.callback(claims.note_saved, self.run_dir)  # Once it is whole.
         self._checkpoints = self._prepared.enter_context(checkpoints(self.run_dir))
 
     def restore(self, template: Population) -> Saved | None:
@@ -132,7 +133,7 @@ class Folder(Memory):
 
     @contextmanager
     def written(self, past: Past) -> Iterator[None]:
-        distributed.first_only(self._keep)
+        distributed.first_only(self._begin)
         with distributed.folder(self.run_dir) as folder:
             self.family = Lineage(folder, past.lineage)
             self.rows = Logger(folder, past.step, past.names, past.own, self._opened)
@@ -140,7 +141,13 @@ class Folder(Memory):
                 yield
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
+        claims.note_saved(self.run_dir)
         self._checkpoints.save(update, population, fitness, meta)
+
+    def _begin(self) -> None:
+        """Keeps the experiment, and that nothing is saved yet, before the first row."""
+        self._keep()
+        claims.note_unsaved(self.run_dir)
 
 
 def checkpoints(run_dir: Path) -> "closing[Checkpointer]":

@@ -9,7 +9,7 @@ from ppo_jax.host.run_dir import claims, experiment
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
 TEXT = b"from ppo_jax import Config\n\nconfig = Config('CartPole-v1')\n"
-CONFIG = Config("CartPole-v1", eval_phases=2)
+CONFIG = Config("CartPole-v1")
 BOTH = (claims.require_new, claims.require_whole)
 
 
@@ -78,49 +78,36 @@ def test_files_that_are_of_no_run_are_not_replaced(tmp_path, name):
     claims.require_new(tmp_path)
 
 
-def log(run_dir, phases):
-    """The run says so much; a checkpoint is due after every second phase."""
-    lines = [json.dumps({"step": 8 * phase}) + "\n" for phase in range(1, phases + 1)]
+@pytest.fixture
+def logged(run_dir):
+    """A run that has said something."""
+    lines = [json.dumps({"step": step}) + "\n" for step in (8, 16)]
     (run_dir / "metrics.jsonl").write_text("".join(lines))
+    return run_dir
 
 
 @pytest.mark.parametrize("require", BOTH)
-def test_a_log_whose_checkpoints_are_gone_is_not_begun_anew(run_dir, require):
-    """As the second save waits for the first, that is whole once there are 5 rows."""
-    log(run_dir, phases=4)
-    require(run_dir)
-    log(run_dir, phases=5)
-    with pytest.raises(ExperimentError, match="the log reaches step 40, but no check"):
-        require(run_dir)
-    (run_dir / "metrics.jsonl").unlink()
-    require(run_dir)
+def test_a_log_whose_checkpoints_are_gone_is_not_begun_anew(logged, require):
+    """However it ended, or however little it had said."""
+    with pytest.raises(ExperimentError, match="the log reaches step 16, but no check"):
+        require(logged)
+    (logged / "metrics.jsonl").unlink()
+    require(logged)
 
 
 @pytest.mark.parametrize("require", BOTH)
-@pytest.mark.parametrize(
-    ("state", "lost"),
-    [("finished", True), ("stopped", True), ("interrupted", True), ("failed", False)],
-)
-def test_what_has_ended_well_was_saved(run_dir, require, state, lost):
-    """However little it has said; what has failed may have failed to be saved."""
-    (run_dir / "ending.json").write_text(json.dumps({"state": state, "why": ""}))
-    require(run_dir)
-    log(run_dir, phases=1)
-    if lost:
-        with pytest.raises(ExperimentError, match="reaches step 8, but no checkpoint"):
-            require(run_dir)
-    else:
-        require(run_dir)
-
-
-def test_a_batch_of_a_sweep_has_the_phases_of_that(run_dir):
-    batch = run_dir / "batches" / "001"
-    batch.mkdir(parents=True)
-    log(batch, phases=4)
-    claims.require_whole(batch)
-    log(batch, phases=5)
-    with pytest.raises(ExperimentError, match="the log reaches step 40"):
-        claims.require_whole(batch)
+def test_a_log_of_before_the_first_checkpoint_is_begun_anew(logged, require):
+    """Until there is one; from then on it counts if that is gone."""
+    for _ in range(2):
+        claims.note_unsaved(logged)
+        claims.note_saved(logged)
+        require(logged)
+    (logged / "checkpoints" / "5").mkdir()
+    claims.note_saved(logged)
+    claims.note_unsaved(logged)
+    (logged / "checkpoints" / "5").rmdir()
+    with pytest.raises(ExperimentError, match="the log reaches step 16, but no check"):
+        require(logged)
 
 
 @pytest.mark.parametrize("require", BOTH)
