@@ -24,6 +24,7 @@ from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.run_dir import batched
 from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.host.run_dir.names import RESULTS
 from ppo_jax.sweeps import batches, going, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
 
@@ -107,7 +108,7 @@ def _train(options: Any, planned: Plan) -> None:
     )
     print(f"\n{metric}, last evaluation\n\n{scores.markdown(rows)}")
     failed = sum(run["ending"] == "failed" for run in runs)
-    print(f"{len(runs)} runs in {run_dir / scores.ALL}, {failed} failed")
+    print(f"{len(runs)} runs in {run_dir / RESULTS}, {failed} failed")
 
 
 def _recall(options: Any) -> None:

@@ -26,6 +26,7 @@ from ppo_jax.backtests.plan import Plan
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
+from ppo_jax.host.run_dir.names import BACKTEST, BACKTEST_PAGE
 from ppo_jax.sweeps import batches, going
 
 MEANING = {
@@ -120,9 +121,9 @@ def _train(options: Any, planned: Plan) -> None:
     hint = f"go on with: {command.typed('walkforward', *told)}"
     consoles = functools.partial(Console, verbosity(options))
     pieces = walking.walk(planned, sizes, run_dir, hint, consoles)
-    table = keeping.write(run_dir, results.join(planned, [*pieces]))
-    print(f"\n{table}\n{planned.trials} trials in {run_dir / keeping.ALL}")
-    print(run_dir / keeping.PAGE)
+    said = keeping.write(run_dir, results.join(planned, [*pieces]))
+    print(f"\n{said}\n{planned.trials} trials in {run_dir / BACKTEST}")
+    print(run_dir / BACKTEST_PAGE)
 
 
 if __name__ == "__main__":

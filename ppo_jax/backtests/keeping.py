@@ -10,18 +10,18 @@ from ppo_jax.backtests import measures, page, summary
 from ppo_jax.backtests.results import Account, Results, conditions
 from ppo_jax.host.process import tables
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.names import BACKTEST, BACKTEST_PAGE, EQUITY
 from ppo_jax.reports.scales import written
 
-ALL, TRACKS, PAGE = "backtest.json", "equity.csv", "backtest.html"
 COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 
 
 def write(run_dir: Path, results: Results) -> str:
-    """Writes all results; returns a short table of them for a terminal."""
-    numbers = summary.as_json(results)
-    files.write_json(run_dir / ALL, numbers)
-    files.write(run_dir / TRACKS, tracks(results))
-    files.write(run_dir / PAGE, page.of(str(run_dir), results, numbers))
+    """Writes all that there is to say; returns it in short, for a terminal."""
+    said = summary.as_json(results)
+    files.write_json(run_dir / BACKTEST, said)
+    files.write(run_dir / EQUITY, tracks(results))
+    files.write(run_dir / BACKTEST_PAGE, page.of(str(run_dir), results, said))
     header = ("who", "cost", *COLUMNS, "deflated")
     table = tables.aligned(header, [_row(each) for each in _everybody(numbers)])
     failed = summary.failures(numbers)

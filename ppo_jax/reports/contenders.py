@@ -10,8 +10,9 @@ import numpy as np
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE
+from ppo_jax.host.run_dir.names import RESULTS
 from ppo_jax.reports.records import Record, numbers, read, series
-from ppo_jax.sweeps import plan, scores, settings
+from ppo_jax.sweeps import plan, settings
 
 SEED, OFF = "seed", "None"
 FEW = 3
@@ -47,7 +48,7 @@ class Contender(NamedTuple):
 
 def is_sweep(path: Path) -> bool:
     """Returns whether a directory is that of a sweep."""
-    return (path / plan.KEPT).exists() or (path / scores.ALL).exists()
+    return (path / plan.KEPT).exists() or (path / RESULTS).exists()
 
 
 def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
@@ -123,7 +124,7 @@ def _trial(run: Record) -> Trial:
 
 def _sweep(path: Path) -> tuple[str, list[Contender]]:
     """Returns the metric of a sweep, and its settings that have runs."""
-    file = path / scores.ALL
+    file = path / RESULTS
     if not file.exists():
         raise UserError(f"{path}: no batch of this sweep is finished")
     try:

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from ppo_jax.errors import brief
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.names import REPORT
 from ppo_jax.reports import comparison, contenders, page, records
 
-PAGE, PAGE_OF_SEVERAL = "report.html", "comparison.html"
+PAGE_OF_SEVERAL = "comparison.html"
 
 
 def place(paths: Sequence[Path]) -> Path:
-    """Returns the path of a page: in its run's directory, or here for several runs."""
-    return paths[0] / PAGE if len(paths) == 1 else Path(PAGE_OF_SEVERAL)
+    """Returns the path of a page: in its run, or here if it is about several."""
+    return paths[0] / REPORT if len(paths) == 1 else Path(PAGE_OF_SEVERAL)
 
 
 def text(paths: Sequence[Path]) -> str:

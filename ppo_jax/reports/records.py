@@ -14,11 +14,9 @@ from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE, Rows
 from ppo_jax.host.run_dir import batched, experiment, files
 from ppo_jax.host.run_dir.description import Description
-from ppo_jax.host.run_dir.names import LINEAGE, LOG
+from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
-WALKED = "backtest.html"
-"""Page that a walk-forward writes at its end."""
 OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
 """Names of JSON files about a run itself; all others are later measurements."""
 
@@ -121,8 +119,10 @@ def _logged(run_dir: Path) -> Rows:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if (run_dir / batched.WALK).exists():
-        message = f"a walk-forward, which leaves a page of its own: {run_dir / WALKED}"
-        raise UserError(f"{run_dir}: is {message}")
+        said = (
+            f"a walk-forward, which leaves a page of its own: {run_dir / BACKTEST_PAGE}"
+        )
+        raise UserError(f"{run_dir}: is {said}")
     if not rows:
         raise UserError(f"{run_dir}: no run to be found there")
     for number, row in enumerate(rows, start=1):

@@ -11,14 +11,14 @@ import numpy as np
 from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.process import tables
 from ppo_jax.host.run_dir import batched, files
-from ppo_jax.host.run_dir.names import LOG
+from ppo_jax.host.run_dir.names import LOG, RESULTS
 from ppo_jax.sweeps import aggregate, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Setting
 
 Score = dict[str, Any]
-"""Scores of a run: its setting, seed and ending, and its evaluations over steps."""
-BATCH, ALL = batched.SCORES, "results.json"
+"""One run: its setting, seed, how it ended, and its evaluations over steps."""
+BATCH = batched.SCORES
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
 ALONE = """\
 One run of a setting says nothing of chance: no interval, no better or worse.
@@ -71,7 +71,7 @@ def write(
         "runs": runs,
         "table": rows,
     }
-    files.write_json(run_dir / ALL, results)
+    files.write_json(run_dir / RESULTS, results)
     return rows
 
 

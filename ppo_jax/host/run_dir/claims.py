@@ -3,15 +3,30 @@
 import os
 from pathlib import Path
 
-from ppo_jax.host.run_dir import batched, experiment, files, script
+from ppo_jax.host.run_dir import batched, ending, experiment, files, script
 from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
-from ppo_jax.host.run_dir.names import CHECKPOINTS, LINEAGE, LOG, NONE_YET
+from ppo_jax.host.run_dir.names import (
+    BACKTEST,
+    BACKTEST_PAGE,
+    CHECKPOINTS,
+    EQUITY,
+    LINEAGE,
+    LOG,
+    MEANINGS,
+    NONE_YET,
+    REPORT,
+    RESULTS,
+    SCHEDULE,
+)
 
 REPLACED = (
-    *(script.KEPT, script.IMPORTED, experiment.CONFIG),
-    *(LOG, LINEAGE, "events.out.tfevents.*"),
+    *(script.KEPT, script.IMPORTED, script.MADE),
+    *(experiment.CONFIG, experiment.OVERRIDES, UNSAVED, ending.KEPT),
+    *(SCHEDULE, *batched.OF_BATCHES),
+    *(LOG, MEANINGS, LINEAGE, "events.out.tfevents.*"),
+    *(REPORT, RESULTS, BACKTEST, EQUITY, BACKTEST_PAGE),
 )
-"""Names and patterns of files that a run replaces or deletes."""
+"""Files that runs, or many runs together, write over or delete."""
 AGAIN = (
     "it stopped before what it begins with was saved; begin it again, with "
     "--warm-start (in Python begin) and without --resume"
@@ -31,7 +46,7 @@ def require_new(run_dir: Path) -> None:
             f"{run_dir}: holds a run already; give --resume to go on with it, in "
             "Python resume=True, or another directory"
         )
-    if not any((run_dir / x).exists() for x in (experiment.OVERRIDES, UNSAVED)):
+    if not experiment.is_kept(run_dir):
         found = sorted(x.name for each in REPLACED for x in run_dir.glob(each))
         if found:
             said = f"holds {', '.join(found)}, which a run would replace"

@@ -131,6 +131,14 @@ def stored_overrides(run_dir: Path) -> list[str]:
     return stored(run_dir, OVERRIDES, list)
 
 
+def is_kept(run_dir: Path) -> bool:
+    """Returns whether a directory is that of a run, by the options kept there."""
+    try:
+        return isinstance(stored_overrides(run_dir), list)
+    except ExperimentError:
+        return False
+
+
 def require_same_structure(run_dir: Path, config: Config) -> None:
     """Checks that a run can be continued with a config.
 

@@ -15,7 +15,7 @@ from ppo_jax.host.metrics.catalogue import charts, of_a_run
 from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.events import Events
-from ppo_jax.host.run_dir.names import LOG
+from ppo_jax.host.run_dir.names import LOG, MEANINGS
 from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
@@ -121,6 +121,6 @@ class Logger(Rows):
         if not row.keys() <= self._told:
             self._told |= row.keys()
             text = of_a_run(sorted(self._told - {"step"}), self._own)
-            files.write(self._path.with_suffix(".md"), text)
+            files.write(self._path.with_name(MEANINGS), text)
         known = {k: v for k, v in row.items() if k != "step" and v is not None}
         self._events.numbers(row["step"], when, known)

@@ -1,7 +1,11 @@
 """Names of files in a run directory that several parts of the package look for."""
 
 LOG = "metrics.jsonl"
+MEANINGS = "metrics.md"
 LINEAGE = "lineage.jsonl"
 SCHEDULE = "schedule.json"
 CHECKPOINTS = "checkpoints"
 NONE_YET = f"{CHECKPOINTS}/none_yet.txt"
+REPORT = "report.html"
+RESULTS = "results.json"
+BACKTEST, EQUITY, BACKTEST_PAGE = "backtest.json", "equity.csv", "backtest.html"

@@ -76,7 +76,7 @@ def is_alive(run_dir: Path) -> bool:
 def _locked(run_dir: Path) -> Iterator[None]:
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
-        file = (run_dir / LOCK).open("a+")
+        file = (run_dir / LOCK).open("a+", errors="replace")
     except OSError as error:
         raise ExperimentError(
             f"{run_dir}: no run can be kept there: {error}"
@@ -88,6 +88,11 @@ def _locked(run_dir: Path) -> Iterator[None]:
             raise ExperimentError(
                 f"{run_dir}: a run is under way there{_by(file)}; wait until it has "
                 "ended, or give another directory"
+            )
+        if not _is_ours(file):
+            raise ExperimentError(
+                f"{run_dir}: holds {LOCK}, which a run would replace; give another "
+                "directory"
             )
         file.truncate(0)
         file.write(f"{os.getpid()} {platform.node()}")
@@ -116,8 +121,19 @@ def _acquired(file: IO[str]) -> bool:
             return True
 
 
+def _is_ours(file: IO[str]) -> bool:
+    """Returns whether a lock is empty, or has been written by a run."""
+    process, machine = _holder(file)
+    return not process or (process.isdecimal() and bool(machine))
+
+
 def _by(file: IO[str]) -> str:
     """Returns the holder of the lock, as written into it, or an empty text."""
+    process, machine = _holder(file)
+    return f", by process {process} on {machine}" if machine else ""
+
+
+def _holder(file: IO[str]) -> tuple[str, str]:
     file.seek(0)
     process, _, machine = file.read(200).partition(" ")
-    return f", by process {process} on {machine}" if machine else ""
+    return process, machine

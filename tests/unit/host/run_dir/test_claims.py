@@ -1,8 +1,10 @@
 """Where a run may begin, and where one may go on."""
 
 import json
+import re
 
 import pytest
+from reported import named
 
 from ppo_jax import Config
 from ppo_jax.host.run_dir import claims, experiment
@@ -57,16 +59,18 @@ def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
     claims.require_begun(run_dir)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "config.json",
-        "experiment.py",
-        "imported",
-        "metrics.jsonl",
-        "events.out.tfevents.1",
-    ],
-)
+WRITERS = re.compile("`(train|fit|fit_all|sweep|walkforward|replay)[` ]")
+REPLACED = {
+    name.removesuffix("/*").replace("*", "1")
+    for title in ("A run", "A sweep", "A walk-forward")
+    for name, by in named(title).items()
+    if WRITERS.match(by)
+    if "/" not in name.removesuffix("/*")
+} - {".lock", "replay"}
+"""Files in the directory itself, of the document."""
+
+
+@pytest.mark.parametrize("name", sorted(REPLACED))
 def test_files_that_are_of_no_run_are_not_replaced(tmp_path, name):
     """As those of a project, where the current folder is given."""
     (tmp_path / "README.md").touch()
@@ -74,7 +78,7 @@ def test_files_that_are_of_no_run_are_not_replaced(tmp_path, name):
     (tmp_path / name).write_text("{}")
     with pytest.raises(ExperimentError, match=f"holds {name}, which a run would repl"):
         claims.require_new(tmp_path)
-    (tmp_path / "overrides.json").touch()
+    (tmp_path / "overrides.json").write_text("[]")
     claims.require_new(tmp_path)
 
 

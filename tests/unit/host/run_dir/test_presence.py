@@ -94,6 +94,15 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
         pytest.fail("a run in a file")
 
 
+@pytest.mark.parametrize("text", [b"1234\n", b"worker 3", b"\xff\x00"])
+def test_a_lock_of_something_else_stays_as_it_is(tmp_path, text):
+    (tmp_path / presence.LOCK).write_bytes(text)
+    refused = pytest.raises(ExperimentError, match=r"holds \.lock, which a run would")
+    with refused, alone(tmp_path):
+        pytest.fail("replaced")
+    assert (tmp_path / presence.LOCK).read_bytes() == text
+
+
 def test_without_locks_a_run_goes_without(tmp_path, monkeypatch):
     """On a file system that knows none."""
 
