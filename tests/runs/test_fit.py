@@ -227,6 +227,30 @@ def test_a_run_of_parts_that_no_file_defines(tmp_path, capsys):
     assert fit(more, run_dir, resume=True, quiet=True).update == 6
 
 
+def test_a_file_that_is_kept_stays_where_no_other_can_be_made(tmp_path, capsys):
+    """As where a run goes on in a notebook that defines a sink of its own."""
+
+    @component
+    class Here(metrics.Sink):
+        """Of no module."""
+
+        def write(self, step, metrics):
+            pass
+
+    run_dir = tmp_path / "run"
+    fit(HALF, run_dir, quiet=True)
+    names = ("experiment.py", "overrides.json")
+    before = [(run_dir / name).read_bytes() for name in names]
+    more = dataclasses.replace(CONFIG, sinks=(Here(),))
+    assert fit(more, run_dir, resume=True, quiet=True).update == 6
+    assert [(run_dir / name).read_bytes() for name in names] == before
+    assert '"384"' in (run_dir / "config.json").read_text()
+    assert not (run_dir / "made_in_python.txt").exists()
+    assert evaluate.main([str(run_dir), "--episodes", "2"]) == 0
+    line = [str(run_dir / "experiment.py"), "--run-dir", str(run_dir), "--resume"]
+    assert train.main([*line, "--no-report", "--total-timesteps", "384"]) == 0
+
+
 def test_a_callback_hears_every_phase_and_may_stop_the_run(tmp_path, alone):
     heard = []
 

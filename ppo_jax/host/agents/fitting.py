@@ -220,7 +220,7 @@ def _kept(
         experiment.require_same_structure(place, config)
 
     texts = source.texts(config)
-    keep = partial(experiment.store, place, texts, [], config)
+    keep = partial(experiment.store_again, place, texts, config)
 
     def claim() -> None:
         if resume:
@@ -229,7 +229,7 @@ def _kept(
             first.keep(place, texts, [])
         else:
             claims.require_new(place)
-            keep()
+            experiment.store(place, texts, [], config)
 
     hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
     record = Folder(place, True, keep) if resume else Folder(place, first is not None)

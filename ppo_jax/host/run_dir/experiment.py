@@ -95,15 +95,34 @@ def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> 
         ExperimentError: If the directory cannot be written.
     """
     options = json.dumps(overrides) + "\n"
-    described = json.dumps(describe(config), indent=2) + "\n"
-    by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: described.encode()}
-    keep(run_dir, by_name)  # The first file marks all others as files of a run.
+    by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: _described(config)}
+    keep(run_dir, by_name)  # The first of them says that all are of a run.
     names = (UNSAVED, SCHEDULE, script.KEPT, script.MADE)
     modules = (run_dir / script.IMPORTED).rglob("*.py")
     for path in (*map(run_dir.joinpath, names), *modules):
         if str(path.relative_to(run_dir)) not in texts:
             path.unlink(missing_ok=True)
     batched.forget(run_dir)
+
+
+def store_again(run_dir: Path, texts: Texts, config: Config) -> None:
+    """Writes the experiment of a run that goes on from Python.
+
+    The file that is kept there stays, with its options, where none can be made of the
+    experiment: both have the same structure.
+
+    Args:
+        run_dir: The directory.
+        texts: The experiment's file and its modules, by path, or why there is none.
+        config: The experiment.
+
+    Raises:
+        ExperimentError: If it cannot be written.
+    """
+    if script.MADE in texts and (run_dir / script.KEPT).exists():
+        keep(run_dir, {CONFIG: _described(config)})
+    else:
+        store(run_dir, texts, [], config)
 
 
 def keep(run_dir: Path, texts: Texts) -> None:
@@ -207,6 +226,10 @@ def stored_description(run_dir: Path) -> Description:
         ExperimentError: If there is no description, or it cannot be read.
     """
     return description.as_now(_read(run_dir, CONFIG, dict))
+
+
+def _described(config: Config) -> bytes:
+    return (json.dumps(describe(config), indent=2) + "\n").encode()
 
 
 def _listed(changed: dict[str, str]) -> str:
