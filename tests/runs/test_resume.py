@@ -443,6 +443,20 @@ def test_a_full_disk_is_said(path, tmp_path):
     assert len(rows(run_dir)) == 6
 
 
+def test_a_disk_that_is_full_before_the_first_row_is_said_too(
+    path, run_dir, monkeypatch
+):
+    """It is no mistake of the experiment's, which is kept then."""
+    before = contents(run_dir)
+    error = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as short:
+        short.setattr(experiment.files, "write_bytes", mock.Mock(side_effect=error))
+        done = called("train", path, "--run-dir", run_dir, "--resume")
+    assert done.returncode == 3, done.stderr
+    assert "No space left on device\ngo on with: python -m" in done.stderr
+    assert contents(run_dir) == before
+
+
 def test_a_run_directory_that_cannot_be(path, tmp_path):
     (tmp_path / "file").write_text("")
     for run_dir in (tmp_path / "file", tmp_path / "file" / "run"):

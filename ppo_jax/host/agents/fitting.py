@@ -70,6 +70,7 @@ def fit(
     Raises:
         UserError: If an argument is not possible; the message says which.
         RunError: If the disk does not take a checkpoint or a log.
+        OSError: If the disk does not take the experiment.
     """
     require(isinstance(config, Config), "config", config, "a Config")
     heard = deaf if callback is None else callback

@@ -130,15 +130,12 @@ def keep(run_dir: Path, texts: Texts) -> None:
 
     Raises:
         ExperimentError: If they cannot be written.
+        OSError: If the disk does not take them.
     """
-    try:
+    with files.of_run(run_dir):
         for name, text in texts.items():
             (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
             files.write_bytes(run_dir / name, text)
-    except OSError as error:
-        raise ExperimentError(
-            f"{run_dir}: no run can be kept there: {error}"
-        ) from error
 
 
 def stored_overrides(run_dir: Path) -> list[str]:

@@ -7,13 +7,20 @@ import itertools
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.errors import UserError
+from ppo_jax.host.run_dir.script import ExperimentError
 
 LEFT = 60.0
-"""Seconds without a write after which the process of an unfinished part has ended."""
+"""Seconds after which a part that is not whole was left by a process that ended."""
+OF_PLACES = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL),
+}
+"""Errors of paths at which nothing can be written, however often it is tried."""
 
 
 def write(path: Path, text: str) -> None:
@@ -101,6 +108,23 @@ def require_folder(path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: cannot be made: {error.strerror}") from error
     require_writable(path / "any")
+
+
+@contextlib.contextmanager
+def of_run(run_dir: Path) -> Iterator[None]:
+    """Names the directory of a run in which no file can be written.
+
+    Raises:
+        ExperimentError: If it is no place for a run.
+        OSError: If the disk does not take what is written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in OF_PLACES:
+            raise
+        said = f"{run_dir}: no run can be kept there: {error}"
+        raise ExperimentError(said) from error
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

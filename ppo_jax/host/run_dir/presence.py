@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
+from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.script import ExperimentError
 
 try:
@@ -74,13 +75,9 @@ def is_alive(run_dir: Path) -> bool:
 
 @contextlib.contextmanager
 def _locked(run_dir: Path) -> Iterator[None]:
-    try:
+    with files.of_run(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         file = (run_dir / LOCK).open("a+", errors="replace")
-    except OSError as error:
-        raise ExperimentError(
-            f"{run_dir}: no run can be kept there: {error}"
-        ) from error
     # A process that this one forks may outlive it, and must not hold its lock.
     os.register_at_fork(after_in_child=file.close)
     with file:

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all."""
 
+import errno
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import pytest
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir.script import ExperimentError
 
 
 def test_a_file_is_replaced_or_left_as_it_was(tmp_path, monkeypatch):
@@ -24,6 +26,18 @@ def test_a_file_is_replaced_or_left_as_it_was(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         files.write(path, "newer")
     assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("EACCES", ExperimentError), ("ENOTDIR", ExperimentError)]
+    + [(name, OSError) for name in ("ENOSPC", "EDQUOT", "EIO")],
+)
+def test_a_place_for_no_run_is_not_taken_for_a_full_disk(tmp_path, name, kind):
+    with pytest.raises(kind, match=name) as raised, files.of_run(tmp_path):
+        raise OSError(getattr(errno, name), name)
+    said = f"{tmp_path}: no run can be kept there"
+    assert str(raised.value).startswith(said) == (kind is ExperimentError)
 
 
 def test_a_link_stays_one(tmp_path):
