@@ -48,11 +48,8 @@ def _drop_echoes(
 
 sys.unraisablehook = _drop_echoes
 
-PASSING = {
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
-    *(errno.EACCES, errno.EIO, errno.ESTALE),
-}
-"""Numbers of the system's errors after which a file may still be whole."""
+LASTING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL}
+"""Errors of files that are missing or no longer what they were."""
 SYSTEM = re.compile(r"\[OS error (\d+)")
 """Pattern of such a number in tensorstore's messages."""
 
@@ -279,14 +276,16 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
 def _passes(error: Exception) -> bool:
     """Returns whether a file that could not be read may be read later, by its error.
 
-    >>> _passes(OSError(errno.EMFILE, "many")), _passes(FileNotFoundError(2, "none"))
+    >>> _passes(TimeoutError(errno.ETIMEDOUT, "")), _passes(FileNotFoundError(2, ""))
     (True, False)
     >>> _passes(ValueError('Error reading "x": [OS error 5: EIO Input/output error]'))
     True
+    >>> _passes(OSError("No metadata")), _passes(ValueError("Checksum is wrong"))
+    (False, False)
     """
     told = SYSTEM.search(str(error))
     number = int(told[1]) if told else getattr(error, "errno", None)
-    return isinstance(error, MemoryError) or number in PASSING
+    return isinstance(error, MemoryError) or number not in {None, *LASTING}
 
 
 def _first_line(error: Exception) -> str:
