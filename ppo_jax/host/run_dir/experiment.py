@@ -8,6 +8,7 @@ resumed by itself.
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import json
 import time
 import warnings
@@ -72,9 +73,20 @@ def load_with_names(
 
 
 def place(path: Path, config: Config) -> Path:
-    """Returns the run directory of an experiment for which none is named."""
+    """Makes the run directory of an experiment for which none is named.
+
+    Each of several runs that begin in the same second has one of its own.
+
+    Raises:
+        ExperimentError: If none can be made.
+        OSError: If the disk does not take it.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+    first = Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
+    later = (first.with_name(f"{first.name}-{n}") for n in itertools.count(2))
+    with files.of_run(first):
+        first.parent.mkdir(exist_ok=True)
+        return next(filter(_is_made, itertools.chain([first], later)))
 
 
 def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> None:
@@ -223,6 +235,15 @@ def stored_description(run_dir: Path) -> Description:
         ExperimentError: If there is no description, or it cannot be read.
     """
     return description.as_now(_read(run_dir, CONFIG, dict))
+
+
+def _is_made(folder: Path) -> bool:
+    """Makes a folder; returns False if there is one already."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 def _described(config: Config) -> bytes:

@@ -73,9 +73,21 @@ def test_a_run_directory_stands_alone(run_dir, path):
     assert experiment.stored_names(run_dir) == {}
 
 
-def test_a_run_has_a_directory_of_its_own(path):
-    found = experiment.place(path, dataclasses.replace(CONFIG, seed=7))
-    assert found.parent.name == "runs" and found.name.startswith("mine__7__")
+def test_a_run_has_a_directory_of_its_own(path, tmp_path, monkeypatch):
+    """Also beside others that begin in the same second, as in a loop of a shell."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(experiment.time, "strftime", lambda _: "now")
+    config = dataclasses.replace(CONFIG, seed=7)
+    found = [str(experiment.place(path, config)) for _ in range(3)]
+    assert found == [f"runs/mine__7__now{suffix}" for suffix in ("", "-2", "-3")]
+    assert all(not [*(tmp_path / place).iterdir()] for place in found)
+
+
+def test_where_no_directory_can_be_made_is_said(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").symlink_to("nowhere")
+    with pytest.raises(ExperimentError, match="no run can be kept there"):
+        experiment.place(path, CONFIG)
 
 
 def test_nothing_of_another_experiment_stays(run_dir):
