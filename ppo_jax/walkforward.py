@@ -121,8 +121,8 @@ def _train(options: Any, planned: Plan) -> None:
     hint = f"go on with: {command.typed('walkforward', *told)}"
     consoles = functools.partial(Console, verbosity(options))
     pieces = walking.walk(planned, sizes, run_dir, hint, consoles)
-    said = keeping.write(run_dir, results.join(planned, [*pieces]))
-    print(f"\n{said}\n{planned.trials} trials in {run_dir / BACKTEST}")
+    table = keeping.write(run_dir, results.join(planned, [*pieces]))
+    print(f"\n{table}\n{planned.trials} trials in {run_dir / BACKTEST}")
     print(run_dir / BACKTEST_PAGE)
 
 

@@ -18,10 +18,10 @@ COLUMNS = ("CAGR", "Sharpe", "max drawdown", "CVaR 5 %", "turnover")
 
 def write(run_dir: Path, results: Results) -> str:
     """Writes all that there is to say; returns it in short, for a terminal."""
-    said = summary.as_json(results)
-    files.write_json(run_dir / BACKTEST, said)
+    numbers = summary.as_json(results)
+    files.write_json(run_dir / BACKTEST, numbers)
     files.write(run_dir / EQUITY, tracks(results))
-    files.write(run_dir / BACKTEST_PAGE, page.of(str(run_dir), results, said))
+    files.write(run_dir / BACKTEST_PAGE, page.of(str(run_dir), results, numbers))
     header = ("who", "cost", *COLUMNS, "deflated")
     table = tables.aligned(header, [_row(each) for each in _everybody(numbers)])
     failed = summary.failures(numbers)

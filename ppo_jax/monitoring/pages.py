@@ -14,6 +14,7 @@ from ppo_jax.host.metrics import alerts
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import duration, figure
+from ppo_jax.host.run_dir.names import REPORT
 from ppo_jax.metrics.rows import match
 from ppo_jax.monitoring.listing import UNKNOWN, ago, number, printable, steps
 from ppo_jax.monitoring.status import RUNNING, STATES, Status
@@ -38,7 +39,6 @@ MOST = 500
 """The most rows of a list; further runs are only counted."""
 SIZE, DETAIL = Size(640, 230, 5, 1.0), 400
 """Size of a chart, and the most points of a curve."""
-REPORT = "report.html"
 HEADER = ("run", "state", "progress", "evaluation", "best", "", "")
 CHARTS = {
     "Evaluation": {"evaluation": SCORE, "fittest member": FITTEST},

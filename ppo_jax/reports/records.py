@@ -119,10 +119,8 @@ def _logged(run_dir: Path) -> Rows:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if (run_dir / batched.WALK).exists():
-        said = (
-            f"a walk-forward, which leaves a page of its own: {run_dir / BACKTEST_PAGE}"
-        )
-        raise UserError(f"{run_dir}: is {said}")
+        message = "is a walk-forward, which leaves a page of its own"
+        raise UserError(f"{run_dir}: {message}: {run_dir / BACKTEST_PAGE}")
     if not rows:
         raise UserError(f"{run_dir}: no run to be found there")
     for number, row in enumerate(rows, start=1):

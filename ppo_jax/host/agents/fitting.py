@@ -149,8 +149,8 @@ def load(
     """
     number = isinstance(checkpoint, int) and not isinstance(checkpoint, bool)
     if not number and checkpoint not in CHECKPOINTS:
-        said = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
-        raise UserError(f"checkpoint: {said}; or give a number of updates")
+        message = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
+        raise UserError(f"checkpoint: {message}; or give a number of updates")
     place = Path(run_dir)
     asked = checkpoint if isinstance(checkpoint, int) else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)

@@ -199,8 +199,8 @@ class Trained:
             raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")
         place, who = Path(path), self.fittest
         folder.require_free(place)
-        said = provenance.trained(None, self.config, self.update, who, self.rows)
-        folder.write(place, self.policy, kind, said)
+        training = provenance.trained(None, self.config, self.update, who, self.rows)
+        folder.write(place, self.policy, kind, training)
         return place
 
     def keep(self, run_dir: Path, texts: Texts, overrides: list[str]) -> None:

@@ -40,8 +40,8 @@ def require(path: Path) -> None:
         raise UserError(f"{path}: expected a name that ends in {expected}")
     for module, package in NEEDED[path.suffix].items():
         if importlib.util.find_spec(module) is None:
-            said = f"{path}: {package} is missing: pip install 'ppo_jax[video]'"
-            raise UserError(said)
+            message = f"{path}: {package} is missing: pip install 'ppo_jax[video]'"
+            raise UserError(message)
     files.require_writable(path)
 
 

@@ -77,8 +77,8 @@ def _evaluation(rows: Rows) -> str:
     text = f"evaluation {figure(last[SCORE])}"
     if BEST in last:
         best = last[f"best/{SCORE}"]
-        said = "not finite" if best is None else figure(best)
-        return f"{text}, the median member; the fittest, {last[BEST]:.0f}: {said}"
+        score = "not finite" if best is None else figure(best)
+        return f"{text}, the median member; the fittest, {last[BEST]:.0f}: {score}"
     best = max(rated, key=lambda row: row[SCORE])
     if best[SCORE] > last[SCORE]:
         text += f"; best {figure(best[SCORE])} after {best['step']:,} steps"

@@ -88,8 +88,8 @@ class Continuation:
 
         wrong = [f"\n  {part}.{k}: {x}" for k, x in differing.items() if not begins(k)]
         if wrong:
-            said = "expected an agent with the shapes of this experiment, got"
-            raise UserError(f"{said}{''.join(wrong)}")
+            message = "expected an agent with the shapes of this experiment, got"
+            raise UserError(f"{message}{''.join(wrong)}")
         self.anew += [name for name in fresh if name not in self.anew]
         self._taken |= {f"{part}.{k}": x for k, x in old.items() if not begins(k)}
 

@@ -110,8 +110,8 @@ def advance(
     for begun in range(done, until, most):
         count = min(most, until - begun)
         progress = Progress.of(begun + ahead, config.num_updates)
-        population, said = layout.advance(population, progress, np.int32(count))
-        calls.append(jax.tree.map(lambda x, n=count: x[:n], layout.fetch(said)))
+        population, metrics = layout.advance(population, progress, np.int32(count))
+        calls.append(jax.tree.map(lambda x, n=count: x[:n], layout.fetch(metrics)))
     history = jax.tree.map(lambda *each: np.concatenate(each), *calls)
     return population, history.unpack()
 

@@ -59,7 +59,9 @@ class Sinks:
         try:
             tell(sink)
         except (Exception, SystemExit) as error:
-            name, said = type(sink).__name__, brief(error).splitlines()[0]
-            self._console.say(f"warning: the sink {name} is left out from here: {said}")
+            name, message = type(sink).__name__, brief(error).splitlines()[0]
+            self._console.say(
+                f"warning: the sink {name} is left out from here: {message}"
+            )
             return False
         return True

@@ -57,8 +57,8 @@ class Stop:
 
     def _wished(self, row: Row) -> bool:
         try:
-            said = self._callback(row["step"], dict(row))
-            return isinstance(said, bool | np.bool_) and bool(said)
+            answer = self._callback(row["step"], dict(row))
+            return isinstance(answer, bool | np.bool_) and bool(answer)
         except BaseException as error:
             self.error = error
             return True
@@ -67,8 +67,10 @@ class Stop:
         """Returns whether a bound is reached, and prints which one."""
         goals, seconds = self._config.stop_at or (), self._config.max_seconds
         if goals and all(_reached(row.get(name), goal) for name, goal in goals):
-            said = " and ".join(f"{name} is {figure(row[name])}" for name, _ in goals)
-            self._console.note(f"{said}, as far as stop_at goes")
+            message = " and ".join(
+                f"{name} is {figure(row[name])}" for name, _ in goals
+            )
+            self._console.note(f"{message}, as far as stop_at goes")
             return True
         if seconds is not None and row["time/time_elapsed"] >= seconds:
             self._console.note(f"{duration(seconds)} are over, which is max_seconds")
@@ -90,8 +92,8 @@ def require_known(config: Config, size: int) -> None:
         known = _names(config, size)
         for name, _ in config.stop_at:
             if name not in known:
-                said = unknown("metric", name, known)
-                raise ExperimentError(f"Config.stop_at: {said}")
+                message = unknown("metric", name, known)
+                raise ExperimentError(f"Config.stop_at: {message}")
 
 
 def _names(config: Config, size: int) -> Mapping[str, float]:

@@ -241,8 +241,8 @@ def _selected(
     metrics = over_members(members, fitness_of(population))
     if not evolves:
         return population, metrics
-    population, said = _evolve(config, layout, population, done, family)
-    return population, metrics | said
+    population, evolved = _evolve(config, layout, population, done, family)
+    return population, metrics | evolved
 
 
 def _evolve(

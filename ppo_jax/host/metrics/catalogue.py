@@ -63,18 +63,20 @@ def summarize(
     """
     rows = METRICS + own
     used = {source for row in rows for source in row.sources}
-    said = {}
+    summary = {}
     known = _rows_of(tuple(history), own)
     for name, values in history.items():
         row = known[name]
         if row is not None:
-            said[name] = row.reduction.of(values)
+            summary[name] = row.reduction.of(values)
         elif name not in used:
-            said[name] = MEAN.of(values)
+            summary[name] = MEAN.of(values)
     for row in rows:
         if row.sources and history.keys() >= set(row.sources):
-            said[row.name] = row.reduction.of(*(history[name] for name in row.sources))
-    return said
+            summary[row.name] = row.reduction.of(
+                *(history[name] for name in row.sources)
+            )
+    return summary
 
 
 INTRODUCTION = """\

@@ -232,9 +232,9 @@ def _is_live(terminal: Terminal) -> bool:
 
 def _known(metrics: dict[str, float]) -> dict[str, str]:
     """Formats the speed and the finite metrics of a row that are shown, by label."""
-    said = {"speed": f"{metrics['time/fps']:,.0f} steps/s"}
+    texts = {"speed": f"{metrics['time/fps']:,.0f} steps/s"}
     for label, name in SHOWN.items():
         value = metrics.get(name, math.nan)
         if math.isfinite(value):
-            said[label] = f"{label} {figure(value)}"
-    return said
+            texts[label] = f"{label} {figure(value)}"
+    return texts

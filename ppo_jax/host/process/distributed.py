@@ -141,8 +141,10 @@ def together(hint: str) -> Iterator[None]:
             raise
         cause = error.__cause__ or error
         if isinstance(cause, LOST):
-            said = str(cause).splitlines()[0]
-            _leave(Exit.LOST, f"another process of this job has ended ({said})", hint)
+            message = str(cause).splitlines()[0]
+            _leave(
+                Exit.LOST, f"another process of this job has ended ({message})", hint
+            )
         _leave(3, str(error), hint)
 
 

@@ -164,8 +164,8 @@ class Checkpointer:
         if asked is not None:
             if asked not in steps:
                 there = ", ".join(map(str, sorted(steps))) or "none"
-                said = f"no checkpoint {asked}; there are: {there}"
-                raise CheckpointError(f"{self._path}: {said}")
+                message = f"no checkpoint {asked}; there are: {there}"
+                raise CheckpointError(f"{self._path}: {message}")
             steps = [asked]
         for step in steps:
             try:
@@ -174,8 +174,8 @@ class Checkpointer:
                 raise
             except Exception as error:
                 if _passes(error):
-                    said = f"{self._path / str(step)}: cannot be read now"
-                    raise OSError(f"{said} ({_first_line(error)})") from error
+                    message = f"{self._path / str(step)}: cannot be read now"
+                    raise OSError(f"{message} ({_first_line(error)})") from error
                 if distributed.is_first():
                     print(f"checkpoint {step} cannot be read ({_first_line(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
@@ -189,8 +189,8 @@ class Checkpointer:
         wrong = templates.differences(meta["leaves"], templates.leaves(template))
         if wrong:
             place = self._path / str(step)
-            said = f"{place}: its leaves are not those of this experiment:"
-            raise CheckpointError("\n  ".join([said, *wrong]))
+            message = f"{place}: its leaves are not those of this experiment:"
+            raise CheckpointError("\n  ".join([message, *wrong]))
         stale = self._stale(step, meta, template)
         population = self._population(step, meta, template)
         return templates.anew(population, make(), stale) if stale else population, meta
@@ -213,12 +213,12 @@ class Checkpointer:
         stale = set()
         for name, now in versions(template).items():
             was = meta.get("versions", {}).get(name, 0)
-            said = f"{self._path / str(step)}: {name} is of version {was}"
+            message = f"{self._path / str(step)}: {name} is of version {was}"
             if was > now:
-                raise CheckpointError(f"{said}, and this ppo_jax knows {now}")
+                raise CheckpointError(f"{message}, and this ppo_jax knows {now}")
             if was < now:
                 warnings.warn(
-                    f"{said}, and this is {now}: its statistics begin anew",
+                    f"{message}, and this is {now}: its statistics begin anew",
                     stacklevel=5,  # The caller of `restore` or `read`.
                 )
                 stale.add(name)

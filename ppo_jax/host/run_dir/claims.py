@@ -49,8 +49,8 @@ def require_new(run_dir: Path) -> None:
     if not experiment.is_kept(run_dir):
         found = sorted(x.name for each in REPLACED for x in run_dir.glob(each))
         if found:
-            said = f"holds {', '.join(found)}, which a run would replace"
-            raise ExperimentError(f"{run_dir}: {said}; give another directory")
+            message = f"holds {', '.join(found)}, which a run would replace"
+            raise ExperimentError(f"{run_dir}: {message}; give another directory")
     require_whole(run_dir)
 
 

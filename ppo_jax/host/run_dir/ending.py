@@ -32,8 +32,8 @@ class Ending:
         if isinstance(error, KeyboardInterrupt):
             self.state = "interrupted"
         elif error is not None:
-            said = mendable(error) or brief(error)
-            self.state, self.why = "failed", said.splitlines()[0]
+            message = mendable(error) or brief(error)
+            self.state, self.why = "failed", message.splitlines()[0]
 
 
 @contextlib.contextmanager

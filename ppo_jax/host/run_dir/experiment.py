@@ -65,8 +65,8 @@ def load_with_names(
             names = script.run(path)
         config = names.get("config")
         if not isinstance(config, Config):
-            said = f"expected a Config named `config`, got {_instead(names)}"
-            raise ExperimentError(f"{path}: {said}")
+            message = f"expected a Config named `config`, got {_instead(names)}"
+            raise ExperimentError(f"{path}: {message}")
         config = _as_now(with_overrides(config, path, overrides, command))
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
@@ -208,8 +208,8 @@ def require_same(run_dir: Path, config: Config) -> None:
     """
     changed = differences(stored_description(run_dir), describe(config))
     if changed:
-        said = f"{run_dir}: the experiment is another one:{_listed(changed)}"
-        raise ExperimentError(said)
+        message = f"{run_dir}: the experiment is another one:{_listed(changed)}"
+        raise ExperimentError(message)
 
 
 def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
@@ -264,8 +264,8 @@ def _read(run_dir: Path, name: str, wanted: type) -> Any:
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{run_dir / name}: cannot be read: {error}") from error
     if not isinstance(found, wanted):
-        said = f"expected a {wanted.__name__}, got {found!r:.80}"
-        raise ExperimentError(f"{run_dir / name}: {said}")
+        message = f"expected a {wanted.__name__}, got {found!r:.80}"
+        raise ExperimentError(f"{run_dir / name}: {message}")
     return found
 
 

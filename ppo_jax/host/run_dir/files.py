@@ -123,8 +123,8 @@ def of_run(run_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in OF_PLACES:
             raise
-        said = f"{run_dir}: no run can be kept there: {error}"
-        raise ExperimentError(said) from error
+        message = f"{run_dir}: no run can be kept there: {error}"
+        raise ExperimentError(message) from error
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

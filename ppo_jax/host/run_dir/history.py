@@ -40,8 +40,8 @@ def curves(rows: Sequence[Row]) -> dict[str, Curve]:
     found = {name: _curve(rows, name) for name in names}
     of_members: dict[str, dict[int, Curve]] = {}
     for name in names:
-        if said := OF_A_MEMBER.fullmatch(name):
-            metric, who = said["each"] or said["searched"], int(said["who"])
+        if match := OF_A_MEMBER.fullmatch(name):
+            metric, who = match["each"] or match["searched"], int(match["who"])
             of_members.setdefault(metric, {})[who] = found.pop(name)
     return found | {name: _stacked(each) for name, each in of_members.items()}
 
@@ -58,9 +58,9 @@ def of_member(rows: Iterable[Row], member: int) -> list[Row]:
 def _of_member(row: Row, member: int) -> Row:
     own = {name: x for name, x in row.items() if name.startswith(ALIKE)}
     for name, value in row.items():
-        said = OF_A_MEMBER.fullmatch(name)
-        if said and said["each"] and int(said["who"]) == member:
-            own[said["each"]] = value
+        match = OF_A_MEMBER.fullmatch(name)
+        if match and match["each"] and int(match["who"]) == member:
+            own[match["each"]] = value
     return own
 
 

@@ -65,8 +65,8 @@ def with_overrides(
     except (ValueError, TypeError) as error:
         raise ExperimentError(f"{error}{own_lines(error)}") from error
     except SystemExit as ending:
-        said, file = (REFUSED, sys.stderr) if ending.code else (FIELDS, sys.stdout)
-        print(said.format(command=command, path=path), end="", file=file)
+        template, file = (REFUSED, sys.stderr) if ending.code else (FIELDS, sys.stdout)
+        print(template.format(command=command, path=path), end="", file=file)
         raise
 
 

@@ -51,8 +51,8 @@ def run(path: Path) -> dict[str, Any]:
         text = path.read_bytes()
         exec(compile(text, str(path), "exec", dont_inherit=True), names)
     except (Exception, SystemExit) as error:
-        said = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
-        raise ExperimentError(said) from error
+        message = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
+        raise ExperimentError(message) from error
     _run[path] = {KEPT: text} | beside(_places(path))
     return names
 
@@ -82,9 +82,9 @@ def _instead(folder: Path) -> str:
     """Explains how to go on with a run that was made in Python, and keeps no file."""
     if not (folder / MADE).exists():
         return ""
-    said = (folder / MADE).read_text("utf-8").strip()
+    message = (folder / MADE).read_text("utf-8").strip()
     return (
-        f": {said}. Go on in Python, with its config: ppo_jax.fit(config, "
+        f": {message}. Go on in Python, with its config: ppo_jax.fit(config, "
         f"{str(folder)!r}, resume=True) or ppo_jax.load({str(folder)!r}, config=config)"
     )
 

@@ -182,8 +182,8 @@ def _name(value: Any, used: set[str]) -> str:
         if home != "__main__" and _found(home, name) is value:
             used.add(home)
             return f"{home}.{name}"
-    said = "is in no file that can be imported"
-    raise Unwritable(f"{value.__name__} of {module} {said}")
+    message = "is in no file that can be imported"
+    raise Unwritable(f"{value.__name__} of {module} {message}")
 
 
 def _found(module: str, name: str) -> Any:
