@@ -531,6 +531,23 @@ def test_checkpoints_are_chosen(kept, alone):
     assert load(kept, checkpoint="best").update in saved(kept)
 
 
+def test_agents_are_loaded_with_the_numbers_that_are_given(kept, members, tmp_path):
+    """But for those that a population searches, which are each member's own."""
+    double = TimeLimitChain(limit=5, reward=2.0)
+    found = load(kept, config=dataclasses.replace(CONFIG, env=double))
+    assert found.evaluate(3)["mean"] == 2.0 * 5
+    assert found.learner.config.env.reward == found.config.env.reward == 2.0
+    assert load(kept).evaluate(3)["mean"] == 1.0 * 5
+    slow = dataclasses.replace(ADAM, learning_rate=1e-3)
+    other = dataclasses.replace(MEMBERS, env=double, optimizer=slow)
+    loaded = load(members.save(tmp_path / "all"), config=other)
+    assert loaded.evaluate(3)["mean"].tolist() == [2.0 * 5] * 4
+    assert loaded.member(1).config.env.reward == 2.0
+    chex.assert_trees_all_equal(
+        loaded.learner.config.optimizer, members.learner.config.optimizer
+    )
+
+
 def test_bounds_stop_a_run_and_larger_ones_go_on(tmp_path, alone, capsys):
     """PROP-0: stop_at and max_seconds, of the command and of Python."""
     path, run_dir = tmp_path / "x y.py", tmp_path / "a run"

@@ -139,7 +139,9 @@ def load(
         run_dir: The directory.
         member: Number of a member of a population; None: all members.
         checkpoint: `newest`, `best`, or the number of updates of a checkpoint.
-        config: The experiment, if parts of it are in no file; None: as in its file.
+        config: The experiment, if parts of it are in no file or its numbers, such as
+            those of the environment, are to be others. The agents get its numbers,
+            except those that a population searches. None: as in the run's file.
 
     Raises:
         ExperimentError: If the directory holds no run, many of them, or one of another

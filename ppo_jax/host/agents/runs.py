@@ -9,14 +9,21 @@ import numpy as np
 
 from ppo_jax.component import former
 from ppo_jax.config import Config
-from ppo_jax.host.loop import training
+from ppo_jax.host.loop import beginning, training
 from ppo_jax.host.metrics.members import fittest
 from ppo_jax.host.process.command import warn
 from ppo_jax.host.programs import lapack
 from ppo_jax.host.run_dir import batched, experiment, script
-from ppo_jax.host.run_dir.description import former_names
+from ppo_jax.host.run_dir.description import (
+    Description,
+    as_now,
+    describe,
+    differences,
+    former_names,
+)
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.host.run_dir.recording import checkpoints
+from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
 
@@ -59,7 +66,8 @@ def restore(
         command: Name of the program in errors.
         best: Whether to prefer the fittest checkpoint.
         asked: Updates of the only checkpoint to restore; None: any.
-        config: The run's experiment; None: that of its file.
+        config: The run's experiment, whose numbers the agents get, except those that
+            a population searches; None: that of its file.
 
     Raises:
         ExperimentError: If the directory holds no run, many of them, or one of another
@@ -68,6 +76,7 @@ def restore(
     """
     batched.require_single(run_dir)
     overrides = experiment.stored_overrides(run_dir)
+    given = config
     if config is None:
         config = experiment.load(run_dir / script.KEPT, overrides, command)
         _warn_of_changes(run_dir, config)
@@ -80,6 +89,8 @@ def restore(
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
     population = jax.device_put(population)
+    if given is not None:
+        population = _with_numbers_of(given, population, meta["config"])
     return Restored(config, update, population, lineage, meta.get("streaks", {}))
 
 
@@ -101,6 +112,19 @@ def choose(run: Restored, asked: int | None) -> int:
     if not 0 <= asked < size:
         raise ExperimentError(f"--member: expected 0 to {size - 1}, got {asked}")
     return asked
+
+
+def _with_numbers_of(
+    config: Config, population: Population, trained: Description
+) -> Population:
+    """Returns members with the numbers in which an experiment is not as trained.
+
+    Numbers that the population searches stay each member's own.
+    """
+    changed = differences(as_now(trained), describe(config))
+    searched = () if config.pbt is None else config.pbt.space.paths
+    anew = beginning.numbers_among(config, changed.keys() - set(searched))
+    return populations.with_numbers(population, anew)
 
 
 def _warn_of_changes(run_dir: Path, config: Config) -> None:

@@ -1,7 +1,7 @@
 """The state that a run begins with, or goes on with."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -55,6 +55,12 @@ def identity() -> str:
     return secrets.token_hex(8)
 
 
+def numbers_among(config: Config, paths: Iterable[str]) -> dict[str, float]:
+    """Returns the numbers of an experiment that are among these fields, by path."""
+    given = numbers(config)
+    return {path: given[path] for path in paths if path in given}
+
+
 def lineage_of(
     config: Config,
     population: Population,
@@ -90,9 +96,8 @@ def _resume(
             console.note(layout.anew)
     else:
         console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
-    given = numbers(config)
-    anew = {path: given[path] for path in changed.keys() & given.keys()}
-    population = layout.place(populations.with_numbers(population, anew))
+    anew = populations.with_numbers(population, numbers_among(config, changed))
+    population = layout.place(anew)
     generations = former.translated(meta["lineage"], names)
     # Checkpoints of earlier versions lack these.
     streaks, own = meta.get("streaks", {}), meta.get("id", fresh.id)
