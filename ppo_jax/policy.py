@@ -102,7 +102,8 @@ class Policy:
             key: Key to sample actions with; None: the most likely actions are taken.
             reset: Which observations are the first of an episode, bool `[n]`, beside
                 the first ones after `init`; None: no others.
-            mask: Which choices are legal, bool `[n, choices]`; None: all.
+            mask: Which choices are legal, bool `[n, choices]`; None: all, in an
+                environment that forbids no actions.
 
         Returns:
             Actions as environments take them, `[n, ...]`, and the state after the step.
@@ -148,7 +149,7 @@ class Policy:
         _require_like("obs", obs, self.obs_spec, n)
         if reset is not None:
             _require_like("reset", reset, jax.ShapeDtypeStruct((), bool), n)
-        if mask is not None:
+        if self.masked or mask is not None:
             _require_like("mask", mask, self.mask_spec, n)
 
 

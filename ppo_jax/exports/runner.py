@@ -105,17 +105,17 @@ class Policy:
             state: State of the episodes so far.
             obs: Observations, `[n, ...]` each, of the structure that was trained with.
             rng: `numpy.random.Generator`; None: the most likely actions are taken.
-            reset: Whether each observation begins an episode, bool `[n]`. The first
-                after `init` always do; None: no others.
-            mask: True for legal choices, bool `[n, choices]`; None: all are legal.
+            reset: Which observations, beside the first, begin an episode, bool `[n]`.
+            mask: Legal choices, bool `[n, choices]`; None where nothing is forbidden.
 
         Returns:
             Actions as environments take them, `[n, ...]`, and the next state.
         """
         n = len(state.reset)
         leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]
-        if mask is not None:
-            _require("mask", mask, n, self._said["mask"])
+        masks = self._said["mask"]
+        if mask is not None or (masks and masks["used"]):
+            _require("mask", mask, n, masks)
         begins = state.reset if reset is None else state.reset | reset
         action, carry = self.step(state.carry, leaves, begins, mask, rng)
         return action, State(carry, np.zeros(n, bool))

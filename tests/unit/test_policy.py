@@ -210,6 +210,10 @@ GIVEN = {
         dict(obs=OBS, reset=np.zeros(2, int)),
         "reset: expected bool[2], got int64[2]",
     ),
+    "no mask where actions are forbidden": (
+        dict(obs=OBS),
+        "mask: expected bool[2, 6], got None",
+    ),
     "one mask": (
         dict(obs=OBS, mask=np.ones(6, bool)),
         "mask: expected bool[2, 6], got bool[6]",

@@ -87,6 +87,16 @@ def test_other_arguments_that_do_not_fit_are_told(folder):
         policy.act(policy.init(2), OBS, mask=np.ones(3, bool))
 
 
+def test_what_may_be_done_is_to_be_told_where_actions_are_forbidden(tmp_path):
+    folder = exported(tmp_path, Discrete(3), sights=SEEN, forbids=True)
+    policy = runner.Policy(folder)
+    with pytest.raises(ValueError, match=r"mask: expected bool\[2, 3\], got None"):
+        policy.act(policy.init(2), OBS)
+    second = np.tile([False, True, False], (2, 1))
+    assert policy.act(policy.init(2), OBS, mask=second)[0].tolist() == [1, 1]
+    assert alone(folder).returncode == 0
+
+
 def test_samples_are_as_likely_as_the_policy_says(folder):
     """Against its own logits: the most likely choice, without the others in turn."""
     policy, n = runner.Policy(folder), 20_000
