@@ -29,7 +29,7 @@ class Stop:
     Args:
         config: The experiment, with its bounds.
         callback: Callback to ask beside the bounds.
-        console: Console that prints which bound was reached.
+        console: Console that prints what ends the run.
 
     Attributes:
         error: Error of the callback; it is raised again once the run is saved.
@@ -56,12 +56,16 @@ class Stop:
         return "stopped" if distributed.any_of(asked) else ""
 
     def _wished(self, row: Row) -> bool:
+        """Returns whether the callback asks for an end, and prints that it does."""
         try:
             answer = self._callback(row["step"], dict(row))
-            return isinstance(answer, bool | np.bool_) and bool(answer)
         except BaseException as error:
             self.error = error
             return True
+        if isinstance(answer, bool | np.bool_) and answer:
+            self._console.note("the callback returned True, which ends the run")
+            return True
+        return False
 
     def _bounded(self, row: Row) -> bool:
         """Returns whether a bound is reached, and prints which one."""

@@ -22,6 +22,12 @@ class Silent:
         pass
 
 
+class Heard(list):
+    """Stands in for a console, and keeps what it notes."""
+
+    note = list.append
+
+
 def row(**metrics):
     return {"step": 64, "time/time_elapsed": 5.0} | metrics
 
@@ -50,7 +56,7 @@ def test_bounds_by_hand(bounds, metrics, ending):
     assert stop.before({}) == ""
 
 
-def test_only_true_stops():
+def test_only_true_stops_and_it_is_said():
     for said, ending in (
         (True, "stopped"),
         (np.True_, "stopped"),
@@ -59,8 +65,11 @@ def test_only_true_stops():
         (1, ""),
         ("x", ""),
     ):
-        stop = Stop(CONFIG, lambda step, metrics, said=said: said, Silent())
+        notes = Heard()
+        stop = Stop(CONFIG, lambda step, metrics, said=said: said, notes)
         assert stop.after(row()) == ending
+        ends = ["the callback returned True, which ends the run"]
+        assert notes == (ends if ending else [])
 
 
 def test_a_callback_cannot_change_a_row():
