@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ppo_jax.config import Config
-from ppo_jax.host.agents.fitting import guests, require
+from ppo_jax.host.agents.fitting import guests, require, require_config
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 from ppo_jax.host.metrics.figures import SCORE
@@ -47,7 +47,7 @@ def fit_all(
     """
     configs = [*configs]
     for number, config in enumerate(configs):
-        require(isinstance(config, Config), f"configs[{number}]", config, "a Config")
+        require_config(f"configs[{number}]", config)
         require(config.pbt is None, f"configs[{number}].pbt", config.pbt, "None")
     place = (str, Path, type(None))
     require(isinstance(run_dir, place), "run_dir", run_dir, "a path")

@@ -599,6 +599,9 @@ def wide(config):
 WRONG = {
     "config: expected a Config, got 'x.py' (str)": lambda x: fit("x.py"),
     "a class has to be called: Config(…)": lambda x: fit(type(CONFIG)),
+    "fit runs on the host, not inside jit or vmap; for many seeds": lambda x: jax.vmap(
+        lambda rate: fit(dataclasses.replace(CONFIG, optimizer=Adam(rate)))
+    )(np.array([1e-3, 1e-4], np.float32)),
     "callback: expected a function of a step and a row, got 3": lambda x: fit(
         CONFIG, callback=3
     ),

@@ -162,6 +162,9 @@ POPULATION = dataclasses.replace(
 )
 WRONG = {
     r"configs\[0\]: expected a Config, got 3": lambda x: fit_all([3], x),
+    r"not inside jit or vmap; .*: ppo_jax\.fit_all\(configs\)": lambda x: jax.jit(
+        lambda gamma: fit_all([FIRST, dataclasses.replace(FIRST, gamma=gamma)])
+    )(0.5),
     r"configs\[1\].pbt: expected None": lambda x: fit_all([FIRST, POPULATION], x),
     "configs: expected one at least": lambda x: fit_all([], x / "new"),
     "run_dir: expected a path, got 3": lambda x: fit_all(CONFIGS, 3),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.core import Tracer
 from jax.tree_util import Partial
 
 from ppo_jax import envs
@@ -72,7 +73,7 @@ def fit(
         RunError: If the disk does not take a checkpoint or a log.
         OSError: If the disk does not take the experiment.
     """
-    require(isinstance(config, Config), "config", config, "a Config")
+    require_config("config", config)
     heard = deaf if callback is None else callback
     require(callable(heard), "callback", callback, "a function of a step and a row")
     agent = (Trained, type(None))
@@ -239,6 +240,21 @@ def _kept(
     with presence.alone(place):
         distributed.first_only(claim)
         yield record, hint
+
+
+def require_config(name: str, given: Any) -> None:
+    """Checks that an argument is an experiment whose numbers are known.
+
+    Raises:
+        UserError: If it is none, or a number is traced: training is no part of another
+            program.
+    """
+    require(isinstance(given, Config), name, given, "a Config")
+    if any(isinstance(number, Tracer) for number in jax.tree.leaves(given)):
+        raise UserError(
+            "fit runs on the host, not inside jit or vmap; for many seeds or settings: "
+            "ppo_jax.fit_all(configs)"
+        )
 
 
 def require(ok: bool, name: str, given: Any, expected: str) -> None:
