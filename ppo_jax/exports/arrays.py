@@ -55,8 +55,8 @@ def network(policy: Policy) -> dict[str, Any]:
     parts = policy.architecture
     if parts.compute_dtype != "float32":
         raise UserError(
-            f"--format: NumPy computes in float32, not in {parts.compute_dtype}; "
-            "stablehlo takes any"
+            f"NumPy computes in float32, not in {parts.compute_dtype}; "
+            "the format stablehlo takes any"
         )
     torso = _known("torso", parts.torso, TORSOS)
     memory = _known("memory", parts.memory, tuple(CELLS))
@@ -75,7 +75,7 @@ def _known(name: str, part: Any, known: tuple[type, ...]) -> Any:
     if type(part) not in known:
         names = ", ".join(kind.__name__ for kind in known if kind is not NoneType)
         raise UserError(
-            f"--format: NumPy knows no {name} {type(part).__name__}, only {names}; "
-            "stablehlo takes any"
+            f"NumPy knows no {name} {type(part).__name__}, only {names}; "
+            "the format stablehlo takes any"
         )
     return part

@@ -39,18 +39,19 @@ def serialized(policy: Policy) -> bytes:
     try:
         return bytes(exported.serialize())
     except ImportError as error:
-        hint = "pip install 'ppo_jax[export]', or take --format numpy"
+        hint = "pip install 'ppo_jax[export]', or take the format numpy"
         raise UserError(f"flatbuffers is missing: {hint}") from error
 
 
-def load(folder: Path) -> Callable[..., Any]:
+def load(folder: str | Path) -> Callable[..., Any]:
     """Returns the program of an export, which can be compiled into others.
 
     Raises:
         ExportError: If there is no such program, or it was changed.
     """
     runner.read(folder, (PROGRAM,))
-    return jax.export.deserialize(bytearray((folder / PROGRAM).read_bytes())).call
+    data = (Path(folder) / PROGRAM).read_bytes()
+    return jax.export.deserialize(bytearray(data)).call
 
 
 def _arguments(policy: Policy) -> list[Any]:

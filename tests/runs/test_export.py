@@ -129,7 +129,7 @@ def test_without_flatbuffers_a_run_is_exported_for_numpy(tmp_path, capsys, monke
     status, text = said(capsys, run_dir, "--format", "all")
     assert status == 2 and text == (
         "error: flatbuffers is missing: pip install 'ppo_jax[export]', or take "
-        "--format numpy\n"
+        "the format numpy\n"
     )
     status, text = said(capsys, run_dir, "--format", "numpy")
     assert status == 0, text

@@ -55,7 +55,7 @@ def test_a_part_of_ones_own_is_refused(parts, said):
     with pytest.raises(UserError) as error:
         arrays.network(policy(*parts))
     assert said in str(error.value)
-    assert str(error.value).endswith("; stablehlo takes any")
+    assert str(error.value).endswith("; the format stablehlo takes any")
 
 
 def test_arrays_have_the_names_of_parameters():
