@@ -22,7 +22,7 @@ from ppo_jax.host.loop import beginning, evaluation
 from ppo_jax.host.metrics.members import fittest
 from ppo_jax.host.run_dir import claims, experiment, history, presence, source
 from ppo_jax.host.run_dir.description import describe
-from ppo_jax.host.run_dir.history import Curve
+from ppo_jax.host.run_dir.history import Curves
 from ppo_jax.host.run_dir.logger import Row
 from ppo_jax.host.run_dir.recording import Folder, Past
 from ppo_jax.host.run_dir.script import Texts
@@ -78,7 +78,7 @@ class Trained:
         return self.learner.params
 
     @functools.cached_property
-    def curves(self) -> dict[str, Curve]:
+    def curves(self) -> Curves:
         """Curves of the run's metrics, by name; see `history.curves`."""
         return history.curves(self.rows)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.host.run_dir.logger import Row
 
 OF_A_MEMBER = re.compile(r"(?:each/(?P<each>.+)|(?P<searched>pbt/.+))/(?P<who>\d+)")
@@ -23,7 +24,14 @@ class Curve(NamedTuple):
     """`[rows]`, or `[members, rows]` if each member has its own; NaN: unavailable."""
 
 
-def curves(rows: Sequence[Row]) -> dict[str, Curve]:
+class Curves(dict[str, Curve]):
+    """Curves by metric; the `KeyError` of a name without one says which there are."""
+
+    def __missing__(self, name: str) -> Curve:
+        raise KeyError(unknown("metric", name, self))
+
+
+def curves(rows: Sequence[Row]) -> Curves:
     """Returns the metrics of a run by name, each over the rows that have it.
 
     Evaluations and searched numbers of a population are arrays over its members. All
@@ -43,7 +51,7 @@ def curves(rows: Sequence[Row]) -> dict[str, Curve]:
         if match := OF_A_MEMBER.fullmatch(name):
             metric, who = match["each"] or match["searched"], int(match["who"])
             of_members.setdefault(metric, {})[who] = found.pop(name)
-    return found | {name: _stacked(each) for name, each in of_members.items()}
+    return Curves(found | {name: _stacked(x) for name, x in of_members.items()})
 
 
 def of_member(rows: Iterable[Row], member: int) -> list[Row]:

@@ -1,6 +1,7 @@
 """Rows as curves, by hand."""
 
 import numpy as np
+import pytest
 
 from ppo_jax.host.run_dir.history import curves, of_member
 
@@ -28,6 +29,14 @@ def test_a_curve_has_the_rows_that_say_it():
         for array, wanted in zip(found[name], pair, strict=True):
             np.testing.assert_array_equal(array, wanted)
     assert curves([]) == {}
+
+
+def test_a_curve_that_there_is_not_is_said_beside_those_that_there_are():
+    found = curves([{"step": 8, "eval/mean_reward": 1.0, "time/fps": 2.0}])
+    said = "no metric is called 'train/loss'; there are: eval/mean_reward, time/fps"
+    with pytest.raises(KeyError, match=said):
+        found["train/loss"]
+    assert "train/loss" not in found and found.get("train/loss") is None
 
 
 def test_rows_of_a_member_are_those_of_a_single_run():
