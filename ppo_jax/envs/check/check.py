@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
 
 from ppo_jax.component import is_component, require
 from ppo_jax.envs.check import traces
@@ -134,7 +135,7 @@ def _out_of_range(space: ActionSpace, least: int, most: int | None) -> Iterator[
     if not _valid(space):
         yield (
             f"action_space: got {space!r}, expected Discrete(n) with n ≥ 1, "
-            "MultiDiscrete of such, or Box with low < high"
+            "MultiDiscrete of such, or Box with low < high, as Box((-1.0,), (1.0,))"
         )
 
 
@@ -176,11 +177,19 @@ def _facts(env: Env) -> tuple[ActionSpace, int, int | None]:
 def _valid(space: ActionSpace) -> bool:
     match space:
         case Discrete() | MultiDiscrete():
-            return len(space.nvec) > 0 and all(n >= 1 for n in space.nvec)
+            return _is_row(space.nvec) and all(map(_is_count, space.nvec))
         case Box(low, high):
-            paired = len(low) == len(high) > 0
+            paired = _is_row(low) and _is_row(high) and len(low) == len(high)
             return paired and all(a < b for a, b in zip(low, high, strict=True))
     return False
+
+
+def _is_row(given: Any) -> bool:
+    return np.ndim(given) == 1 and len(given) > 0
+
+
+def _is_count(given: Any) -> bool:
+    return isinstance(given, int | np.integer) and given >= 1
 
 
 def _unhashable(node: Any, path: str) -> Iterator[str]:

@@ -112,11 +112,18 @@ def test_an_empty_environment_is_told_what_it_lacks():
         envs.Box((0.0,), (0.0,)),
         envs.Box((0.0,), (1.0, 2.0)),
         envs.Box((), ()),
+        envs.Discrete(2.0),
+        envs.Discrete((2,)),
+        envs.MultiDiscrete(2),
+        envs.Box(-1.0, 1.0),
+        envs.Box(((0.0, 0.0),), ((1.0, 1.0),)),
         3,
     ],
 )
 def test_impossible_action_spaces_are_found(space):
-    assert "action_space: got" in findings(having(action_space=fact(space)))
+    found = findings(having(action_space=fact(space)))
+    assert f"action_space: got {space!r}, expected" in found
+    assert "as Box((-1.0,), (1.0,))" in found
 
 
 @pytest.mark.parametrize("limit", [0, 2.5, None])
