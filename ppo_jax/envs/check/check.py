@@ -134,8 +134,9 @@ def _out_of_range(space: ActionSpace, least: int, most: int | None) -> Iterator[
             yield f"{name}: got {value!r}, expected an int from 1 up"
     if not _valid(space):
         yield (
-            f"action_space: got {space!r}, expected Discrete(n) with n ≥ 1, "
-            "MultiDiscrete of such, or Box with low < high, as Box((-1.0,), (1.0,))"
+            f"action_space: got {space!r}{_origin(space)}, expected Discrete(n) with "
+            "n ≥ 1, MultiDiscrete of such, or Box with low < high, as "
+            "Box((-1.0,), (1.0,)), all of ppo_jax.envs"
         )
 
 
@@ -184,12 +185,18 @@ def _valid(space: ActionSpace) -> bool:
     return False
 
 
+def _origin(space: Any) -> str:
+    """Returns the package of a space that is of another one than these are."""
+    package = type(space).__module__.split(".")[0]
+    return "" if package in ("ppo_jax", "builtins") else f" of {package}"
+
+
 def _is_row(given: Any) -> bool:
     return np.ndim(given) == 1 and len(given) > 0
 
 
 def _is_count(given: Any) -> bool:
-    return isinstance(given, int | np.integer) and given >= 1
+    return isinstance(given, int | np.integer) and bool(given >= 1)
 
 
 def _unhashable(node: Any, path: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import pytest
+from gymnasium import spaces
 from walks import Place, Walk, changed, fact, findings, having, moved
 
 from ppo_jax import envs
@@ -124,6 +125,12 @@ def test_impossible_action_spaces_are_found(space):
     found = findings(having(action_space=fact(space)))
     assert f"action_space: got {space!r}, expected" in found
     assert "as Box((-1.0,), (1.0,))" in found
+
+
+def test_a_space_of_another_package_is_told_by_its_package():
+    found = findings(having(action_space=fact(spaces.Discrete(2))))
+    assert "action_space: got Discrete(2) of gymnasium, expected Discrete(n)" in found
+    assert found.endswith("all of ppo_jax.envs")
 
 
 @pytest.mark.parametrize("limit", [0, 2.5, None])
