@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import jax.numpy as jnp
 
 from ppo_jax import losses, returns
-from ppo_jax.component import component, require, require_field
+from ppo_jax.component import component, concrete, require, require_field
 from ppo_jax.component.bounds import (
     Bound,
     Finite,
@@ -32,6 +32,8 @@ class Quantity:
     """Whether critics predict this quantity."""
     at_once: ClassVar[bool] = False
     """Whether a sample is of one step alone, and blamed on its action alone."""
+    negated: ClassVar[bool] = False
+    """Whether samples are minus something that is seldom below 0."""
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         """Returns samples `[T, B]`; lower is worse."""
@@ -83,6 +85,8 @@ class Costs(Quantity):
         Sutton et al., `Policy Gradient Methods for Reinforcement Learning with Function
         Approximation <https://papers.nips.cc/paper/1713>`_, 2000: the average reward.
     """
+
+    negated = True
 
     def __call__(self, rollout: RolloutTargets) -> Array:
         return -rollout.cost
@@ -206,6 +210,16 @@ class CVaRConstraint(_Tail):
         known = self.quantity.predicted or not self.estimate.reads_critic
         expected = f"Returns(), which critics predict, with {self.estimate}"
         require_field(self, "quantity", known, expected)
+
+    def doubts(self, config: Any) -> Iterator[str]:
+        """Warns of a limit with the wrong sign as well."""
+        yield from super().doubts(config)
+        if self.quantity.negated and concrete(self.limit) and self.limit > 0:
+            yield (
+                f"CVaRConstraint.limit: {self.quantity!r} are minus the cost of a "
+                f"step, so {self.limit} is out of reach; for a mean cost of at most "
+                "0.1 give limit=-0.1 and alpha=1.0"
+            )
 
     def check(self, config: Any) -> None:
         predicts = config.critic.distributional or not self.estimate.reads_critic

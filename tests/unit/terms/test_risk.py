@@ -14,7 +14,7 @@ from ppo_jax.envs import TimeLimit
 from ppo_jax.envs.trading import RandomWalk, Trading
 from ppo_jax.normalization.return_scale import identity
 from ppo_jax.terms import CVaR, CVaRConstraint, Predicted, PredictedCVaR, Rewards
-from ppo_jax.terms.risk import Quantity
+from ppo_jax.terms.risk import Costs, Quantity, Returns
 
 OUTCOME = np.array([[-8.0, 1.0], [-4.0, 2.0], [0.0, 3.0], [4.0, -99.0]])
 WEIGHT = np.ones((4, 2), np.float32)
@@ -167,6 +167,19 @@ def test_rewards_are_doubted_where_a_step_does_not_show_its_action(kind):
         Config(late, terms=(terms.Surrogate(), kind(quantity=Rewards())))
     Config(early, terms=(terms.Surrogate(), kind(quantity=Rewards())))
     Config(late, terms=(terms.Surrogate(), kind()))
+
+
+def test_a_limit_that_no_costs_can_keep_is_doubted():
+    """Costs count as minus themselves, so only limits up to 0 say anything."""
+    said = r"CVaRConstraint\.limit: Costs\(\) are minus the cost of a step, so 25\.0 is"
+    with pytest.warns(UserWarning, match=said):
+        Config("CartPole-v1", terms=(terms.Surrogate(), limited(25.0, Costs())))
+    for kept in (limited(-0.1, Costs()), limited(25.0, Returns())):
+        Config("CartPole-v1", terms=(terms.Surrogate(), kept))
+
+
+def limited(limit, quantity):
+    return CVaRConstraint(limit=limit, quantity=quantity)
 
 
 @pytest.mark.parametrize(
