@@ -105,8 +105,8 @@ class Config:
     Warns:
         UserWarning: At construction, for terms none of which guides the policy, two
             terms of a kind, doubts of a single term, a population with one learning
-            rate for all, and an opponent or adversary of observations that are not
-            normalised.
+            rate for all or without a generation, and an opponent or adversary of
+            observations that are not normalised.
     """
 
     env: Env = converted(make)
@@ -195,6 +195,11 @@ class Config:
         if self.pbt and "optimizer.learning_rate" not in self.pbt.space.paths:
             message = "without optimizer.learning_rate all members keep the same one"
             yield f"Config.pbt.space: {message}, {self.optimizer.learning_rate}"
+        if self.pbt and self.pbt.interval > self.num_updates:
+            yield (
+                f"PBT.interval: {self.pbt.interval} updates, but the run has "
+                f"{self.num_updates}: there is no generation"
+            )
 
     def _validate_shapes(self) -> None:
         envs, steps, chunk = self.num_envs, self.num_steps, self.chunk

@@ -158,7 +158,7 @@ UNLIKE = [
     for make in (lambda rate: optax.sgd(rate), lambda rate: optax.sgd(-rate))
 ]
 POPULATION = dataclasses.replace(
-    FIRST, pbt=PBT({"optimizer.learning_rate": Uniform(1e-4, 1e-2)}, size=4)
+    FIRST, pbt=PBT({"optimizer.learning_rate": Uniform(1e-4, 1e-2)}, 4, interval=1)
 )
 WRONG = {
     r"configs\[0\]: expected a Config, got 3": lambda x: fit_all([3], x),

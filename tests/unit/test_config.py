@@ -158,6 +158,10 @@ def test_what_cannot_be_is_refused_by_name(changes, said):
             "Config.pbt.space: without optimizer.learning_rate all members keep the "
             "same one, 0.00025",
         ),
+        (
+            {"pbt": PBT(RATE, interval=1001)},
+            "PBT.interval: 1001 updates, but the run has 1000: there is no generation",
+        ),
     ],
 )
 def test_what_is_odd_is_advised_against_once(changes, said):

@@ -68,7 +68,7 @@ def test_it_checks_an_experiment_that_searches_numbers_of_its_environment(monkey
         "optimizer.learning_rate": LogUniform(1e-4, 1e-2),
     }
     with pytest.raises(Begun):
-        contracts.check(experiment(env=env, pbt=PBT(space)))
+        contracts.check(experiment(env=env, pbt=PBT(space, interval=1)))
 
 
 def test_it_counts_what_occurred():

@@ -32,8 +32,8 @@ def searching(interval, **changes):
         (450, 0, None, 4),
         (6, 100, None, 100),
         (6, 4, 6, 3),
-        (6, 4, 7, 4),
-        (6, 4, 10, 4),
+        (7, 4, 7, 4),
+        (10, 4, 10, 4),
         (6, 9, 6, 6),
         (1200, 0, 8, 8),
         (110_000, 0, 1009, 253),
@@ -60,7 +60,8 @@ def test_a_phase_is_as_long_as_wished_or_divides_the_interval(
 @pytest.mark.parametrize("wished", [1, 3, 7, 10, 40])
 def test_an_interval_ends_a_phase(wished, interval):
     """Of as few phases as can be, none is longer than wished, one at most shorter."""
-    config = searching(interval=interval, phase_updates=wished)
+    fields = {"total_timesteps": 64 * interval, "phase_updates": wished}
+    config = searching(interval=interval, **fields)
     rhythm = phases.Rhythm.of(config)
     ends = [0]
     while ends[-1] < 3 * interval:

@@ -245,7 +245,7 @@ def test_an_alert_of_few_members_is_no_less_an_alert(tmp_path, capsys):
         network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
         num_critics=2,
         optimizer=optimizers.Adam(learning_rate=1e-2),
-        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=8),
+        pbt=PBT({"optimizer.learning_rate": Uniform(1e-3, 2e-2)}, size=8, interval=4),
         phase_updates=4,
         total_timesteps=4 * HEALTHY.steps_per_update,
         eval_episodes=2,
