@@ -63,7 +63,10 @@ class Gymnax(Env):
         known = _gymnax().registered_envs
         if self.id not in known:
             message = unknown("environment of gymnax", self.id, known)
-            others = "those of other suites begin with theirs, as brax/ant does"
+            others = (
+                "those of other suites begin with theirs, as brax/ant does, and "
+                "gymnasium/HalfCheetah-v5"
+            )
             raise ValueError(f"Gymnax.id: {message}; {others}; yours is an Env")
         given = parameters.given(self.params)
         object.__setattr__(self, "params", _parameters(self.id, given))

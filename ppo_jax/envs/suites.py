@@ -50,7 +50,8 @@ def make(env: Env | str) -> Env:
         return getattr(importlib.import_module(module), kind)(name)
     if not isinstance(env, Env):
         raise TypeError(
-            f"env: expected an Env or an id, got {env!r}{uncalled(env)}; an "
-            "environment of gymnax gets an id with gymnax.register"
+            f"env: expected an Env or an id, got {env!r}{uncalled(env)}; those of "
+            "gymnax and gymnasium have ids, 'CartPole-v1' and 'gymnasium/CartPole-v1', "
+            "yours with gymnax.register or gymnasium.register"
         )
     return env

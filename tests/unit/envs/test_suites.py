@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import gymnasium
 import pytest
 from runs import session
 
@@ -19,7 +20,13 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ("gymnaks/CartPole-v1", ValueError, "the closest is 'gymnax'"),
     ("/CartPole-v1", ValueError, "no suite is called ''"),
     ("gymnax/CartPol-v1", ValueError, "the closest is 'CartPole-v1'"),
+    ("Hopper-v4", ValueError, "does, and gymnasium/HalfCheetah-v5"),
     (3, TypeError, "expected an Env or an id, got 3"),
+    (
+        gymnasium.make("CartPole-v1"),
+        TypeError,
+        "'gymnasium/CartPole-v1', yours with gymnax.register or gymnasium.register",
+    ),
     (envs.Gymnax, TypeError, "a class has to be called: Gymnax(…)"),
 ]
 
