@@ -179,7 +179,8 @@ class CVaRConstraint(_Tail):
     λ rises while the CVaR of an update is below the limit, and falls while it is above:
     λ ← clip(λ + η (limit − CVaR) / unit, 0, λ_max), with the unit of advantages. It is
     the weight of the tail against the mean: rewards for one of the quantity. For costs
-    that are small beside rewards, η and λ_max have to be as many times larger.
+    that are small beside rewards, η and λ_max have to be as many times larger. λ begins
+    at 0; another term, such as `Surrogate`, has to maximise the mean.
 
     Attributes:
         alpha: Share α of worst outcomes, in (0, 1].
@@ -204,6 +205,7 @@ class CVaRConstraint(_Tail):
     learning_rate: FiniteNonNegative[float] = 0.01
     max_dual: NonNegative[float] = 1.0
     estimate: Estimate = Empirical()
+    guides = False
 
     def validate(self) -> None:
         """Raises a `ValueError` for a quantity that critics do not predict."""

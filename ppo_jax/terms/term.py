@@ -104,7 +104,8 @@ class Term:
     """
 
     guides: ClassVar[bool] = True
-    """Whether it tells the policy what to do; entropy or value losses do not."""
+    """Whether it tells the policy what to do by itself; constraints, entropy and value
+    losses do not."""
     says: ClassVar[tuple[Metric, ...]] = ()
     """Its own metrics. One that reduces by `LARGEST` is the largest over examples and
     steps as well. Others are means over an update, and reduced over a phase."""

@@ -140,6 +140,11 @@ def test_what_cannot_be_is_refused_by_name(changes, said):
             "Config.terms: none says what the policy should do, only Value, Entropy",
         ),
         (
+            {"terms": (terms.CVaRConstraint(limit=20.0), terms.Value())},
+            "Config.terms: none says what the policy should do, only CVaRConstraint, "
+            "Value",
+        ),
+        (
             {"terms": (terms.Surrogate(), terms.Entropy(), terms.Entropy())},
             "Config.terms: 2 of Entropy add up; metrics are the last's",
         ),
