@@ -27,6 +27,7 @@ FEW = 4
 def standing(found: Sequence[Contender]) -> Section:
     """Returns interquartile means with their intervals, the best one first."""
     scored = [scores.statistics(each.column, found[0].column) for each in found]
+    scored[0] |= scores.UNCOMPARED
     order = sorted(range(len(found)), key=lambda i: -scored[i]["iqm"])
     rows = [
         (
@@ -48,6 +49,8 @@ def standing(found: Sequence[Contender]) -> Section:
     ends = [x for each in scored for x in (each["iqm"], *(each["interval"] or ()))]
     known = [x for x in ends if np.isfinite(x)]
     parts: list[Part] = [table(scores.HEADER, rows)]
+    if any(1 < each["runs"] < scores.ENOUGH for each in scored):
+        parts.append(element("p", scores.NARROW))
     if known and len(found) > 1:
         parts.append(forest(estimates, min(known), max(known)))
     return Section("Standing", parts)

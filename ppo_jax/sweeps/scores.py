@@ -20,10 +20,18 @@ Score = dict[str, Any]
 """One run: its setting, seed, how it ended, and its evaluations over steps."""
 BATCH = batched.SCORES
 HEADER = ("setting", "runs", "IQM", "95 %", "P(better than the first)", "95 %")
-ALONE = """\
-One run of a setting says nothing of chance: no interval, no better or worse.
-Train several of each, in the same programs: --seeds 5 with another --run-dir.
+ENOUGH = 5
+"""The fewest runs of a setting whose interval is not far too narrow."""
+NARROW = f"Intervals of fewer than {ENOUGH} runs are far too narrow."
+MORE = f"""\
+Train several of each, in the same programs: --seeds {ENOUGH} with another --run-dir.
 """
+ALONE = f"""\
+One run of a setting says nothing of chance: no interval, no better or worse.
+{MORE}"""
+FEW = f"{NARROW}\n{MORE}"
+UNCOMPARED: dict[str, Any] = {"improvement": None, "improvement_interval": None}
+"""The statistics that a setting does not have against itself."""
 
 
 def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
@@ -102,7 +110,11 @@ def table(
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Returns the table as text, and the reason if anything is missing in it."""
+    """Returns the table as text, and what is to be done if there are few runs.
+
+    The first setting is not compared with itself.
+    """
+    shown = [row | UNCOMPARED if i == 0 else row for i, row in enumerate(rows)]
     cells = [
         (
             settings.label(row["setting"]),
@@ -112,10 +124,13 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
             "" if row["improvement"] is None else f"{row['improvement']:.2f}",
             _pair(row["improvement_interval"]),
         )
-        for row in rows
+        for row in shown
     ]
     text = tables.markdown(HEADER, cells)
-    return f"{text}\n{ALONE}" if any(row["runs"] == 1 for row in rows) else text
+    least = min((row["runs"] for row in rows), default=ENOUGH)
+    if least >= ENOUGH:
+        return text
+    return f"{text}\n{ALONE if least == 1 else FEW}"
 
 
 def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from ppo_jax.reports import standings
 from ppo_jax.reports.charts import Band, Curve, Threads
 from ppo_jax.reports.contenders import Contender, Trial
 from ppo_jax.reports.elements import element
+from ppo_jax.sweeps.scores import NARROW
 
 RANDOM = np.random.default_rng(0)
 STEPS = np.arange(1.0, 11.0) * 100
@@ -36,7 +37,14 @@ def test_the_standing_has_the_best_one_first():
     expected = stats.trim_mean(scores(HIGH)[:, -1], 0.25)
     assert float(rows[0][2]) == pytest.approx(expected, abs=0.01)
     assert rows[0][4] == "1.00" and rows[1][3:] == ["", "", ""]
+    assert rows[2][3] and rows[2][4:] == ["", ""]  # It is the first.
     assert len([*forest.iter("svg")]) == 3
+
+
+def test_the_standing_of_few_runs_says_so():
+    few = [contender(str(i), float(i), runs=4) for i in range(2)]
+    _, note, _ = standings.standing(few).parts
+    assert said(note) == NARROW
 
 
 def test_curves_are_interquartile_means_with_intervals():
@@ -94,7 +102,7 @@ def test_scores_over_what_a_sweep_varied():
 
 def test_a_run_that_broke_has_the_worst_score():
     broken = Contender("broken", [Trial("x", STEPS, np.full(10, np.nan))] * 2)
-    table, _ = standings.standing([LOW, broken]).parts
+    table, *_ = standings.standing([LOW, broken]).parts
     rows = [[said(cell) for cell in row] for row in table.iter("tr")][1:]
     assert rows[1][:3] == ["broken", "2", "–"] and rows[1][4] == "0.00"
     standings.curves([LOW, broken], "score")

@@ -75,6 +75,25 @@ def test_one_run_says_nothing_of_chance():
     assert text.endswith(scores.ALONE) and "| 1 | 3 |" in text
 
 
+@pytest.mark.parametrize("runs", [2, 4])
+def test_few_runs_say_little_of_chance(runs):
+    """An interval of two pairs is a certainty that they do not give."""
+    found = scores.table(several(runs), [{}, {"gamma": 0.5}], METRIC)
+    assert found[1]["improvement"] == 1.0
+    assert scores.markdown(found).endswith(scores.FEW)
+
+
+def several(runs):
+    """Runs of two settings, each of the second one better than any of the first."""
+    return [score(i, 10.0 * i + j) for i in (0, 1) for j in range(runs)]
+
+
+def test_the_first_setting_is_not_compared_with_itself():
+    found = scores.table(several(5), [{}, {"gamma": 0.5}], METRIC)
+    *_, first, second = scores.markdown(found).splitlines()
+    assert first.endswith(" |  |  |") and second.endswith("| 1.00 | 1 to 1 |")
+
+
 def test_settings_without_runs_are_not_in_the_table():
     """The first that has any is what others are compared with."""
     runs = [score(1, x) for x in (1.0, 2.0)] + [score(2, x) for x in (5.0, 6.0)]
@@ -91,7 +110,7 @@ def test_a_run_without_a_last_value_is_the_worst(values):
 
 
 def test_the_table_is_text():
-    runs = [score(i, x) for i in (0, 1) for x in (1.23456789, 2.0, 3.0)]
+    runs = [score(i, x) for i in (0, 1) for x in (1.23456789, 2.0, 3.0, 4.0, 5)]
     found = scores.table(runs, [{}, {"gamma": 0.5}], METRIC)
     lines = scores.markdown(found).splitlines()
     assert lines[0] == f"| {' | '.join(scores.HEADER)} |"
