@@ -11,7 +11,7 @@ from ppo_jax.host.run_dir.batched import OF_BATCHES
 from ppo_jax.monitoring import finding
 from ppo_jax.monitoring.status import Status, ended_badly, now
 
-HEADER = ("run", "state", "evaluation", "best", "steps", "heard of", "size")
+HEADER = ("run", "state", "evaluation", "best", "steps", "last written", "size")
 UNKNOWN = "–"
 
 

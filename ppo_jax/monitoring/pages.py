@@ -151,7 +151,7 @@ def _facts(now: Status, tail: Tail) -> list[Content]:
         "steps per second": number(tail.last.get("time/fps")),
         "trained for": _time(tail.last.get("time/time_elapsed")),
         "time left": _time(now.left) if now.state == RUNNING else "",
-        "heard of": ago(now.changed),
+        "last written": ago(now.changed),
         "lines that are none": f"{tail.odd}" if tail.odd else "",
     }
     known = tiles(x for x in facts.items() if x[1] not in ("", UNKNOWN))

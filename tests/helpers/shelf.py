@@ -7,7 +7,6 @@ BUDGET = {
     "num_envs": 2,
     "num_steps": 5,
     "max_failures": 3,
-    "eval_phases": 2,
 }
 
 
@@ -37,8 +36,12 @@ def run(run_dir, rows=(), saved=(), ending=None, why="", budget=BUDGET):
     fields = {k: {"kind": "host", "value": str(v)} for k, v in budget.items()}
     (run_dir / "config.json").write_text(json.dumps(fields))
     (run_dir / "experiment.py").write_text("config = None\n")
+    checkpoints = run_dir / "checkpoints"
+    checkpoints.mkdir()
     for update in saved:
-        (run_dir / "checkpoints" / str(update)).mkdir(parents=True)
+        (checkpoints / str(update)).mkdir()
+    if not any(isinstance(update, int) for update in saved):
+        (checkpoints / "none_yet.txt").touch()
     if rows:
         log(run_dir, rows)
     if ending is not None:

@@ -557,7 +557,7 @@ def test_bounds_stop_a_run_and_larger_ones_go_on(tmp_path, alone, capsys):
     assert train.main([*line, *bound]) == 0
     said = capsys.readouterr().out
     assert "stopped: 128 steps" in said
-    assert "eval/mean_reward is 5, as far as stop_at goes" in said
+    assert "eval/mean_reward is 5, which stop_at asked for" in said
     (again,) = re.findall("^go on with: python -m ppo_jax.train (.*)$", said, re.M)
     assert shlex.split(again) == [*line, "--resume"]
     assert train.main(shlex.split(again)) == 0

@@ -71,10 +71,8 @@ class Stop:
         """Returns whether a bound is reached, and prints which one."""
         goals, seconds = self._config.stop_at or (), self._config.max_seconds
         if goals and all(_reached(row.get(name), goal) for name, goal in goals):
-            message = " and ".join(
-                f"{name} is {figure(row[name])}" for name, _ in goals
-            )
-            self._console.note(f"{message}, as far as stop_at goes")
+            reached = (f"{name} is {figure(row[name])}" for name, _ in goals)
+            self._console.note(f"{' and '.join(reached)}, which stop_at asked for")
             return True
         if seconds is not None and row["time/time_elapsed"] >= seconds:
             self._console.note(f"{duration(seconds)} are over, which is max_seconds")
