@@ -204,7 +204,8 @@ def _template(agent: Policy, env: Trading) -> PyTree:
     account = opened(jnp.int32(0), jnp.int32(0), len(env.prices.bars.symbols))
     remembered = agent.init(1)
     obs = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), agent.obs_spec)
-    action, remembered = jax.eval_shape(agent.act, remembered, obs)
+    mask = jax.tree.map(lambda x: x[None], env.action_mask(account))
+    action, remembered = jax.eval_shape(agent.act, remembered, obs, mask=mask)
     return account, remembered, jax.ShapeDtypeStruct(action.shape[1:], action.dtype)
 
 

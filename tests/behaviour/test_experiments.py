@@ -151,10 +151,9 @@ def last_row(config, run_dir):
 def tiny(path):
     """An experiment as the command line shrinks it."""
     options = [f"--{name}={size}" for name, size in TINY.items()]
-    config = load(path.stem, *options)
-    if config.pbt is None:
-        return config
-    return load(path.stem, *options, "--pbt.interval=2")
+    if load(path.stem).pbt is not None:
+        options.append("--pbt.interval=2")
+    return load(path.stem, *options)
 
 
 @pytest.mark.parametrize("path", each(PATHS, slow=HEAVY))

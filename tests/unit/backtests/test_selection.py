@@ -107,8 +107,10 @@ def test_it_looks_with_every_evaluation_and_before_every_generation(
     plan, batch, stages, tmp_path, monkeypatch, phases, looks
 ):
     """After phases of four updates, and of the three that are left of an interval."""
+    given = batch[0].config
     config = dataclasses.replace(
-        batch[0].config,
+        given,
+        total_timesteps=14 * given.num_envs * given.num_steps,
         pbt=dataclasses.replace(TRIPLES, interval=7),
         phase_updates=4,
         eval_phases=phases,
