@@ -23,11 +23,10 @@ from ppo_jax.ppo import episodes
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Evaluates a checkpoint of a run; returns the exit status."""
-    options = command.parse(_parser(), argv)
-    players.require(options)
+    options, fields = players.parse(_parser(), argv)
     if options.json:
         files.require_writable(options.json)
-    figures = _evaluate(options)
+    figures = _evaluate(options, fields)
     if options.json:
         files.write_json(options.json, figures)
     return 0
@@ -40,19 +39,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _evaluate(options: Any) -> dict[str, Any]:
+def _evaluate(options: Any, fields: list[str]) -> dict[str, Any]:
     """Plays the episodes and prints their statistics."""
-    run, member, agent, seed, sample = players.restore(options, "ppo_jax.evaluate")
-    figures = agent.evaluate(options.episodes, seed, sample)
+    run, member, agent, seed, sample, env = players.restore(
+        options, fields, "ppo_jax.evaluate"
+    )
+    figures = agent.evaluate(options.episodes, seed, sample, env)
+    played = run.config.env if env is None else env
     unfinished = figures.pop("unfinished")
     for name, value in figures.items():
         print(f"{name:>10}  {value:g}")
     if unfinished:
         print(
             f"{unfinished} of {options.episodes} episodes did not end within "
-            f"{episodes.limit(run.config.env):,} steps; their returns go as far as that"
+            f"{episodes.limit(played):,} steps; their returns go as far as that"
         )
-    random = sample or traces.draws(run.config.env.outline)
+    random = sample or traces.draws(played.outline)
     if not random and options.episodes > 1:
         print(f"nothing is random here: all {options.episodes} episodes are the same")
     return figures | {
@@ -60,6 +62,7 @@ def _evaluate(options: Any) -> dict[str, Any]:
         "random": random,
         "deterministic": not sample,
         "seed": seed,
+        "fields": fields,
         "checkpoint": run.update,
         "steps": run.steps,
         "member": member,

@@ -24,17 +24,15 @@ from ppo_jax.host.run_dir import experiment
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
     """Makes a video of a run's agent; returns the exit status."""
-    options = command.parse(_parser(), argv)
-    players.require(options)
+    options, fields = players.parse(_parser(), argv)
     command.require(options.steps >= 1, "--steps", options.steps, "at least 1")
     command.require(options.fps in video.FPS, "--fps", options.fps, "1 to 50")
     experiment.stored_overrides(options.run_dir)
     out = options.out or options.run_dir / "watch.gif"
     video.require(out)
-    player = players.restore(options, "ppo_jax.watch")
-    watched = player.agent.watch(
-        out, options.episodes, player.seed, player.sample, options.steps, options.fps
-    )
+    player = players.restore(options, fields, "ppo_jax.watch")
+    how = options.episodes, player.seed, player.sample, options.steps, options.fps
+    watched = player.agent.watch(out, *how, player.env)
     for number, (total, steps, ended) in enumerate(zip(*watched, strict=True), start=1):
         left = "" if ended else ", where it was left: --steps"
         print(f"episode {number}: return {figure(total)} after {steps:,} steps{left}")

@@ -63,6 +63,24 @@ def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Populati
     return dataclasses.replace(population, runs=runs)
 
 
+def in_env_of(population: Population, config: Any) -> Population:
+    """Returns the members in the environment of another experiment, with its numbers.
+
+    What they have learned and all other numbers stay each member's own, and so do the
+    states of the environments that they were trained in.
+    """
+    learner, size = population.runs.learner, population.fitness.size
+    other = component.as_arrays(component.program(config))
+    other = jax.tree.map(lambda x: jnp.broadcast_to(x, size), other)
+    own = component.numbers(learner.config).items()
+    kept = {path: value for path, value in own if not path.startswith("env.")}
+    leaves = (component.numbers(other) | kept).values()
+    mixed = jax.tree.unflatten(jax.tree.structure(other), leaves)
+    learner = dataclasses.replace(learner, config=mixed)
+    runs = dataclasses.replace(population.runs, learner=learner)
+    return dataclasses.replace(population, runs=runs)
+
+
 @functools.partial(jax.jit, donate_argnums=0)
 def advance(
     population: Population, progress: Progress, count: Array

@@ -118,3 +118,27 @@ def test_it_samples_where_evaluations_of_the_run_do(tmp_path, same):
     text, said = evaluated(tmp_path, same, "--episodes", 4)
     assert "sampled actions" in text and not said["deterministic"]
     assert said["mean"] == pytest.approx(rows(same)[-1]["eval/mean_reward"])
+
+
+ELSEWHERE = ("--env.negative=0", "--env.reward", 3, "--env.limit", 4)
+
+
+def test_it_plays_another_environment_on_request(tmp_path, signs):
+    """Four rewards of 3, whatever the actions; it says what is not as in training."""
+    text, said = evaluated(tmp_path, signs, "--episodes", 8, *ELSEWHERE)
+    for line in ("negative: 0.5 -> 0.0", "reward: 1.0 -> 3.0", "limit: 5 -> 4"):
+        assert f"env.{line}\n" in text
+    assert (said["mean"], said["std"], said["unfinished"]) == (12, 0, 0)
+    assert said["fields"] == [str(word) for word in ELSEWHERE]
+
+
+def test_what_is_no_field_of_the_environment_is_refused(signs):
+    for words, message in (
+        (("--env.limt", 4), "--env.limit"),
+        (("--env.limit", -4), "TimeLimitChain.limit: expected at least 1, got -4"),
+        (("--gamma", 0.5), "error: no option is called '--gamma'"),
+        (("--env", "CartPole-v1"), "error: no option is called '--env'"),
+    ):
+        done = called("evaluate", signs, *words)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert message in done.stderr, done.stderr

@@ -1,15 +1,22 @@
 """Agents of runs that play, as a command's options ask for them."""
 
 import argparse
+import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ppo_jax.arrays import devices
+from ppo_jax.config import Config
+from ppo_jax.envs import Env
 from ppo_jax.host.agents import runs
 from ppo_jax.host.agents.runs import Restored
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import evaluation
 from ppo_jax.host.process import command
 from ppo_jax.host.programs import store
+from ppo_jax.host.run_dir import script
+from ppo_jax.host.run_dir.description import describe, differences
+from ppo_jax.host.run_dir.overrides import with_overrides, without
 
 
 class Player(NamedTuple):
@@ -23,6 +30,8 @@ class Player(NamedTuple):
     """Seed of the episodes."""
     sample: bool
     """Whether actions are sampled instead of the most likely ones taken."""
+    env: Env | None
+    """The environment that is played; None: that of the agent's own experiment."""
 
 
 def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
@@ -35,24 +44,36 @@ def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
     parser.add_argument(
         "--seed", type=int, help="of the episodes (default: that of the run)"
     )
+    parser.add_argument_group(
+        "fields",
+        "--env.FIELD VALUE plays another environment than that of the training, such\n"
+        "as --env.cost 20 for higher costs",
+    )
 
 
-def require(options: Any) -> None:
-    """Checks the number of episodes and their seed.
+def parse(
+    parser: argparse.ArgumentParser, argv: list[str] | None
+) -> tuple[Any, list[str]]:
+    """Parses a command's options; returns them, and fields of the environment.
 
     Raises:
-        UserError: If one of them is not possible.
+        UserError: If there are other options, or the number of episodes or their seed
+            is not possible.
     """
+    options, words = parser.parse_known_args(argv)
+    command.refuse(parser, without(words, "env"))
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
     command.require(known, "--seed", options.seed, "0 to 2³² − 1")
+    return options, words
 
 
-def restore(options: Any, name: str) -> Player:
+def restore(options: Any, fields: list[str], name: str) -> Player:
     """Restores the requested agent, and prints which one it is.
 
     Args:
         options: Options of the command.
+        fields: Fields of the environment that are to be others.
         name: Name of the program in errors.
 
     Raises:
@@ -72,4 +93,14 @@ def restore(options: Any, name: str) -> Player:
     if options.member is None and run.fittest is not None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
     agent = Trained(run.config, run.population, run.update).member(member)
-    return Player(run, member, agent, seed, sample)
+    env = _other(agent.config, options.run_dir, fields, name) if fields else None
+    return Player(run, member, agent, seed, sample, env)
+
+
+def _other(config: Config, run_dir: Path, fields: list[str], name: str) -> Env:
+    """Returns the environment of an experiment with other fields, which are printed."""
+    with warnings.catch_warnings(action="ignore"):  # Of training, which is over.
+        other = with_overrides(config, run_dir / script.KEPT, fields, name)
+    for field, change in differences(describe(config), describe(other)).items():
+        print(f"{field}: {change}")
+    return other.env

@@ -13,9 +13,10 @@ import numpy as np
 from ppo_jax import component
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
+from ppo_jax.envs import Env
 from ppo_jax.errors import UserError
 from ppo_jax.exports import folder, provenance
-from ppo_jax.host.agents import video, watching
+from ppo_jax.host.agents import elsewhere, video, watching
 from ppo_jax.host.agents.watching import Watched
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import beginning, evaluation
@@ -116,6 +117,7 @@ class Trained:
         episodes: int = 128,
         seed: int | None = None,
         sample: bool | None = None,
+        env: Env | str | None = None,
     ) -> dict[str, Any]:
         """Plays whole episodes, as `python -m ppo_jax.evaluate` does.
 
@@ -124,14 +126,21 @@ class Trained:
             seed: Seed of the episodes; None: that of the run.
             sample: Whether to sample actions instead of taking the most likely ones;
                 None: as the run's evaluations do.
+            env: The environment that is played, such as one of other days or costs, or
+                its id; None: that of the run.
 
         Returns:
             Statistics of the returns by name; arrays `[members]` of a population, whose
             members all play the same episodes.
+
+        Raises:
+            UserError: If an argument is not possible, or the environment has other
+                observations or actions than that of the run.
         """
         seed = self._seeded(episodes, seed)
         how = episodes, not evaluation.samples(self.config, sample)
-        returns, ended = evaluation.evaluate(self.population, seed, self.update, *how)
+        members = self._in(env).population
+        returns, ended = evaluation.evaluate(members, seed, self.update, *how)
         each = [_figures(*played) for played in zip(returns, ended, strict=True)]
         if self._alone:
             return each[0]
@@ -145,6 +154,7 @@ class Trained:
         sample: bool | None = None,
         steps: int = 1000,
         fps: int = 20,
+        env: Env | str | None = None,
     ) -> Watched:
         """Plays whole episodes, as `python -m ppo_jax.watch` does, and makes a video.
 
@@ -157,19 +167,21 @@ class Trained:
                 None: as the run's evaluations do.
             steps: The most steps of an episode.
             fps: Steps per second.
+            env: The environment that is played, or its id; None: that of the run.
 
         Returns:
             The return and the length of each episode, and whether it ended.
 
         Raises:
-            UserError: If the environment cannot be drawn, or the file cannot be made.
+            UserError: If the environment cannot be drawn or has other observations or
+                actions than that of the run, or the file cannot be made.
         """
         seed = self._seeded(episodes, seed)
         component.require(_whole(steps, 1), "steps", steps, "at least 1")
         component.require(fps in video.FPS, "fps", fps, "a whole number, 1 to 50")
         video.require(Path(path))
         how = episodes, not evaluation.samples(self.config, sample)
-        game = Game(self.member(self.fittest).learner, *how)
+        game = Game(self.member(self.fittest)._in(env).learner, *how)
         key = streams.evaluation(seed, self.update)
         return watching.record(Path(path), game, key, steps, fps)
 
@@ -230,6 +242,13 @@ class Trained:
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
         (run_dir / experiment.UNSAVED).unlink()
+
+    def _in(self, env: Env | str | None) -> "Trained":
+        """Returns the agents in this environment, to be played; None: in their own."""
+        if env is None:
+            return self
+        members = elsewhere.members(self.config, self.population, env)
+        return dataclasses.replace(self, population=members)
 
     def _seeded(self, episodes: int, seed: int | None) -> int:
         """Checks a number of episodes and a seed; returns the seed, or the run's."""

@@ -128,9 +128,18 @@ def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
         UserError: If there are other options.
     """
     options, others = parser.parse_known_args(argv)
-    if others:
-        raise UserError(suggestion.unknown("option", others[0], _options(parser)))
+    refuse(parser, others)
     return options
+
+
+def refuse(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """Refuses words that are no options of a command.
+
+    Raises:
+        UserError: If there are any.
+    """
+    if words:
+        raise UserError(suggestion.unknown("option", words[0], _options(parser)))
 
 
 def parse_with_fields(
