@@ -122,8 +122,7 @@ def _with_numbers_of(
     Numbers that the population searches stay each member's own.
     """
     changed = differences(as_now(trained), describe(config))
-    searched = () if config.pbt is None else config.pbt.space.paths
-    anew = beginning.numbers_among(config, changed.keys() - set(searched))
+    anew = beginning.shared_numbers(config, changed)
     return populations.with_numbers(population, anew)
 
 

@@ -1,7 +1,7 @@
 """The state that a run begins with, or goes on with."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +17,7 @@ from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
 SPANS = {"total_timesteps": "; schedules span all of it"}
+OWN = "; members keep their own"
 """Remarks on fields whose value has changed, for a run that goes on."""
 
 
@@ -55,10 +56,18 @@ def identity() -> str:
     return secrets.token_hex(8)
 
 
-def numbers_among(config: Config, paths: Iterable[str]) -> dict[str, float]:
-    """Returns the numbers of an experiment that are among these fields, by path."""
-    given = numbers(config)
-    return {path: given[path] for path in paths if path in given}
+def shared_numbers(config: Config, paths: Iterable[str]) -> dict[str, float]:
+    """Returns the numbers of an experiment that are among these fields, by path.
+
+    Those that a population searches are left out: they are each member's own.
+    """
+    given, own = numbers(config), searched(config)
+    return {path: given[path] for path in paths if path in given and path not in own}
+
+
+def searched(config: Config) -> Sequence[str]:
+    """Returns the paths of the numbers that a population searches."""
+    return () if config.pbt is None else config.pbt.space.paths
 
 
 def lineage_of(
@@ -88,15 +97,16 @@ def _resume(
     done, population, meta = saved
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
+    remarks = SPANS | dict.fromkeys(searched(config), OWN)
     for name, change in changed.items():
-        console.note(f"resuming with another {name}: {change}{SPANS.get(name, '')}")
+        console.note(f"resuming with another {name}: {change}{remarks.get(name, '')}")
     if done < config.num_updates:
         console.note(f"resuming after update {done} of {config.num_updates}")
         if layout.anew:
             console.note(layout.anew)
     else:
         console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
-    anew = populations.with_numbers(population, numbers_among(config, changed))
+    anew = populations.with_numbers(population, shared_numbers(config, changed))
     population = layout.place(anew)
     generations = former.translated(meta["lineage"], names)
     # Checkpoints of earlier versions lack these.

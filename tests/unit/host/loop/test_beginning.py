@@ -6,10 +6,11 @@ import jax
 import numpy as np
 from brief import experiment
 
+from ppo_jax.component.paths import replace
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.devices.mesh import on_one_device
 from ppo_jax.host.loop import beginning, training
-from ppo_jax.host.process.console import QUIET, Console
+from ppo_jax.host.process.console import NORMAL, QUIET, Console
 from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.pbt import PBT
@@ -56,3 +57,20 @@ def test_a_run_goes_on_with_numbers_that_are_given_anew():
         now, on_one_device(), training.start(now), Memory(), Console(QUIET)
     )
     assert fresh.done == 0
+
+
+def test_members_go_on_with_the_numbers_that_they_search(capsys):
+    """Another one of the experiment leaves theirs alone; what is shared changes."""
+    space = {"optimizer.learning_rate": Uniform(0.1, 0.2)}
+    before = experiment(TimeLimitChain(limit=5), pbt=PBT(space, size=4), gamma=0.9)
+    population = training.start(before)
+    saved = 3, population, {"config": describe(before), "lineage": [], "streaks": {}}
+    now = replace(before, {"optimizer.learning_rate": 0.15, "gamma": 0.7})
+    begun = beginning.begun(
+        now, on_one_device(), population, Kept(saved), Console(NORMAL)
+    )
+    own, then = (x.runs.learner.config for x in (population, begun.population))
+    rates, kept = own.optimizer.learning_rate, then.optimizer.learning_rate
+    np.testing.assert_array_equal(kept, rates)
+    np.testing.assert_allclose(then.gamma, 4 * [0.7])
+    assert "-> 0.15; members keep their own\n" in capsys.readouterr().out
