@@ -59,7 +59,7 @@ def _mapped(change: Callable[[type, Any], Any], hint: Any, value: Any) -> Any:
 def _as_scalar(kind: type, value: Any) -> Any:
     array = isinstance(value, np.generic | np.ndarray | jax.Array)
     if array and not isinstance(value, Tracer) and value.ndim == 0:
-        value = value.item()
+        value = value if _is_key(value) else value.item()
     if kind is float and type(value) is int:
         return float(value)
     if kind is int and isinstance(value, float) and value.is_integer():
@@ -69,6 +69,11 @@ def _as_scalar(kind: type, value: Any) -> Any:
 
 def _stand_in(kind: type, value: Any) -> Any:
     """Returns the value that is checked in the place of a scalar."""
-    if kind is float and hasattr(value, "dtype"):
+    if kind is float and hasattr(value, "dtype") and not _is_key(value):
         return 0.0
     return ... if kind is not bool and isinstance(value, bool) else value
+
+
+def _is_key(array: Any) -> bool:
+    """Returns whether an array holds keys of random numbers, which are no numbers."""
+    return jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)

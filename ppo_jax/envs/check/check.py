@@ -153,8 +153,8 @@ def _not_static(env: Env) -> Iterator[str]:
         jax.eval_shape(compare, numbers)
     except Exception:  # Among them JAX's own, for a comparison of traced numbers.
         yield (
-            f"{', '.join(FACTS)}: got some that depend on a number, expected static "
-            "ones; compute them from static fields (int, tuple)"
+            f"{', '.join(FACTS)}: got some that depend on a number, or are arrays of "
+            "jax; expected static ones, computed from static fields (int, tuple)"
         )
 
 

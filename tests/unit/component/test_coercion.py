@@ -10,6 +10,7 @@ import pytest
 from ppo_jax.component.coercion import coerced, fits
 
 MANY = np.array([1.0, 2.0])
+KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,8 @@ def test_what_loses_nothing_is_taken(hint, given, taken):
         (int, "1"),
         (int, np.inf),
         (int, MANY),
+        (int, KEY),
+        (float, KEY),
         (float, "1"),
         (float, True),
         (float, None),

@@ -141,7 +141,10 @@ def test_limits_are_positive_whole_numbers(limit):
 
 def test_facts_that_depend_on_numbers_are_found():
     bound = property(lambda self: envs.Box((-self.stride,), (self.stride,)))
-    assert "got some that depend on a number" in findings(having(action_space=bound))
+    arrays = property(lambda self: envs.Box(jnp.array([-1.0, 0]), jnp.array([1.0, 1])))
+    for space in (bound, arrays):
+        found = findings(having(action_space=space))
+        assert "got some that depend on a number, or are arrays of jax" in found
 
 
 def test_unhashable_fields_are_found_at_any_depth():
