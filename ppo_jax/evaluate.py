@@ -9,6 +9,7 @@ Example:
 """
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def _evaluate(options: Any, fields: list[str]) -> dict[str, Any]:
         "random": random,
         "deterministic": not sample,
         "seed": seed,
-        "fields": fields,
+        "fields": shlex.join(fields),
         "checkpoint": run.update,
         "steps": run.steps,
         "member": member,

@@ -58,13 +58,14 @@ def _is_agent(curves: Any, count: int) -> bool:
 
 
 def _evaluations(played: dict[str, dict[str, Any]]) -> Element:
-    header = ("file", *FIGURES, "unfinished", "actions", "checkpoint")
+    header = ("file", *FIGURES, "unfinished", "actions", "environment", "checkpoint")
     rows = [
         (
             code(name),
             *map(written, numbers(value[figure] for figure in FIGURES)),
             str(value.get("unfinished", "")),
             "most likely" if value.get("deterministic", True) else "sampled",
+            str(value.get("fields", "")) or "as trained",
             str(value.get("checkpoint", "")),
         )
         for name, value in played.items()

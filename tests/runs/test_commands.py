@@ -71,6 +71,7 @@ def test_evaluate_writes_its_figures(tmp_path, run_dir):
         "random": True,
         "deterministic": True,
         "seed": 0,
+        "fields": "",
         "checkpoint": 24,
         "steps": 768,
         "member": 0,

@@ -129,7 +129,7 @@ def test_it_plays_another_environment_on_request(tmp_path, signs):
     for line in ("negative: 0.5 -> 0.0", "reward: 1.0 -> 3.0", "limit: 5 -> 4"):
         assert f"env.{line}\n" in text
     assert (said["mean"], said["std"], said["unfinished"]) == (12, 0, 0)
-    assert said["fields"] == [str(word) for word in ELSEWHERE]
+    assert said["fields"] == " ".join(map(str, ELSEWHERE))
 
 
 def test_what_is_no_field_of_the_environment_is_refused(signs):

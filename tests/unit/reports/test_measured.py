@@ -31,9 +31,15 @@ def found(path, **files):
 
 
 def test_what_was_measured_is_shown(tmp_path):
-    table, text, grid = found(tmp_path, figures=EVALUATED, robustness=ATTACKED).parts
+    later = EVALUATED | {"fields": "--env.first 250"}
+    table, text, grid = found(
+        tmp_path, figures=EVALUATED, later=later, robustness=ATTACKED
+    ).parts
     assert said(text).endswith("robustness.json , ε in units of metres.")
-    assert "figures.json 2.5 2.5 2.5 2.5 2.5 2.5 8 1 sampled 7" in said(table)
+    assert "figures.json 2.5 2.5 2.5 2.5 2.5 2.5 8 1 sampled as trained 7" in said(
+        table
+    )
+    assert "sampled --env.first 250 7" in said(table)
     mean, tail = grid.charts
     assert mean.title == "runs/x: mean return" and mean.marks[0].y.tolist() == [4, 2]
     assert [mark.tone for mark in mean.marks] == ["one", "two gaps"]
@@ -43,7 +49,7 @@ def test_what_was_measured_is_shown(tmp_path):
 @pytest.mark.parametrize("mean", [None, math.nan])
 def test_what_was_not_finite_is_not_known(tmp_path, mean):
     (table,) = found(tmp_path, figures=EVALUATED | {"mean": mean}).parts
-    assert "figures.json – 2.5 2.5 2.5 2.5 2.5 8 1 sampled 7" in said(table)
+    assert "figures.json – 2.5 2.5 2.5 2.5 2.5 8 1 sampled as trained 7" in said(table)
 
 
 @pytest.mark.parametrize(
