@@ -84,12 +84,12 @@ class KlPid:
 
     def coefficient(self, state: KlPidState) -> Array:
         """Returns the penalty's coefficient in the next update, float32 `[]`."""
-        return state.coefficient
+        return jnp.clip(state.coefficient, self.minimum, self.maximum)
 
     def metrics(self, state: KlPidState) -> Metrics:
         """Returns the coefficient and the parts of its last move, `[]` each."""
         return {
-            "train/kl_penalty_beta": state.coefficient,
+            "train/kl_penalty_beta": self.coefficient(state),
             "train/kl_penalty_error": state.error,
             "train/kl_penalty_pid_p": state.proportional,
             "train/kl_penalty_pid_i": state.integrated,

@@ -40,7 +40,8 @@ def assemble(
         normalized, flat = config.standardization(advantage, weight, steps.group)
         metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
         std = metrics["train/advantages_std_raw"]
-        unit = jnp.where((flat | (weight == 0)).all(), jnp.inf, std)
+        still = (flat | (weight == 0)).all() | (std == 0)
+        unit = jnp.where(still, jnp.inf, std)
     discount = config.gamma * (steps.valid & ~steps.last)
     targets = RolloutTargets(
         steps.reward, target, weight, unit, steps.cost, discount, key

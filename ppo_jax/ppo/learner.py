@@ -15,6 +15,7 @@ from ppo_jax.arrays import counting, sharding, tree
 from ppo_jax.arrays.keys import fused, plain
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
+from ppo_jax.envs.env import strong
 from ppo_jax.normalization import observations, return_scale
 from ppo_jax.ppo import acting, diagnostics, rollout, valuation
 from ppo_jax.ppo.batch import assemble, held_out, sources
@@ -46,8 +47,8 @@ def init(config: Any, key: Key) -> Run:
         config=config,
         obs_moments=() if config.obs_clip is None else observations.init(obs),
         return_scale=return_scale.identity(),
-        memories=tuple(term.init() for term in config.terms),
-        stop_memory=config.early_stop.init(),
+        memories=tuple(strong(term.init()) for term in config.terms),
+        stop_memory=strong(config.early_stop.init()),
     )
     zero = jnp.zeros((), jnp.int32)
     return Run(learner, actor, key, Counters(zero, zero, zero, zero, zero))

@@ -15,6 +15,7 @@ from ppo_jax.terms.risk import (
     CVaR,
     CVaRConstraint,
     PredictedCVaR,
+    Quantity,
     Returns,
     Rewards,
 )

@@ -37,8 +37,8 @@ class Estimate:
     ) -> Loss:
         """Returns a loss before the multiplier, and metrics, per example `[L, b]`.
 
-        Here or in `prepare` it says `train/cvar_estimate`, in units of rewards, and
-        `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
+        Here or in `prepare` it says `train/cvar_estimate`, in units of the quantity,
+        and `train/cvar_gap`, (limit − estimate) / unit, which moves the multiplier.
         """
         raise missing(self, "__call__")
 

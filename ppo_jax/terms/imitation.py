@@ -175,7 +175,8 @@ def _typed(x: ArrayLike) -> np.ndarray:
 
 def _bounds(space: ActionSpace) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
     """Returns the shape of an action, its lowest and its highest values."""
-    if isinstance(space, Box):
-        return (len(space.low),), np.asarray(space.low), np.asarray(space.high)
+    if isinstance(space, Box):  # In float32, as demonstrations are kept.
+        low, high = (np.asarray(limit, np.float32) for limit in space)
+        return low.shape, low, high
     count = np.asarray(space.n if isinstance(space, Discrete) else space.nvec)
     return count.shape, np.zeros_like(count), count - 1

@@ -161,8 +161,8 @@ VALUE = (
 )
 RISK = (
     *of_tail("""
-        train/cvar_empirical [reward]: Mean of the worst share α of outcomes.
-        train/cvar_var [reward]: The best of them: value at risk.
+        train/cvar_empirical [outcome]: Mean of the worst share α of outcomes.
+        train/cvar_var [outcome]: The best of them: value at risk.
         train/cvar_tail_size [samples]: How many they are.
         train/cvar_coef: Weight of the tail against the mean.
     """),
@@ -171,12 +171,12 @@ RISK = (
         train/cvar_lambda: Multiplier of the constraint.
         train/cvar_lambda_share [share]: Of the largest that it may be, `max_dual`.
         train/cvar_gap: (limit − CVaR) / deviation of advantages.
-        train/cvar_limit [reward]: Least CVaR that is accepted.
-        train/cvar_estimate [reward]: CVaR that is held against it: of the tail, or
+        train/cvar_limit [outcome]: Least CVaR that is accepted.
+        train/cvar_estimate [outcome]: CVaR that is held against it: of the tail, or
             predicted.
     """),
     *constrained(
-        "train/cvar_violation [reward]: max(0, limit − CVaR).",
+        "train/cvar_violation [outcome]: max(0, limit − CVaR).",
         SHORTFALL,
         "train/cvar_limit",
         "train/cvar_estimate",

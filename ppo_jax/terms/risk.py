@@ -236,15 +236,15 @@ class CVaRConstraint(_Tail):
         return jnp.zeros((), jnp.float32)
 
     def coefficient(self, memory: Array) -> Array:
-        return memory
+        return jnp.minimum(memory, self.max_dual)  # Which may be another one by now.
 
     def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
         beyond, tail = super().prepare(memory, rollout)
         examples, metrics = self.estimate.prepare(tail, self.limit, rollout)
-        limit = jnp.asarray(self.limit, jnp.float32)
+        limit, dual = jnp.asarray(self.limit, jnp.float32), self.coefficient(memory)
         metrics |= {
-            "train/cvar_lambda": memory,
-            "train/cvar_lambda_share": memory / jnp.maximum(self.max_dual, TINY),
+            "train/cvar_lambda": dual,
+            "train/cvar_lambda_share": dual / jnp.maximum(self.max_dual, TINY),
             "train/cvar_limit": limit,
         }
         return (beyond, examples), tail | metrics
@@ -255,7 +255,7 @@ class CVaRConstraint(_Tail):
         own, estimated = self.estimate(
             out, context._replace(prepared=examples), self.alpha, self.limit
         )
-        return loss + context.memory * own, metrics | estimated
+        return loss + self.coefficient(context.memory) * own, metrics | estimated
 
     def update(self, memory: Array, metrics: Metrics) -> Array:
         gap = metrics["train/cvar_gap"]

@@ -190,19 +190,25 @@ def remembered_by(term: Term, memory: PyTree, metrics: Metrics) -> PyTree:
     """Returns the memory of a term after an update.
 
     Raises:
-        Misfit: If its structure or shapes have changed.
+        Misfit: If its structure, shapes or types have changed.
     """
     after = term.update(memory, metrics)
-    if _form(after) != _form(memory):
+    if not _replaces(after, memory):
         old, new = (jax.tree.map(kind, tree) for tree in (memory, after))
         name = type(term).__name__
         raise Misfit(f"{name}.update: expected {old} as before, got {new}")
     return after
 
 
-def _form(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
-    """Returns the structure of a tree and the shapes of its leaves."""
-    return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
+def _replaces(new: PyTree, old: PyTree) -> bool:
+    """Returns whether a tree can take the place of another one in a program."""
+    if jax.tree.structure(new) != jax.tree.structure(old):
+        return False
+    pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
+    return all(
+        jnp.shape(a) == jnp.shape(b) and jnp.result_type(a, b) == jnp.result_type(b)
+        for a, b in pairs
+    )
 
 
 def _pair(name: str, result: Any, expected: str) -> tuple[Any, Metrics]:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import chex
 import jax
 import pytest
 
@@ -32,5 +33,5 @@ def test_experiments_of_a_document_can_be_trained(name):
             learner.init, as_arrays(program(config)), jax.random.key(0)
         )
         after, metrics = jax.eval_shape(learner.iteration, run, Progress.at(0.0))
-        assert jax.tree.structure(after) == jax.tree.structure(run)
+        chex.assert_trees_all_equal_shapes_and_dtypes(after, run)
         assert metrics["train/value_loss"].shape == ()

@@ -52,6 +52,15 @@ def test_pid_equals_a_plain_loop(ki):
     chex.assert_trees_all_close(got, want, rtol=0, atol=2e-5)
 
 
+def test_other_bounds_hold_at_once():
+    """PROP-7.5: for a state of a controller that had others."""
+    state = KlPid(0.1, initial=0.5).init()
+    for bounds, want in (({"maximum": 0.25}, 0.25), ({"minimum": 0.75}, 0.75)):
+        pid = KlPid(0.1, initial=want, **bounds)
+        assert pid.coefficient(state) == want
+        assert pid.metrics(state)["train/kl_penalty_beta"] == want
+
+
 def test_an_error_that_pushes_back_inside_integrates_as_always():
     """PROP-7.5, by hand: still at the upper bound, but on the way back."""
     pid = KlPid(0.25, initial=1.0, maximum=1.0, kp=0.0, ki=1.0, kd=0.0, leak=0.5)

@@ -198,7 +198,7 @@ def test_each_term_prepares_its_own(begun):
 
 
 def test_each_term_draws_with_a_key_of_its_own(begun):
-    """Another one, too, than those that an update makes of its key."""
+    """Another one, too, than those that an update splits the same key into."""
 
     @component
     class Drawing(terms.Surrogate):
@@ -210,11 +210,13 @@ def test_each_term_draws_with_a_key_of_its_own(begun):
         pass
 
     drawn = [
-        np.asarray(each).tobytes()
-        for key in (KEY, jax.random.key(1), *jax.random.split(KEY, 2))
+        unchunked(each).tobytes()
+        for key in (KEY, jax.random.key(1))
         for each in assembled(begun, key=key, terms=(Drawing(), Other()))[0].prepared
     ]
-    assert len(set(drawn)) == 8
+    split = jax.random.split(KEY, CONFIG.num_epochs)
+    drawn += [np.asarray(jax.random.bits(each, (T, B))).tobytes() for each in split]
+    assert len(set(drawn)) == 4 + CONFIG.num_epochs
 
 
 def test_a_tail_has_no_weight_beside_advantages_that_do_not_vary(begun):

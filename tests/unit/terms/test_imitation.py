@@ -17,6 +17,8 @@ from ppo_jax.terms import Demonstrations, Imitation, Sequences
 OBS = np.arange(8.0).reshape(4, 2)
 ACTION, WEIGHT = np.array([0, 1, 2, 1]), np.array([2.0, 0.0, 4.0, 2.0])
 SHOWN = Demonstrations(OBS, ACTION, WEIGHT)
+AT_BOUNDS = np.array([[-0.1], [0.1], [0.1], [-0.1]])
+"""In float32, 0.1 is more than in float64."""
 SPEC = jax.ShapeDtypeStruct((2,), jnp.float32)
 
 
@@ -104,6 +106,7 @@ def test_demonstrations_of_another_environment_are_refused(
         (SHOWN, Discrete(3), False),
         (Sequences(OBS[None], ACTION[None]), Discrete(3), True),
         (Demonstrations(OBS, OBS / 8), Box((0.0, 0.0), (1.0, 1.0)), False),
+        (Demonstrations(OBS, AT_BOUNDS), Box((-0.1,), (0.1,)), False),
         (Demonstrations(OBS, OBS.astype(int) % 2), MultiDiscrete((2, 2)), False),
     ],
 )

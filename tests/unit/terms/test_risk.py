@@ -13,8 +13,16 @@ from ppo_jax.critics import Quantile
 from ppo_jax.envs import TimeLimit
 from ppo_jax.envs.trading import RandomWalk, Trading
 from ppo_jax.normalization.return_scale import identity
-from ppo_jax.terms import CVaR, CVaRConstraint, Predicted, PredictedCVaR, Rewards
-from ppo_jax.terms.risk import Costs, Quantity, Returns
+from ppo_jax.terms import (
+    Costs,
+    CVaR,
+    CVaRConstraint,
+    Predicted,
+    PredictedCVaR,
+    Quantity,
+    Returns,
+    Rewards,
+)
 
 OUTCOME = np.array([[-8.0, 1.0], [-4.0, 2.0], [0.0, 3.0], [4.0, -99.0]])
 WEIGHT = np.ones((4, 2), np.float32)
@@ -109,6 +117,20 @@ def test_a_multiplier_rises_while_the_limit_is_missed():
     assert term.prepare(memory, ROLLOUT)[1]["train/cvar_lambda"] == memory
     low = term.update(memory, {"train/cvar_gap": jnp.float32(-9.0)})
     assert low == 0.0
+
+
+def test_a_lower_bound_of_a_multiplier_holds_at_once():
+    """Of a member that learned under another one, or a run that goes on with it."""
+    term, memory = CVaRConstraint(alpha=0.25, max_dual=0.25), jnp.float32(1.0)
+    _, said = term.prepare(memory, ROLLOUT)
+    assert (said["train/cvar_lambda"], said["train/cvar_lambda_share"]) == (0.25, 1)
+    prepared = jnp.asarray(BEYOND[:3], jnp.float32), ()
+    above, below = (
+        term(forward(), minibatch(), context(jnp.float32(dual), prepared))[0]
+        for dual in (1.0, 0.25)
+    )
+    assert below.any()
+    chex.assert_trees_all_equal(above, below)
 
 
 def test_a_constraint_weighs_the_tail_by_its_multiplier():

@@ -3,13 +3,19 @@
 import re
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from minibatches import SHAPE, context, forward, minibatch, targets
 
-from ppo_jax.component import component
+from ppo_jax import Config
+from ppo_jax.component import as_arrays, component, program
 from ppo_jax.errors import Misfit
+from ppo_jax.host.loop import training
+from ppo_jax.ppo import learner
+from ppo_jax.schedules import Progress
+from ppo_jax.terms import Surrogate, Value
 from ppo_jax.terms.term import Attacked, Term, evaluated, prepared_by, remembered_by
 
 LOSS, ROLLOUT = jnp.ones(SHAPE), targets(np.zeros((4, 2)))
@@ -88,11 +94,45 @@ def test_what_is_prepared_are_rows_per_step_and_single_numbers(words, said):
         prepared_by(Saying(words), (), ROLLOUT)
 
 
-@pytest.mark.parametrize("after", [jnp.ones(3), {"a": jnp.ones(2)}, (), None])
-def test_a_memory_keeps_its_shape(after):
+@pytest.mark.parametrize(
+    "after", [jnp.ones(3), {"a": jnp.ones(2)}, (), None, jnp.ones(2, complex)]
+)
+def test_a_memory_keeps_its_shape_and_type(after):
     said = r"Saying\.update: expected float32\[2\] as before, got"
     with pytest.raises(Misfit, match=said):
         remembered_by(Saying(after), jnp.ones(2), {})
+
+
+@component
+class Counting(Term):
+    """A term whose memory begins as a plain number."""
+
+    def __call__(self, out, batch, context):
+        return jnp.zeros_like(batch.advantage), {}
+
+    def init(self):
+        return 0.0
+
+    def update(self, memory, metrics):
+        return memory + metrics["train/loss"]
+
+
+def test_a_memory_may_begin_as_a_plain_number():
+    config = Config("CartPole-v1", terms=(Surrogate(), Value(), Counting()))
+    run = jax.eval_shape(learner.init, as_arrays(program(config)), jax.random.key(0))
+    after, _ = jax.eval_shape(learner.iteration, run, Progress.at(0.0))
+    assert after.learner.memories[2] == jax.ShapeDtypeStruct((), jnp.float32)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, run)
+    one = jax.eval_shape(training.start, config)
+    assert one.runs.learner.memories[2].shape == (1,)
+
+
+def test_a_memory_that_counts_does_not_become_a_fraction():
+    said = r"Saying\.update: expected int32\[\] as before, got float32\[\]"
+    with pytest.raises(Misfit, match=said):
+        remembered_by(Saying(jnp.ones(())), jnp.zeros((), jnp.int32), {})
+    whole = remembered_by(Saying(1), jnp.zeros(()), {})
+    assert whole == 1
 
 
 def test_what_belongs_to_attacked_rows_alone_keeps_its_mean():
