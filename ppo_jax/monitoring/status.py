@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from ppo_jax.errors import UserError
 from ppo_jax.host.loop.conclusion import cause
 from ppo_jax.host.process import command
 from ppo_jax.host.run_dir import batched, claims, ending, experiment, presence, script
@@ -138,8 +139,8 @@ def _lost(run_dir: Path) -> str:
         claims.require_whole(run_dir)
     except ExperimentError as error:
         return str(error).removeprefix(f"{run_dir}: ")
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return ""  # Its experiment is another one's.
+    except (UserError, OSError, ValueError, TypeError, KeyError):
+        return ""  # The log is damaged, or that of another program.
     return ""
 
 

@@ -142,3 +142,17 @@ def test_what_is_no_field_of_the_environment_is_refused(signs):
         done = called("evaluate", signs, *words)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert message in done.stderr, done.stderr
+    done = called("evaluate", "--env.limit", 4, signs)
+    assert done.returncode == 2 and "--env.limit: expected EXPERIMENT" in done.stderr
+
+
+def test_numbers_that_are_not_asked_for_are_those_of_the_checkpoint(tmp_path, signs):
+    """Also of one from before the run went on with others."""
+    run_dir = shutil.copytree(signs, tmp_path / "run")
+    longer = ("--env.reward", 2, "--env.negative", 0, "--total-timesteps", 32 * 28)
+    words = (run_dir / "experiment.py", "--run-dir", run_dir, "--resume", *longer)
+    assert called("train", *words).returncode == 0
+    for update, mean in ((24, 3), (28, 6)):
+        options = ("--checkpoint", update, "--env.limit", 3, "--env.negative=0")
+        _, said = evaluated(tmp_path, run_dir, "--episodes", 4, *options)
+        assert said["mean"] == mean

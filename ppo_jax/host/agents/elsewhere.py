@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
 
+from ppo_jax import envs
 from ppo_jax.config import Config
 from ppo_jax.envs import Env
 from ppo_jax.errors import UserError, kind
@@ -34,20 +36,20 @@ def members(config: Config, population: Population, env: Env | str) -> Populatio
     for what, trained, here in _differences(config, other):
         message = f"expected the {what} of training, {trained}, got {here}"
         raise UserError(f"env: {message}")
+    envs.check_types(other.env)
     return populations.in_env_of(population, other)
 
 
 def _differences(config: Config, other: Config) -> Iterator[tuple[str, Any, Any]]:
-    """Yields what differs in kind for networks: its name, as trained, and here."""
+    """Yields what a network would see or do otherwise, by name: trained, and here."""
     trained, here = (jax.tree.map(kind, one.obs_spec()) for one in (config, other))
     if trained != here:
         yield "observations", trained, here
     trained, here = (one.env.action_space for one in (config, other))
-    if type(trained) is not type(here) or _shapes(config) != _shapes(other):
+    if _plain(trained) != _plain(here):
         yield "actions", trained, here
 
 
-def _shapes(config: Config) -> Any:
-    """Returns the shapes of the parameters of an experiment's network."""
-    made = jax.eval_shape(config.build().init, jax.random.key(0))
-    return jax.tree.map(kind, made)
+def _plain(space: Any) -> tuple[str, list[Any]]:
+    """Returns the kind of actions, and their choices or bounds."""
+    return type(space).__name__, [np.asarray(part).tolist() for part in space]

@@ -5,7 +5,10 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ppo_jax.arrays import devices
+from ppo_jax.component import numbers, replace_at
 from ppo_jax.config import Config
 from ppo_jax.envs import Env
 from ppo_jax.host.agents import runs
@@ -14,7 +17,6 @@ from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import evaluation
 from ppo_jax.host.process import command
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import script
 from ppo_jax.host.run_dir.description import describe, differences
 from ppo_jax.host.run_dir.overrides import with_overrides, without
 
@@ -62,6 +64,7 @@ def parse(
     """
     options, words = parser.parse_known_args(argv)
     command.refuse(parser, without(words, "env"))
+    command.require_first(argv, words)
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
     command.require(known, "--seed", options.seed, "0 to 2³² − 1")
@@ -93,14 +96,23 @@ def restore(options: Any, fields: list[str], name: str) -> Player:
     if options.member is None and run.fittest is not None and size > 1:
         print(f"member {member} of {size}, the fittest at its last evaluation")
     agent = Trained(run.config, run.population, run.update).member(member)
-    env = _other(agent.config, options.run_dir, fields, name) if fields else None
+    env = _other(_own(agent), options.run_dir, fields, name) if fields else None
     return Player(run, member, agent, seed, sample, env)
+
+
+def _own(agent: Trained) -> Config:
+    """Returns an agent's experiment with the environment's numbers that it has."""
+    config, given = agent.config, numbers(agent.config)
+    for path, own in numbers(agent.learner.config).items():
+        if path.startswith("env.") and np.float32(given[path]) != own:
+            config = replace_at(config, path, float(own))
+    return config
 
 
 def _other(config: Config, run_dir: Path, fields: list[str], name: str) -> Env:
     """Returns the environment of an experiment with other fields, which are printed."""
     with warnings.catch_warnings(action="ignore"):  # Of training, which is over.
-        other = with_overrides(config, run_dir / script.KEPT, fields, name)
+        other = with_overrides(config, run_dir, fields, name)
     for field, change in differences(describe(config), describe(other)).items():
         print(f"{field}: {change}")
     return other.env

@@ -148,15 +148,24 @@ def parse_with_fields(
     """Parses the options of a command; returns them, and all others as fields.
 
     Raises:
-        UserError: If the line begins with a field, whose value could be anything, or
-            has a name that is no field and looks like an option.
+        UserError: If the line begins with a field, or has a name that is no field and
+            looks like an option.
     """
     options, overrides = parser.parse_known_args(argv)
-    first = (sys.argv[1:] if argv is None else argv)[0]
-    if first.startswith("-") and first in overrides[:1]:
-        raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
+    require_first(argv, overrides)
     _require_no_misspelt(_options(parser), overrides)
     return options, overrides + ["--help"] * (options.help is not None)
+
+
+def require_first(argv: list[str] | None, fields: list[str]) -> None:
+    """Refuses a line that begins with a field, whose value could be anything.
+
+    Raises:
+        UserError: If it does.
+    """
+    first = (sys.argv[1:] if argv is None else argv)[0]
+    if first.startswith("-") and first in fields[:1]:
+        raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
 
 
 def require(ok: bool, option: str, given: Any, expected: str) -> None:

@@ -2,11 +2,9 @@
 
 import contextlib
 import copy
-import errno
 import gc
 import logging
 import math
-import re
 import shutil
 import sys
 import textwrap
@@ -20,7 +18,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
-from ppo_jax.host.run_dir import bundles, files, templates
+from ppo_jax.host.run_dir import bundles, damage, files, templates
 from ppo_jax.host.run_dir.names import CHECKPOINTS
 from ppo_jax.transforms.statistics import versions
 from ppo_jax.types import PyTree
@@ -48,11 +46,6 @@ def _drop_echoes(
 
 sys.unraisablehook = _drop_echoes
 
-LASTING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL}
-"""Errors of files that are missing or no longer what they were."""
-SYSTEM = re.compile(r"\[OS error (\d+)")
-"""Pattern of such a number in tensorstore's messages."""
-
 
 class CheckpointError(UserError):
     """Error if no checkpoint can be restored; the message says why."""
@@ -64,6 +57,9 @@ class Checkpointer:
     Args:
         run_dir: The run's directory.
         last: Number of newest checkpoints to keep; older ones replace damaged ones.
+
+    Raises:
+        OSError: If one of them cannot be read now, though it may be whole.
     """
 
     def __init__(self, run_dir: Path, last: int = 2):
@@ -72,9 +68,14 @@ class Checkpointer:
         options = ocp.CheckpointManagerOptions(preservation_policy=kept, create=False)
         self._path = Path(run_dir).absolute() / CHECKPOINTS
         self._manager = ocp.CheckpointManager(self._path, options=options)
-        for step in self._manager.all_steps():
-            with contextlib.suppress(Exception):  # A damaged one is never the best.
-                self._fitness[step] = self._meta(step)["fitness"]
+        with contextlib.ExitStack() as unread:
+            unread.callback(self._manager.close)
+            for step in self._manager.all_steps():
+                try:
+                    self._fitness[step] = self._meta(step)["fitness"]
+                except Exception as error:  # A damaged one is never the best.
+                    self._require_damaged(step, error)
+            unread.pop_all()
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         """Starts to save; afterwards the population may be donated, and `meta` changed.
@@ -173,9 +174,7 @@ class Checkpointer:
             except CheckpointError:
                 raise
             except Exception as error:
-                if _passes(error):
-                    message = f"{self._path / str(step)}: cannot be read now"
-                    raise OSError(f"{message} ({_first_line(error)})") from error
+                self._require_damaged(step, error)
                 if distributed.is_first():
                     print(f"checkpoint {step} cannot be read ({_first_line(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
@@ -255,6 +254,14 @@ class Checkpointer:
         finally:
             self._manager.close()
 
+    def _require_damaged(self, step: int, error: Exception) -> None:
+        """Raises an `OSError` for a checkpoint that may be read later, by its error."""
+        if damage.passes(error):
+            raise OSError(
+                f"{self._path / str(step)}: cannot be read now ({_first_line(error)}); "
+                "if it stays so, move it away, and another one stands in for it"
+            ) from error
+
     def _unwritable(self, error: Exception) -> OSError:
         return OSError(
             f"{self._path}: a checkpoint cannot be saved ({_first_line(error)})"
@@ -271,21 +278,6 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
     def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
         best = self.best(info.step for info in checkpoints)
         return [info.step == best for info in checkpoints]
-
-
-def _passes(error: Exception) -> bool:
-    """Returns whether a file that could not be read may be read later, by its error.
-
-    >>> _passes(TimeoutError(errno.ETIMEDOUT, "")), _passes(FileNotFoundError(2, ""))
-    (True, False)
-    >>> _passes(ValueError('Error reading "x": [OS error 5: EIO Input/output error]'))
-    True
-    >>> _passes(OSError("No metadata")), _passes(ValueError("Checksum is wrong"))
-    (False, False)
-    """
-    told = SYSTEM.search(str(error))
-    number = int(told[1]) if told else getattr(error, "errno", None)
-    return isinstance(error, MemoryError) or number not in {None, *LASTING}
 
 
 def _first_line(error: Exception) -> str:

@@ -25,6 +25,7 @@ except ModuleNotFoundError:  # On Windows.
     fcntl: Any = None
 
 LOCK = ".lock"
+NAMELESS = "a machine without a name"
 PATIENCE = 0.5
 """Seconds to wait for the lock, which `is_alive` elsewhere holds for a moment."""
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
@@ -92,7 +93,7 @@ def _locked(run_dir: Path) -> Iterator[None]:
                 "directory"
             )
         file.truncate(0)
-        file.write(f"{os.getpid()} {platform.node()}")
+        file.write(f"{os.getpid()} {platform.node() or NAMELESS}")
         file.flush()
         yield
 

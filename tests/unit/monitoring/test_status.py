@@ -186,3 +186,13 @@ def test_a_budget_of_nothing_is_none(tmp_path):
     run_dir = run(tmp_path / "y", [row(0)], saved=[1])
     log(run_dir, [row(10)])
     assert json.dumps(now(run_dir)._asdict() | {"path": ""})
+
+
+@pytest.mark.parametrize("line", ["no JSON\n", "[1]\n", "{}\n"])
+def test_an_odd_line_hides_no_run(tmp_path, line):
+    """Also one that is not the last, of a run without checkpoints."""
+    run_dir = run(tmp_path / "x", ROWS)
+    shutil.rmtree(run_dir / "checkpoints")
+    log = run_dir / "metrics.jsonl"
+    log.write_text(line + log.read_text())
+    assert now(run_dir).state == "unsaved"

@@ -1,13 +1,17 @@
 """Agents of a population in environments that none of them was trained in."""
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ppo_jax import PBT, Config, Uniform, networks
 from ppo_jax.component import component
-from ppo_jax.envs import Discrete
+from ppo_jax.envs import Box, Discrete, MultiDiscrete
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
+from ppo_jax.host.agents import elsewhere
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 
@@ -25,6 +29,15 @@ CONFIG = Config(
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
     pbt=PBT(SEARCHED, size=4, interval=5),
 )
+
+
+@component
+class Acting(TimeLimitChain):
+    actions: Any = None
+
+    @property
+    def action_space(self):
+        return self.actions
 
 
 @component
@@ -63,3 +76,19 @@ def test_what_they_cannot_play_is_refused(agents, env, message):
 def test_other_actions_are_refused(agents):
     with pytest.raises(UserError, match=r"the actions of training, .*2.*, got .*3"):
         agents.evaluate(env=ThreeActions())
+
+
+@pytest.mark.parametrize(
+    ("trained", "here"),
+    [
+        (MultiDiscrete((2, 3)), MultiDiscrete((3, 2))),
+        (Box((-1.0,), (1.0,)), Box((-2.0,), (2.0,))),
+        (Box((-1.0,), (1.0,)), Discrete(1)),
+    ],
+    ids=str,
+)
+def test_actions_with_as_many_parameters_are_others_all_the_same(trained, here):
+    env, other = Acting(actions=trained), Acting(actions=here)
+    config = dataclasses.replace(CONFIG, env=env)
+    with pytest.raises(UserError, match="the actions of training"):
+        elsewhere.members(config, None, other)

@@ -1,0 +1,25 @@
+"""Errors of files that cannot be read, and whether they mean damage."""
+
+import errno
+import re
+
+DAMAGED = [getattr(errno, name, errno.EINVAL) for name in ("EBADMSG", "EUCLEAN")]
+LASTING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, *DAMAGED}
+"""Errors of files that are missing, damaged or no longer what they were."""
+SYSTEM = re.compile(r"\[OS error (\d+)")
+"""Pattern of such a number in tensorstore's messages."""
+
+
+def passes(error: Exception) -> bool:
+    """Returns whether a file that could not be read may be read later, by its error.
+
+    >>> passes(TimeoutError(errno.ETIMEDOUT, "")), passes(FileNotFoundError(2, ""))
+    (True, False)
+    >>> passes(ValueError('Error reading "x": [OS error 5: EIO Input/output error]'))
+    True
+    >>> passes(OSError("No metadata")), passes(ValueError("Checksum is wrong"))
+    (False, False)
+    """
+    told = SYSTEM.search(str(error))
+    number = int(told[1]) if told else getattr(error, "errno", None)
+    return isinstance(error, MemoryError) or number not in {None, *LASTING}
