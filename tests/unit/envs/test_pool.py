@@ -5,13 +5,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from brief import experiment
 from tabular import first
 
-from ppo_jax import envs, optimizers, terms
+from ppo_jax import envs, networks, optimizers, terms
 from ppo_jax.component import component
+from ppo_jax.config import Config
+from ppo_jax.critics import ValueDist
 from ppo_jax.envs import Env, Faulty, MaskObservation, ResetPool, TimeLimit, probes
 from ppo_jax.envs.env import NEVER
+from ppo_jax.networks.distributions import Categorical
 from ppo_jax.ppo import learner, rollout
 from ppo_jax.schedules import Progress
 
@@ -74,9 +76,27 @@ class Keyed(Lottery):
         return timestep, state
 
 
+@component
+class Blind(Config):
+    """A policy of two actions, and a critic, that see nothing."""
+
+    def build(self):
+        def init(key):
+            odds, worth = {"head": jnp.zeros(2)}, {"head": jnp.zeros(1)}
+            return {"actor": odds, "critic": {"heads": worth}}
+
+        def apply(params, carry, obs, reset, action_mask=None):
+            odds = jnp.broadcast_to(params["actor"]["head"], (*reset.shape, 2))
+            worth = params["critic"]["heads"]["head"]
+            value = jnp.broadcast_to(worth, (*reset.shape, 1, 1))
+            return networks.Output(Categorical(odds), ValueDist(value, self.critic), ())
+
+        return networks.Network(init, lambda num_envs: (), apply)
+
+
 def begin(env):
     """A run before its first update; updates are as little as there are."""
-    config = experiment(
+    config = Blind(
         env,
         num_envs=B,
         num_steps=T,
