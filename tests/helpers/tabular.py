@@ -7,7 +7,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from ppo_jax import networks, optimizers
 from ppo_jax.component import component, program
@@ -16,7 +15,7 @@ from ppo_jax.critics import ValueDist
 from ppo_jax.envs.env import Discrete
 from ppo_jax.envs.probes import OneStep
 from ppo_jax.networks.distributions import Categorical
-from ppo_jax.ppo import learner, rollout
+from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 
 WEIGHTS = (1.0, 0.5, 0.0, 2.0)
@@ -113,20 +112,23 @@ def with_numbers(run, config):
 
 @jax.jit
 def lived(run, progress):
-    """Returns the run after an update, its metrics, and the rollout it learned from."""
-    seen, unroll = [], rollout.unroll
+    """Returns the run's next key, and what it learns from in an update.
 
-    def recorded(*args):
-        seen.append(unroll(*args))
-        return seen[-1]
+    This is one program for all experiments that act alike, whatever they learn.
+    """
+    after, *experience = learner.lived(run, progress)
+    return after.key, experience
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollout, "unroll", recorded)
-        return (*learner.iteration(run, progress), seen[-1][1])
+
+learned = jax.jit(learner.learned)
 
 
 def update(run, progress=0.0):
-    return lived(run, Progress.at(progress))
+    """Returns the run after an update, its metrics, and the rollout it learned from."""
+    progress = Progress.at(progress)
+    key, experience = lived(run, progress)
+    _, _, steps, _ = experience
+    return (*learned(run.replace(key=key), progress, *experience), steps)
 
 
 class Examples:
