@@ -118,7 +118,7 @@ def test_golden_trajectory(variant, normalize, combine, multiplier):
     optimizer = variant(
         max_grad_norm=None,
         weight_decay=0.1,
-        sigma=0.0,
+        sigma=None,
         step_multiplier=multiplier,
         normalize=normalize,
         combine=combine,
@@ -247,7 +247,7 @@ def test_decay_is_decoupled(variant):
 def test_adaptive_upgd_is_upgdw_is_gated_adamw():
     """Modules 2.8.8: with equal constants, and with every gate at 1."""
     params, sequence = params_and_gradients()
-    settings = {"max_grad_norm": None, "weight_decay": 0.1, "sigma": 0.0}
+    settings = {"max_grad_norm": None, "weight_decay": 0.1, "sigma": None}
     adaptive = AdaptiveUPGD(beta_utility=0.999, **settings)
     upgdw = UPGDW(**settings)
     first = train(adaptive, params, sequence, 0.01)
