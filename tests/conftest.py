@@ -1,5 +1,6 @@
 """Strict numerics, quick compilations, and the fixtures that all tests share."""
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -88,13 +89,17 @@ def variant(request):
 
 
 def _as_first_member(f):
-    mapped = jax.jit(jax.vmap(f))
-
     def call(*args):
         pairs = jax.tree.map(lambda x: np.stack([x, np.zeros_like(x)]), args)
-        return jax.tree.map(lambda x: x[0], jax.device_get(mapped(*pairs)))
+        return jax.tree.map(lambda x: x[0], jax.device_get(_mapped(f)(*pairs)))
 
     return call
+
+
+@functools.cache
+def _mapped(f):
+    """One program for all tests of a function."""
+    return jax.jit(jax.vmap(f))
 
 
 @pytest.fixture

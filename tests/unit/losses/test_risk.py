@@ -27,6 +27,18 @@ jitted_tail = jax.jit(empirical_cvar)
 jitted_weights = jax.jit(cvar_weights, static_argnums=0)
 jitted_linear_weights = jax.jit(linear_cvar_weights, static_argnums=0)
 
+
+@functools.cache
+def step_rule(n):
+    """One function for all levels, so that it is compiled once."""
+    return functools.partial(cvar_weights, n)
+
+
+@functools.cache
+def linear_rule(n):
+    return functools.partial(linear_cvar_weights, n)
+
+
 ALPHAS = [0.01, 0.05, 0.1, 0.25, 0.3, 0.5, 0.625, 0.875, 0.9, 1.0]
 
 
@@ -54,7 +66,7 @@ def integrated(quantiles, alpha):
 )
 def test_weights_by_hand(n, alpha, want, variant):
     """PROP-13.1: the step rule."""
-    weights = variant(functools.partial(cvar_weights, n))(alpha)
+    weights = variant(step_rule(n))(alpha)
     chex.assert_shape(weights, (n,))
     chex.assert_type(weights, jnp.float32)
     padded = np.pad(want, (0, n - len(want)))
@@ -205,7 +217,7 @@ def test_low_precision_quantiles_are_summed_in_float32():
 )
 def test_linear_weights_by_hand(n, alpha, want, variant):
     """PROP-13.1, PROP-13.2: the linear rule, and its step below α = 1/N."""
-    weights = variant(functools.partial(linear_cvar_weights, n))(alpha)
+    weights = variant(linear_rule(n))(alpha)
     chex.assert_shape(weights, (n,))
     chex.assert_type(weights, jnp.float32)
     chex.assert_trees_all_close(
