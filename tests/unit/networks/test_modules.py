@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from built import drawn
 
 from ppo_jax import critics, networks
 from ppo_jax.component import as_arrays, component
@@ -73,14 +74,17 @@ def summed(x, reset, before):
     return np.stack(totals)
 
 
+SEEN = np.random.default_rng(1).normal(size=(T, B, 3)).astype(np.float32)
+
+
+@jax.jit
 def said(architecture):
     """A network's parameters, what it saw, and what it said of that."""
     network = networks.build(architecture, SPACE, OBS, critics.Scalar(), 2)
-    params = network.init(jax.random.key(0))
-    seen = jax.random.normal(jax.random.key(1), (T, B, 3))
-    reset = jnp.zeros((T, B), bool).at[3, 0].set(True)
+    params, reset = drawn(network), np.zeros((T, B), bool)
+    reset[3, 0] = True
     carry = jax.tree.map(lambda x: x + 1.0, network.initial_carry(B))
-    return params, seen, reset, network.apply(params, carry, {"seen": seen}, reset)
+    return params, SEEN, reset, network.apply(params, carry, {"seen": SEEN}, reset)
 
 
 def played(architecture):
@@ -122,8 +126,8 @@ def test_parts_of_one_s_own_have_the_parameters_that_they_make():
 @pytest.mark.parametrize(
     ("space", "action", "among"),
     [
-        (Discrete(5), jnp.array(3), {3: [0, 1, 3, 4]}),
-        (MultiDiscrete((2, 3)), jnp.array([1, 1]), {1: [0, 1], 3: [3, 4]}),
+        (Discrete(5), np.array(3), {3: [0, 1, 3, 4]}),
+        (MultiDiscrete((2, 3)), np.array([1, 1]), {1: [0, 1], 3: [3, 4]}),
     ],
 )
 def test_a_head_of_one_s_own_chooses_from_what_is_legal(space, action, among):
@@ -133,19 +137,23 @@ def test_a_head_of_one_s_own_chooses_from_what_is_legal(space, action, among):
     params = network.init(jax.random.key(0))
     actor = params["actor"]
     assert sorted(actor) == ["habit", "head"] and not actor["habit"].any()
-    actor["habit"] = jnp.arange(5.0)
-    seen = jax.random.normal(jax.random.key(1), (T, B, 3))
-    legal = jnp.zeros((T, B, 5), bool).at[..., jnp.array([0, 1, 3, 4])].set(True)
-    reset = jnp.zeros((T, B), bool)
-    policy = network.apply(params, (), {"seen": seen}, reset, legal).policy
+    actor["habit"] = np.arange(5, dtype=np.float32)
+    legal, reset = np.zeros((T, B, 5), bool), np.zeros((T, B), bool)
+    legal[..., [0, 1, 3, 4]] = True
+
+    @jax.jit
+    def likely(params, action):
+        policy = network.apply(params, (), {"seen": SEEN}, reset, legal).policy
+        return policy.log_prob(action)
+
     head = jax.tree.map(np.float64, actor["head"])
-    logits = 2.0 * np.float64(seen) @ head["kernel"] + head["bias"]
+    logits = 2.0 * np.float64(SEEN) @ head["kernel"] + head["bias"]
     logits = logits / 2.0 + np.arange(5.0)
     expected = sum(
         logits[..., chosen] - np.log(np.exp(logits[..., others]).sum(axis=-1))
         for chosen, others in among.items()
     )
-    log_prob = policy.log_prob(jnp.broadcast_to(action, (T, B, *action.shape)))
+    log_prob = likely(params, np.broadcast_to(action, (T, B, *action.shape)))
     chex.assert_trees_all_close(log_prob, expected, rtol=1e-5)
 
 

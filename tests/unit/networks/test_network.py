@@ -12,10 +12,14 @@ from ppo_jax import critics, networks
 from ppo_jax.component import component
 
 
-def reach(loss, params):
-    """Which parameters a loss moves."""
-    gradients = jax.device_get(jax.jit(jax.grad(loss))(params))
-    return jax.tree.map(lambda x: x.any(), gradients)
+def reach(params, *losses):
+    """Which parameters each loss moves."""
+
+    @jax.jit
+    def slopes(params):
+        return [jax.grad(loss)(params) for loss in losses]
+
+    return jax.tree.map(lambda x: x.any(), jax.device_get(slopes(params)))
 
 
 @pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
@@ -34,10 +38,9 @@ def test_nothing_is_shared_between_actor_and_critic(memory):
     def value(params):
         return out(params).value.mean().sum()
 
-    for of, mine, other in ((policy, "actor", "critic"), (value, "critic", "actor")):
-        reached = reach(of, params)
-        assert all(jax.tree.leaves(reached[mine]))
-        assert not any(jax.tree.leaves(reached[other]))
+    by_policy, by_value = reach(params, policy, value)
+    assert all(jax.tree.leaves((by_policy["actor"], by_value["critic"])))
+    assert not any(jax.tree.leaves((by_policy["critic"], by_value["actor"])))
 
 
 @pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
@@ -55,8 +58,8 @@ def test_a_shared_trunk_is_moved_by_both_losses(memory):
     separate = {**zeros, "actor": params["actor"]}
     expected = alone.apply(separate, alone.initial_carry(1), obs, reset).policy
     chex.assert_trees_all_equal(policy.logits, expected.logits)
-    reached = reach(
-        lambda p: network.apply(p, carry, obs, reset).value.mean().sum(), params
+    (reached,) = reach(
+        params, lambda p: network.apply(p, carry, obs, reset).value.mean().sum()
     )
     moved = {**reached["actor"], "critic": reached["critic"]}
     assert not any(jax.tree.leaves(moved.pop("head")))
