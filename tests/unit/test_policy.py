@@ -99,17 +99,18 @@ def test_a_policy_does_what_evaluations_do(name, sampled):
     assert len(np.unique(done)) > 3  # It does one thing and another.
 
 
+evaluate = jax.jit(episodes.run_episodes, static_argnums=(2, 3))
+begin = jax.jit(jax.vmap(RECURRENT.config.env.reset))
+move = jax.jit(jax.vmap(RECURRENT.config.env.step))
+
+
 @pytest.mark.parametrize("sample", [False, True])
 def test_returns_are_those_of_an_evaluation(sample):
     """With its keys, in environments of one's own."""
-    env, policy = RECURRENT.config.env, Policy.of(RECURRENT)
-    evaluate = jax.jit(
-        lambda key: episodes.run_episodes(RECURRENT, key, COUNT, not sample)
-    )
-    returns, ended = evaluate(jax.random.key(3))
+    policy = Policy.of(RECURRENT)
+    returns, ended = evaluate(RECURRENT, jax.random.key(3), COUNT, not sample)
     key, key_start = jax.random.split(jax.random.key(3))
-    act, move = jax.jit(policy.act), jax.jit(jax.vmap(env.step))
-    begin = jax.jit(jax.vmap(env.reset))
+    act = jax.jit(policy.act)
     obs, env_state = begin(jax.random.split(key_start, COUNT))
     state, over, total = policy.init(COUNT), np.zeros(COUNT, bool), np.zeros(COUNT)
     reset = np.zeros(COUNT, bool)
