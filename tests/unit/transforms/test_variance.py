@@ -1,5 +1,7 @@
 """Moments over time against weighted means in float64."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ def sequence(steps=12):
     }
 
 
-def follow(gradients, statistic, betas):
+def follow(gradients, betas, statistic):
     """Moments after all gradients; and how many leaves were left out."""
     gradients = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), gradients)
     moments = variance.begin(jax.tree.map(lambda x: x[0], gradients), statistic)
@@ -40,6 +42,12 @@ def follow(gradients, statistic, betas):
 
     moments, skipped = jax.lax.scan(step, moments, (gradients, jnp.asarray(betas)))
     return moments, skipped.sum()
+
+
+@functools.cache
+def following(statistic):
+    """One function for all gradients and decays, so that it is compiled once."""
+    return functools.partial(follow, statistic=statistic)
 
 
 def shares(betas):
@@ -55,8 +63,8 @@ def shares(betas):
 def test_moments_are_those_of_a_weighted_sample(statistic, betas, variant):
     """Of what is followed over time, and with what varies within a step."""
     gradients = sequence()
-    moved = variant(lambda gradients: follow(gradients, statistic, betas))
-    (_, mean, var), skipped = moved(gradients)
+    moved = variant(following(statistic))
+    (_, mean, var), skipped = moved(gradients, np.float32(betas))
     share = shares(betas)
     assert skipped == 0
     for name, g in gradients.items():
@@ -84,25 +92,24 @@ def test_the_weight_is_that_of_finite_gradients():
     """1 − βᵗ, of each leaf by itself."""
     gradients = sequence(6)
     gradients["b"][2:4, 1] = np.nan
-    moments, skipped = follow(gradients, centre, [0.9] * 6)
+    moments, skipped = follow(gradients, [0.9] * 6, centre)
     expected = {"a": 1 - 0.9**6, "b": 1 - 0.9**4, "c": 1 - 0.9**6}
     chex.assert_trees_all_close(moments.weight, expected, rtol=1e-6)
     assert skipped == 2
+
+
+def observe(before, gradient):
+    return variance.observe(before, gradient, whole, 0.9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
 def test_a_leaf_whose_moments_are_not_finite_stays_as_it_was(bad, variant):
     """A number whose square is none as well; other leaves move on."""
     gradients = sequence(3)
-    before, _ = follow(gradients, whole, [0.9] * 3)
-    ill = jax.tree.map(lambda x: jnp.asarray(x[0], jnp.float32), gradients)
-    ill["c"] = ill["c"].at[1, 2].set(bad)
-
-    @variant
-    def observe(before, ill):
-        return variance.observe(before, ill, whole, 0.9)
-
-    after, skipped = observe(before, ill)
+    before, _ = jax.jit(following(whole))(gradients, np.full(3, 0.9, np.float32))
+    ill = jax.tree.map(lambda x: np.float32(x[0]), gradients)
+    ill["c"][1, 2] = bad
+    after, skipped = variant(observe)(before, ill)
     assert skipped == 1
     for old, new in zip(before, after, strict=True):
         chex.assert_trees_all_equal(old["c"], new["c"])
