@@ -186,7 +186,7 @@ def test_the_factor_is_bounded_and_falls_with_the_variance(cap):
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e25, 3e38])
 def test_factors_are_finite_for_finite_gradients(statistic, scale):
     """V10, modules 1.7.2: underflow and overflow of squares included."""
-    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(20, 4, 3))
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(100, 3, 4))
     updates, factors, state = run(
         {"w": scale * signs}, warmup_steps=0, statistic=statistic
     )
@@ -213,11 +213,11 @@ def test_a_constant_gradient_has_no_variance_over_time():
 
 def test_uniform_noise_is_seen_by_all_statistics_alike():
     """V3, modules 1.7.4."""
-    noise = 1 + np.random.default_rng(3).normal(size=(50, 1, 1))
-    sequence = {"w": np.broadcast_to(noise, (50, 3, 4))}
+    noise = 1 + np.random.default_rng(3).normal(size=(100, 1, 1))
+    sequence = {"w": np.broadcast_to(noise, (100, 3, 4))}
     seen = []
     for statistic in STATISTICS:
-        _, _, state = run(sequence, statistic=statistic)
+        _, _, state = run(sequence, warmup_steps=0, statistic=statistic)
         seen.append(metrics_of(state, **NUMBERS)["vgs/normalized_variance"])
     assert seen[0] > 0.1
     chex.assert_trees_all_close(np.array(seen), np.array([seen[0]] * 3), rtol=1e-5)
@@ -225,11 +225,12 @@ def test_uniform_noise_is_seen_by_all_statistics_alike():
 
 def test_anticorrelated_noise_is_seen_elementwise_only():
     """V11, R-B3, modules 1.7.5: the limitation that the docstring states."""
-    flips = np.random.default_rng(4).choice([-1.0, 1.0], size=(100, 1))
-    noise = flips * np.array([[1.0, -1.0, 1.0, -1.0]])
+    flips = np.random.default_rng(4).choice([-1.0, 1.0], size=(100, 1, 1))
+    noise = np.tile(flips * np.array([1.0, -1.0, 1.0, -1.0]), (1, 3, 1))
+    sequence = {"w": 0.5 + 0.25 * noise}
     seen = {}
     for statistic in (layer_mean, elementwise):
-        _, _, state = run({"w": 0.5 + 0.25 * noise}, statistic=statistic)
+        _, _, state = run(sequence, warmup_steps=0, statistic=statistic)
         metrics = metrics_of(state, **NUMBERS)
         seen[statistic] = float(metrics["vgs/normalized_variance"])
     assert seen[layer_mean] < 1e-10
@@ -243,10 +244,11 @@ def test_anticorrelated_noise_is_seen_elementwise_only():
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_more_noise_is_more_variance(statistic):
     """Modules 1.7.6."""
-    noise = np.random.default_rng(5).normal(size=(100, 6))
+    noise = np.random.default_rng(5).normal(size=(100, 3, 4))
     seen = []
     for size in (0.01, 0.1, 1.0):
-        _, _, state = run({"w": 1 + size * noise}, statistic=statistic)
+        sequence = {"w": 1 + size * noise}
+        _, _, state = run(sequence, warmup_steps=0, statistic=statistic)
         seen.append(metrics_of(state, **NUMBERS)["vgs/normalized_variance"])
         assert (np.asarray(state.variance["w"]) >= 0).all()
     assert seen[0] < seen[1] < seen[2]
