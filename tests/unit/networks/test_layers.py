@@ -33,24 +33,31 @@ def test_members_never_share_a_batched_factorisation():
 def test_matrices_are_orthogonal_and_scaled(shape):
     """The smaller side is orthonormal, times the scale; members draw their own."""
     keys = jax.random.split(jax.random.key(0), 3)
-    matrices = jax.vmap(lambda key: orthogonal(0.5)(key, shape))(keys)
-    for matrix in np.asarray(matrices, np.float64):
+    draw = jax.jit(jax.vmap(lambda key: orthogonal(0.5)(key, shape)))
+    matrices = np.asarray(draw(keys), np.float64)
+    for matrix in matrices:
         small = matrix if shape[0] <= shape[1] else matrix.T
         gram = small @ small.T
         chex.assert_trees_all_close(gram, 0.25 * np.eye(len(gram)), rtol=0, atol=1e-6)
     assert (matrices[0] != matrices[1]).any()
 
 
+def drawn(module, *shape):
+    """Parameters of a module, and what it is given, as NumPy draws them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape).astype(np.float32)
+    shapes = jax.eval_shape(module.init, jax.random.key(0), x)["params"]
+    return jax.tree.map(lambda p: np.float32(0.3 * rng.normal(size=p.shape)), shapes), x
+
+
 def test_dense_layers_by_hand(variant):
     """An activation after each, the last one included; in float64."""
     layers = Layers((4, 2), "elu")
-    x = jax.random.normal(jax.random.key(0), (5, 3))
-    params = layers.init(jax.random.key(1), x)["params"]
+    params, x = drawn(layers, 5, 3)
     assert jax.tree.map(jnp.shape, params) == {
         "Dense_0": {"kernel": (3, 4), "bias": (4,)},
         "Dense_1": {"kernel": (4, 2), "bias": (2,)},
     }
-    params = jax.tree.map(lambda leaf: leaf + 0.1, params)
     want = np.asarray(x, np.float64)
     for name in ("Dense_0", "Dense_1"):
         layer = as_float64(params[name])
@@ -63,10 +70,10 @@ def test_dense_layers_by_hand(variant):
 
 def test_weights_of_another_shape_are_told():
     """As flax tells it of its own layers."""
-    layers, x = Layers((4,), "tanh"), jnp.ones((5, 3))
-    params = layers.init(jax.random.key(1), x)
+    layers = Layers((4,), "tanh")
+    params, _ = drawn(layers, 5, 3)
     with pytest.raises(ScopeParamShapeError, match=r'"kernel" in "/Dense_0".*\(2, 4\)'):
-        layers.apply(params, jnp.ones((5, 2)))
+        layers.apply({"params": params}, jnp.ones((5, 2)))
 
 
 class Convolved(nn.Module):
@@ -79,15 +86,15 @@ class Convolved(nn.Module):
 
 def test_convolutions_by_hand():
     """Every 3×3 window times every kernel; each layer takes 2 off height and width."""
-    x = jax.random.normal(jax.random.key(0), (2, 3, 6, 7, 2))
-    params = Convolved().init(jax.random.key(1), x)["params"]
-    got = Convolved().apply({"params": params}, x)
+    params, x = drawn(Convolved(), 2, 3, 6, 7, 2)
+    got = jax.jit(Convolved().apply)({"params": params}, x)
     chex.assert_shape(got, (2, 3, 2, 3, 2))
     want = np.asarray(x, np.float64)
     for name in ("Conv_0", "Conv_1"):
         windows = np.lib.stride_tricks.sliding_window_view(want, (3, 3), (2, 3))
-        kernel = np.float64(params[name]["kernel"])
-        want = np.einsum("tbhwfij,ijfo->tbhwo", windows, kernel)
+        layer = as_float64(params[name])
+        want = np.einsum("tbhwfij,ijfo->tbhwo", windows, layer["kernel"])
+        want = want + layer["bias"]
         want = np.where(want > 0, want, 0.01 * want)
     chex.assert_trees_all_close(got, want, rtol=1e-4, atol=1e-5)
 
