@@ -8,14 +8,13 @@ import dataclasses
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
 from price_files import GOOD, text
 from traders import PAST, Shifted
 
-from ppo_jax import Policy
+from ppo_jax import Policy, networks, optimizers, terms
 from ppo_jax.component import as_arrays
 from ppo_jax.envs import trading
 from ppo_jax.envs.trading import PriceFile, Trading
@@ -48,10 +47,22 @@ def journey(path, features):
     """
     prices = PriceFile(str(path), (trading.repairs.accept_jumps,))
     env = Trading(prices, window=6, features=features, last=BAR + 1)
-    config = experiment(env, obs_clip=5.0)
+    config = experiment(
+        env,
+        obs_clip=5.0,
+        network=networks.ActorCritic(networks.Mlp(hidden=())),
+        terms=(terms.Surrogate(), terms.Value()),
+        optimizer=optimizers.Sgd(max_grad_norm=None),
+    )
     run = learner.init(as_arrays(config), jax.random.key(0))
-    run, _ = jax.jit(learner.iteration)(run, Progress.of(jnp.array(0.0), 6))
-    policy = Policy.of(run.learner)
+
+    @jax.jit
+    def taught(run):
+        after, _ = learner.iteration(run, Progress.at(0.0))
+        return after.learner
+
+    pupil = taught(run)
+    policy = Policy.of(pupil)
     whole = dataclasses.replace(env, window=None, first=6, last=None)
     steps = len(prices.bars.times) - 7
 
@@ -70,7 +81,7 @@ def journey(path, features):
 
     bar, *decided, reward = jax.device_get(play(policy))
     known = bar <= BAR
-    learned = jax.device_get((run.learner.params, run.learner.obs_moments))
+    learned = jax.device_get((pupil.params, pupil.obs_moments))
     earned, later = reward[bar < BAR], (decided[0][~known][:5], reward[bar >= BAR][:5])
     return learned, [x[known] for x in decided], earned, later
 
