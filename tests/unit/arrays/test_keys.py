@@ -14,6 +14,7 @@ from ppo_jax.networks import ActorCritic, Mlp
 from ppo_jax.ppo import learner
 from ppo_jax.ppo.episodes import run_episodes
 from ppo_jax.schedules import Progress
+from ppo_jax.terms import Surrogate
 
 LINEAR = ActorCritic(torso=Mlp(hidden=()))
 
@@ -34,8 +35,9 @@ DRAWS = {
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def each(draw, keys):
-    return jax.vmap(draw)(keys)
+def drawn(draw, key, keys):
+    """What is drawn of one key, and of each of several."""
+    return draw(key), jax.vmap(draw)(keys)
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
@@ -43,9 +45,10 @@ def each(draw, keys):
 def test_numbers_are_those_of_jax(draw, seed):
     """Whatever is drawn, of one key and of several."""
     key = jax.random.key(seed)
-    chex.assert_trees_all_equal(draw(fused(key)), draw(key))
     keys = jax.random.split(key, 4)
-    chex.assert_trees_all_equal(each(draw, fused(keys)), each(draw, keys))
+    chex.assert_trees_all_equal(
+        drawn(draw, fused(key), fused(keys)), drawn(draw, key, keys)
+    )
 
 
 def test_a_known_answer():
@@ -134,19 +137,27 @@ class Sealed(Env):
 
 def test_an_environment_may_keep_keys_of_its_own():
     """It trains, is evaluated, and its keys are JAX's own afterwards."""
-    config = Config(Sealed(), num_envs=2, num_steps=8, network=LINEAR)
+    config = Config(
+        Sealed(), num_envs=2, num_steps=8, network=LINEAR, terms=(Surrogate(),)
+    )
     run = jax.jit(learner.init)(program(config), jax.random.key(0))
-    iteration = jax.jit(learner.iteration)
-    after, metrics = iteration(run, Progress.at(0.0))
-    assert metrics["episodes/count"] == 4
-    again, _ = iteration(after, Progress.at(0.0))
+
+    @jax.jit
+    def trained(run):
+        after, metrics = learner.iteration(run, Progress.at(0.0))
+        return after, metrics["episodes/count"]
+
+    after, count = trained(run)
+    assert count == 4
+    again, _ = trained(after)
     chex.assert_trees_all_equal_dtypes(again.actor.env_state, after.actor.env_state)
     assert after.actor.env_state[0].dtype == jax.random.key(0).dtype
     key, paid = jax.random.key(5), []
     for _ in range(3):
         key, drawn = jax.random.split(key)
         paid.append(jax.random.uniform(drawn))
-    returns, ended = run_episodes(after.learner, jax.random.key(1), 4)
+    evaluate = jax.jit(run_episodes, static_argnums=2)
+    returns, ended = evaluate(after.learner, jax.random.key(1), 4)
     assert ended.all()
     chex.assert_trees_all_close(returns, jnp.full(4, sum(paid)), rtol=1e-6)
 
