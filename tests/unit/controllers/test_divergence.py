@@ -57,7 +57,7 @@ def experiment(env, **network):
         num_steps=8,
         num_epochs=2,
         num_minibatches=1,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), **network),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=()), **network),
         terms=(terms.Surrogate(), penalty),
         early_stop=KlStop(1e9, absolute=1.0, share=None, divergence=ClosedForm()),
         optimizer=optimizers.Sgd(learning_rate=3.0, max_grad_norm=None),
