@@ -98,7 +98,7 @@ def _as_first_member(f):
 
 @functools.cache
 def _mapped(f):
-    """One program for all tests of a function."""
+    """One program for all tests of a function in a module."""
     return jax.jit(jax.vmap(f))
 
 
@@ -128,5 +128,6 @@ def forget_programs():
     Each program holds memory maps, of which a process may have only so many.
     """
     yield
+    _mapped.cache_clear()
     jax.clear_caches()
     gc.collect()
