@@ -38,22 +38,24 @@ class Cautious(Trading):
 
 
 @component
-class Broken(terms.Term):
-    """A term that is never finite."""
+class Weighed(terms.Term):
+    """A term that moves nothing, unless its factor is not finite."""
+
+    factor: float = 0.0
 
     def __call__(self, out, batch, context):
-        return jnp.nan * out.log_ratio, {}
+        return self.factor * out.log_ratio, {}
 
 
 BROKEN = """
-from ppo_jax import terms
-from traders import Broken, tiny
+from ppo_jax.component import paths
+from traders import tiny
 
-config = tiny(
-    terms=(terms.Surrogate(), terms.Value(), Broken()), max_failures=2, eval_phases=2
+config = paths.replace(
+    tiny(max_failures=2, eval_phases=2), {"terms.weighed.factor": float("nan")}
 )
 """
-"""An experiment that fails before its first evaluation."""
+"""An experiment that fails before its first evaluation, by the same programs."""
 PAIRS = pbt.PBT(
     {"optimizer.learning_rate": LogUniform(1e-4, 1e-1, factor=1.5)},
     size=2,
@@ -84,9 +86,9 @@ def tiny(prices=None, **fields):
         eval_phases=1,
         eval_episodes=4,
         gamma=0.9,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), shared=True),
         critic=critics.Quantile(num_quantiles=8),
-        terms=(terms.Surrogate(), terms.Value(), terms.CVaR(coef=0.5)),
+        terms=(terms.Surrogate(), terms.Value(), terms.CVaR(coef=0.5), Weighed()),
     )
     return Config(**given | fields)
 

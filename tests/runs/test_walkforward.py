@@ -23,7 +23,7 @@ from ppo_jax.sweeps import cohorts
 SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3"]
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
 PAIRED = [*SHAPE, "--seeds", 2, "--trials", 96]
-BRIEF = ["--folds", "1", *SHAPE[2:], "--seeds", 2]
+BRIEF = [*SHAPE, "--seeds", 4]
 
 
 @pytest.fixture(scope="module")
@@ -217,10 +217,11 @@ def test_agents_whose_training_failed_are_said(home, found):
     """Before they were looked at for the first time; they are tested all the same."""
     text, broken = (home / "broken.txt").read_text(), home / "broken"
     why = "this batch failed: 2 updates in a row had no finite optimiser step"
-    words = "The training of 2 of 2 agents failed: no step was finite any more."
+    words = "The training of 16 of 16 agents failed: no step was finite any more."
     assert why in text and words in text
-    (agents,) = json.loads((broken / "backtest.json").read_text())["agents"]
-    assert agents["failed"] == [[True], [True]] and agents["updates"] == [[2], [2]]
+    for agents in json.loads((broken / "backtest.json").read_text())["agents"]:
+        assert agents["failed"] == [[True] * 2] * 4
+        assert agents["updates"] == [[2] * 2] * 4
     assert words in said(parsed((broken / "backtest.html").read_text()))
     assert not any(np.any(each["failed"]) for each in found["agents"])
     assert "failed" not in (home / "mine.txt").read_text()
