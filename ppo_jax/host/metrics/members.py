@@ -20,7 +20,7 @@ def said_by_each(config: Config) -> dict[str, float]:
 
     A trace of an update gives the names; those of evaluations are not among them.
     """
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+    keys = jax.eval_shape(lambda: jax.random.key(0)[None])
     one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
     _, history = jax.eval_shape(
         lambda keys, progress: populations.advance(
