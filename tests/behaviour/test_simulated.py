@@ -2,50 +2,23 @@
 
 import dataclasses
 
-import gymnasium
+import jax
 import numpy as np
 
 import ppo_jax
 from ppo_jax import Config, networks, optimizers, terms
 
-
-class Tolls(gymnasium.Env):
-    """A short way that costs a toll, a long one, and one that is shut now and then.
-
-    Whoever takes it while it is shut is lost.
-    """
-
-    observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
-    action_space = gymnasium.spaces.Discrete(3)
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.seen()
-
-    def seen(self):
-        self.open = bool(self.np_random.integers(2))
-        return np.ones(1), {"action_mask": np.array([1, 1, self.open], np.int8)}
-
-    def step(self, action):
-        if action == 2 and not self.open:
-            raise RuntimeError("lost on a way that was shut")
-        obs, info = self.seen()
-        reward, toll = [(1.0, 1.0), (0.5, 0.0), (0.0, 0.0)][action]
-        return obs, reward, False, False, info | {"cost": toll}
-
-
-gymnasium.register("Tolls-v0", entry_point=Tolls, max_episode_steps=4)
 LIMIT = 0.25
 CONSTRAINT = terms.CVaRConstraint(
     alpha=1.0, quantity=terms.Costs(), limit=-LIMIT, learning_rate=0.1, max_dual=0.0
 )
 CONFIG = Config(
-    "gymnasium/Tolls-v0",
+    "gymnasium/gyms:Tolls-v0",
     num_envs=32,
     num_steps=8,
     num_epochs=2,
     num_minibatches=2,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), shared=True),
     terms=(terms.Surrogate(), terms.Value(), CONSTRAINT),
     optimizer=optimizers.Adam(learning_rate=1e-2),
     phase_updates=5,
@@ -85,5 +58,5 @@ def test_what_is_forbidden_is_never_done():
     policy = begun.policy
     allowed = np.tile([False, False, True], (4, 1))
     state, obs = policy.init(n=4), np.ones((4, 1), np.float32)
-    action, _ = policy.act(state, obs, mask=allowed)
+    action, _ = jax.jit(policy.act)(state, obs, mask=allowed)
     assert action.tolist() == [2] * 4

@@ -1,4 +1,4 @@
-"""Walks as environments of gymnasium.
+"""Walks, and ways with tolls, as environments of gymnasium.
 
 The processes of simulators import this without JAX, so that they start at once.
 """
@@ -133,7 +133,33 @@ class Shown(Walk):
         return np.full((1, 1, 3), 8 * self.time, np.uint8)
 
 
-for name in ("Walk", "Fenced", "Reused", "Whole", "Stuck", "Shown"):
+class Tolls(gymnasium.Env):
+    """A short way that costs a toll, a long one, and one that is shut now and then.
+
+    Whoever takes it while it is shut is lost.
+    """
+
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.seen()
+
+    def seen(self):
+        self.open = bool(self.np_random.integers(2))
+        return np.ones(1), {"action_mask": np.array([1, 1, self.open], np.int8)}
+
+    def step(self, action):
+        if action == 2 and not self.open:
+            raise RuntimeError("lost on a way that was shut")
+        obs, info = self.seen()
+        reward, toll = [(1.0, 1.0), (0.5, 0.0), (0.0, 0.0)][action]
+        return obs, reward, False, False, info | {"cost": toll}
+
+
+STEPS = dict.fromkeys(("Walk", "Fenced", "Reused", "Whole", "Stuck", "Shown"), LIMIT)
+for name, most in (STEPS | {"Tolls": 4}).items():
     if f"{name}-v0" not in gymnasium.registry:
-        entry = {"entry_point": f"gyms:{name}", "max_episode_steps": LIMIT}
+        entry = {"entry_point": f"gyms:{name}", "max_episode_steps": most}
         gymnasium.register(f"{name}-v0", **entry)
