@@ -25,7 +25,7 @@ BARS = RandomWalk(num_bars=LAST + 1, num_assets=2).bars
 @pytest.fixture(scope="module")
 def config():
     memory = networks.Gru(size=4)
-    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory=memory)
+    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory, shared=True)
     numbers = playing.numbers_of(Span(FIRST, LAST)) | {"env.cost": 20.0}
     prices = RandomWalk(num_bars=LAST + 1, num_assets=2)
     config = tiny(prices, network=network)

@@ -23,7 +23,7 @@ SPANS = [Span(20, 60), Span(100, 130)]
 def config():
     """With a memory, so that what was seen before matters."""
     memory = networks.Gru(size=4)
-    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory=memory)
+    network = networks.ActorCritic(networks.Mlp(hidden=(8,)), memory, shared=True)
     numbers = playing.numbers_of(Span(10, 90)) | {"env.cost": 20.0}
     return paths.replace(tiny(network=network), numbers)
 
@@ -40,17 +40,21 @@ def played(config, learners):
     return playing.play(playing.through(config, learners, SPANS), 40)
 
 
+act = jax.jit(Policy.act)
+start = jax.jit(lambda env: env.reset(jax.random.key(9)))
+move = jax.jit(lambda env, *done: env.transition(jax.random.key(7), *done))
+
+
 def by_hand(config, learner, span):
     """Growth, turnover and positions of each bar, by the policy and the environment."""
     policy = Policy.of(learner)
     first, last = float(span.first), float(span.last + 1)
     env = dataclasses.replace(config.env, window=None, first=first, last=last)
-    state, (obs, account) = policy.init(1), env.reset(jax.random.key(9))
-    act, move = jax.jit(policy.act), jax.jit(env.transition)
+    state, (obs, account) = policy.init(1), start(env)
     rows, over = [], False
     while not over:
-        action, state = act(state, obs[None])
-        step, account = move(jax.random.key(7), account, action[0])
+        action, state = act(policy, state, obs[None])
+        step, account = move(env, account, action[0])
         obs, over = step.obs, bool(step.truncated)
         rows.append((step.reward, account.turnover, account.positions))
     return rows
@@ -73,16 +77,13 @@ class Hedged(Trading):
         return super().transition(key, state, jnp.eye(len(action)) @ action)
 
 
-def test_accounts_multiply_with_all_digits(config):
+def test_accounts_multiply_with_all_digits(config, learners):
     """Also on a platform where agents do not."""
     exact = []
     for kind in (Trading, Hedged):
         own = dataclasses.replace(config, env=kind(**vars(config.env)))
-        keys = jax.random.split(jax.random.key(0), 1)
-        learners = playing.through(
-            own, population.init(own, keys).runs.learner, SPANS[:1]
-        )
-        program = str(jax.make_jaxpr(playing.play, static_argnums=1)(learners, 40))
+        members = playing.through(own, learners, SPANS)
+        program = str(jax.make_jaxpr(playing.play, static_argnums=1)(members, 40))
         exact.append(program.count("Precision.HIGHEST, Precision.HIGHEST"))
     assert exact[1] == exact[0] + 1
 

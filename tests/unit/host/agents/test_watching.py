@@ -1,15 +1,16 @@
 """What is watched is what evaluations play, and every step of it is shown."""
 
+import agents
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax import Config, envs, networks
+from ppo_jax import envs, networks
 from ppo_jax.component import component
 from ppo_jax.errors import Misfit
 from ppo_jax.host.agents import video, watching
-from ppo_jax.ppo import episodes, learner
+from ppo_jax.ppo import episodes
 from ppo_jax.ppo.episodes import Game
 
 Image = pytest.importorskip("PIL.Image")
@@ -46,8 +47,7 @@ class Countup(envs.Env):
 def agent():
     """One with a memory, and statistics."""
     network = networks.ActorCritic(networks.Mlp((4,)), memory=networks.Gru(4))
-    config = Config(Countup(), num_envs=4, num_steps=4, network=network)
-    return learner.init(config, jax.random.key(0)).learner
+    return agents.agent(Countup(), obs_clip=5.0, network=network)
 
 
 def watched(path, game, most=100):
@@ -104,8 +104,7 @@ class Wrong(Countup):
 
 
 def test_a_picture_of_another_kind_is_said(agent, tmp_path):
-    config = Config(Wrong(), num_envs=2, num_steps=4)
-    one = learner.init(config, jax.random.key(0)).learner
+    one = agents.agent(Wrong())
     with pytest.raises(
         Misfit, match=r"Wrong.render: expected uint8\[H, W, 3\], got fl"
     ):
