@@ -34,7 +34,7 @@ config = Config(
     phase_updates=2,
     eval_phases=1,
     eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), shared=True),
     optimizer=optimizers.Sgd(),
     terms=(terms.Surrogate(),),
 )

@@ -22,7 +22,7 @@ SIMPLE = Config(
     num_steps=8,
     num_minibatches=2,
     num_epochs=2,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), shared=True),
     optimizer=optimizers.Sgd(),
     terms=(terms.Surrogate(), terms.Value()),
     total_timesteps=32 * 8,
@@ -34,9 +34,7 @@ CONFIG = dataclasses.replace(
     chunk_length=4,
     obs_clip=5.0,
     opponent=opponents.Opponent(share=0.5),
-    network=networks.ActorCritic(
-        torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(size=4)
-    ),
+    network=dataclasses.replace(SIMPLE.network, memory=networks.Gru(size=4)),
 )
 """What is forbidden, costs, a memory in chunks, statistics and an opponent."""
 SIZE, UPDATES = 2, 2

@@ -24,7 +24,7 @@ from ppo_jax.host.programs.compiling import Compilation
 COUNTED = """
 import json, tempfile, jax
 from jax import monitoring
-from ppo_jax import Config, networks
+from ppo_jax import Config, networks, optimizers, terms
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import phases, training
@@ -36,7 +36,9 @@ config = Config(
     env={env},
     num_envs=4,
     num_steps=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), shared=True),
+    optimizer=optimizers.Sgd(),
+    terms=(terms.Surrogate(),),
     devices_per_member={devices},
     phase_updates=3,
     eval_episodes=4,
