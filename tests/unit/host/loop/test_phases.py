@@ -9,10 +9,10 @@ import jax
 import pytest
 from brief import experiment
 
-from ppo_jax import Config, optimizers, schedules
+from ppo_jax import Config, optimizers, schedules, terms
 from ppo_jax.envs.probes import IdenticalRewards
+from ppo_jax.host.devices import mesh
 from ppo_jax.host.loop import phases, training
-from ppo_jax.host.loop.readiness import ready
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import LogUniform
 
@@ -122,7 +122,11 @@ def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
         phase_updates=7,
         total_timesteps=64 * 14,
         optimizer=optimizers.Adam(schedule=schedules.Linear()),
+        terms=(terms.Surrogate(),),
     )
+
+    layout = mesh.layout_of(config, 4)
+    begin = layout.making(training.start, config)
 
     def trained(most, room):
         monkeypatch.setattr(phases, "ROOM", 4 * room)
@@ -131,8 +135,7 @@ def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
         monkeypatch.setattr(phases, "UPDATES_OF_A_CALL", 1)
         assert phases.at_once(config, 4) == most
         assert phases.room(config, 4) == room
-        layout, members = ready(config, training.start)
-        return phases.advance(config, layout, members, 3, 10)
+        return phases.advance(config, layout, begin(), 3, 10)
 
     members, history = trained(most=7, room=32)
     chex.assert_tree_shape_prefix(history, (7, 4))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ppo_jax import fit, networks
+from ppo_jax import fit, networks, terms
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import Accumulator
 from ppo_jax.host.loop import training
@@ -22,7 +22,8 @@ def experiment(**changes):
         "num_envs": 2,
         "num_steps": 4,
         "num_minibatches": 1,
-        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(4,)), shared=True),
+        "terms": (terms.Surrogate(),),
         "obs_clip": 10.0,
         "total_timesteps": 8 * 4,
         "phase_updates": 1,
