@@ -10,7 +10,7 @@ from runs import session
 EXPERIMENT = """
 import pathlib
 
-from ppo_jax import Config, networks
+from ppo_jax import Config, networks, optimizers, terms
 from ppo_jax.envs.trading import Features, PriceFile, Trading, repairs
 
 config = Config(
@@ -26,7 +26,9 @@ config = Config(
     phase_updates=1,
     eval_phases=1,
     eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,)), shared=True),
+    optimizer=optimizers.Sgd(),
+    terms=(terms.Surrogate(),),
 )
 """
 
@@ -100,7 +102,8 @@ def test_a_run_goes_on_with_the_prices_that_it_began_with(told, place):
     assert "path='good.csv'" in stored["value"] and "sha256='" in stored["value"]
     (place / "good.csv").write_text(text(GOOD.splitlines()[:-1]))
     words = "train run/experiment.py --run-dir run --resume --total-timesteps 128"
-    (refused, played) = session([words.split(), ["evaluate", "run"]], place)
+    lines = [words.split(), ["evaluate", "run", "--episodes", 4]]
+    refused, played = session(lines, place)
     (place / "good.csv").write_text(GOOD)
     status, said = played
     changed = f"env.prices: {stored['value']} -> PriceFile(path='good.csv'"

@@ -14,7 +14,7 @@ POPULATION = (
     EXPERIMENT.format(memory="")
     + """
 import dataclasses
-from ppo_jax import LogUniform, PBT, Uniform, optimizers, pbt, schedules
+from ppo_jax import LogUniform, PBT, Uniform, optimizers, pbt, schedules, terms
 from ppo_jax.envs.probes import Target
 
 space = {
@@ -24,6 +24,8 @@ space = {
 config = dataclasses.replace(
     config,
     env=Target(),
+    network=dataclasses.replace(config.network, shared=True),
+    terms=(terms.Surrogate(),),
     optimizer=optimizers.Adam(schedule=schedules.Constant()),
     pbt=PBT(space, size=2, interval=2, selector=pbt.BinaryTournament()),
 )

@@ -27,7 +27,8 @@ def test_a_memory_that_outlives_a_fault_is_found(tmp_path, build, status, verdic
     experiments = Path(__file__).parents[2] / "experiments"
     path = tmp_path / "experiment.py"
     path.write_text((experiments / "memory.py").read_text() + build)
-    done = command("selfcheck", path, "--num-envs", 16, "--num-steps", 32)
+    small = ("--num-envs", 16, "--num-steps", 32, "--network.torso.hidden", 8)
+    done = command("selfcheck", path, *small)
     assert done.returncode == status, done.stderr
     figures, said = done.stdout.split("\n\n")
     lines = figures.splitlines()

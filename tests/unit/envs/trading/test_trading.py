@@ -164,13 +164,14 @@ def test_an_account_is_right_to_a_hundred_thousandth_after_5000_steps():
 def test_whoever_pays_more_owns_less(name, number):
     """For the same actions, step by step, whatever they are."""
     prices = PRICES[name]
+    env = Trading(prices, window=None, features=SHORT, leverage=2.0)
+    rates = (0.0, 0.01, 0.3, 2.0, 30.0)
+    markets = [dataclasses.replace(env, **{number: rate}) for rate in rates]
     for seed in range(5):
         actions = random_actions(150, len(prices.bars.symbols), seed)
         equities = []
-        for value in (0.0, 0.01, 0.3, 2.0, 30.0):
-            env = Trading(prices, window=None, features=SHORT, leverage=2.0)
-            env = dataclasses.replace(env, **{number: value})
-            _, (step, account) = traded(env, actions)
+        for market in markets:
+            _, (step, account) = traded(market, actions)
             ended = np.maximum.accumulate(step.terminated)
             equities.append(np.where(ended, 0.0, account.equity))
         for cheap, dear in itertools.pairwise(equities):
