@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.host.metrics.rows import EVALUATIONS
@@ -13,6 +14,7 @@ from ppo_jax.metrics.own import rows_of
 from ppo_jax.ppo import population as populations
 from ppo_jax.ppo.population import Generation
 from ppo_jax.schedules import Progress
+from ppo_jax.types import Array, Key
 
 
 def said_by_each(config: Config) -> dict[str, float]:
@@ -22,14 +24,14 @@ def said_by_each(config: Config) -> dict[str, float]:
     """
     keys = jax.eval_shape(lambda: jax.random.key(0)[None])
     one: Any = jax.ShapeDtypeStruct((1,), jnp.float32)
-    _, history = jax.eval_shape(
-        lambda keys, progress: populations.advance(
-            populations.init(config.outline, keys), progress, 1
-        ),
-        keys,
-        Progress(one, one),
-    )
+    given = component.program(config.outline), keys, Progress(one, one)
+    history = jax.eval_shape(_said, *given)  # A structure is traced once.
     return summarize({name: np.zeros(1) for name in history}, rows_of(config))
+
+
+def _said(config: Config, keys: Key, progress: Progress) -> dict[str, Array]:
+    """Returns the metrics of members' first update."""
+    return populations.advance(populations.init(config, keys), progress, 1)[1]
 
 
 def over_members(
