@@ -1,7 +1,6 @@
 """What only the host reads: each field changes a run as it says."""
 
 import dataclasses
-import json
 
 import jax.numpy as jnp
 import pytest
@@ -37,11 +36,10 @@ BASE = {
 }
 
 
-def rows(tmp_path, **changes):
+def rows(**changes):
     """The rows of a whole run, and how it ended."""
-    ending = fit(Config(**BASE | changes), tmp_path).ending
-    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines], ending
+    trained = fit(Config(**BASE | changes))
+    return trained.rows, trained.ending
 
 
 def told(rows, name):
@@ -63,9 +61,9 @@ def evaluated(rows):
         ({"eval_episodes": 3}, [2, 4, 6, 8], [4, 8], 3),
     ],
 )
-def test_budget_and_intervals(tmp_path, changes, iterations, evaluations, count):
+def test_budget_and_intervals(changes, iterations, evaluations, count):
     """PROP-0: total_timesteps, phase_updates, eval_phases, eval_episodes."""
-    said, ending = rows(tmp_path, **changes)
+    said, ending = rows(**changes)
     assert ending == "finished"
     assert told(said, "time/iterations") == iterations
     assert evaluated(said) == evaluations
@@ -73,26 +71,23 @@ def test_budget_and_intervals(tmp_path, changes, iterations, evaluations, count)
 
 
 @pytest.mark.parametrize("sample", [False, True])
-def test_an_evaluation_samples_if_one_says_so(tmp_path, sample):
+def test_an_evaluation_samples_if_one_says_so(sample):
     """PROP-0: eval_sample; only then do episodes without chance differ."""
-    said, _ = rows(tmp_path, eval_sample=sample)
+    said, _ = rows(eval_sample=sample)
     assert all((std > 0) == sample for std in told(said, "eval/std_reward"))
 
 
-def test_a_seed_is_another_run(tmp_path):
+def test_a_seed_is_another_run():
     """PROP-0: and the same one is the same run."""
-    losses = [
-        told(rows(tmp_path / str(i), seed=seed)[0], "train/loss")
-        for i, seed in enumerate((0, 0, 1))
-    ]
+    losses = [told(rows(seed=seed)[0], "train/loss") for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
 
 
 @pytest.mark.parametrize(("most", "last"), [(1, 2), (2, 2), (3, 4), (99, 8)])
-def test_a_run_that_fails_too_often_ends(tmp_path, most, last, capsys):
+def test_a_run_that_fails_too_often_ends(most, last, capsys):
     """PROP-0: max_failures updates in a row of which no step was finite; it is said."""
     never = terms.Surrogate(), terms.Value(3e38), terms.Entropy()  # Gradients are ∞.
-    said, ending = rows(tmp_path, max_failures=most, terms=never)
+    said, ending = rows(max_failures=most, terms=never)
     assert ending == ("failed" if most < 99 else "finished")
     assert told(said, "time/iterations")[-1] == last
     assert told(said, "error/failure_streak")[-1] == last
@@ -100,7 +95,7 @@ def test_a_run_that_fails_too_often_ends(tmp_path, most, last, capsys):
     assert (text in capsys.readouterr().out) == (most < 99)
 
 
-def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
+def test_a_watchdog_waits_as_long_as_one_says(monkeypatch):
     """PROP-0: stall_seconds; that it ends what never comes back is tested elsewhere."""
     waited, watchdog = [], training.Watchdog
 
@@ -109,12 +104,12 @@ def test_a_watchdog_waits_as_long_as_one_says(tmp_path, monkeypatch):
         return watchdog(seconds, *args)
 
     monkeypatch.setattr(training, "Watchdog", recorded)
-    rows(tmp_path, stall_seconds=77, total_timesteps=32)
+    rows(stall_seconds=77, total_timesteps=32)
     assert waited == [77]
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices):
+def test_an_agent_has_as_many_devices_as_one_says(monkeypatch, devices):
     """PROP-0: devices_per_member; what they do with it is tested elsewhere."""
     given, ready = [], training.ready
 
@@ -123,7 +118,7 @@ def test_an_agent_has_as_many_devices_as_one_says(tmp_path, monkeypatch, devices
         return ready(dataclasses.replace(config, devices_per_member=1), *args)
 
     monkeypatch.setattr(training, "ready", recorded)
-    rows(tmp_path, devices_per_member=devices, total_timesteps=32)
+    rows(devices_per_member=devices, total_timesteps=32)
     assert given == [devices]
 
 
@@ -137,10 +132,10 @@ class Told(metrics.Sink):
         self.rows.append(step)
 
 
-def test_a_sink_is_told_every_row(tmp_path):
+def test_a_sink_is_told_every_row():
     """PROP-0: sinks; what else they hear is tested elsewhere."""
     told = Told()
-    said, _ = rows(tmp_path, sinks=(told,), total_timesteps=64)
+    said, _ = rows(sinks=(told,), total_timesteps=64)
     assert told.rows == [row["step"] for row in said]
 
 
