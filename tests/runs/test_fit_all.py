@@ -21,25 +21,35 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import source
 from ppo_jax.metrics import Sink
+from ppo_jax.networks import ActorCritic, Mlp
 from ppo_jax.optimizers import Adam, Optax
 from ppo_jax.schedules import Constant
 from ppo_jax.sweeps import cohorts
+from ppo_jax.terms import Surrogate
 
 SCORE = "eval/mean_reward"
 FILE = """
 from brief import experiment
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.networks import ActorCritic, Mlp
 from ppo_jax.optimizers import Adam
 from ppo_jax.schedules import Constant
+from ppo_jax.terms import Surrogate
 
-adam = Adam(schedule=Constant())
 config = experiment(
-    TimeLimitChain(limit=5), optimizer=adam, eval_phases=1, total_timesteps=128
+    TimeLimitChain(limit=5),
+    optimizer=Adam(schedule=Constant()),
+    terms=(Surrogate(),),
+    network=ActorCritic(Mlp(hidden=())),
+    eval_phases=1,
+    total_timesteps=128,
 )
 """
 FIRST = experiment(
     TimeLimitChain(limit=5),
     optimizer=Adam(schedule=Constant()),
+    terms=(Surrogate(),),
+    network=ActorCritic(Mlp(hidden=())),
     eval_phases=1,
     total_timesteps=128,
 )
@@ -249,8 +259,8 @@ HEARD = []
 
 def test_an_interrupt_ends_all_programs():
     """Also of those that are kept in memory alone."""
-    longer = dataclasses.replace(FIRST, total_timesteps=384, sinks=(Interrupting(),))
-    configs = [longer, dataclasses.replace(longer, num_epochs=1)]
+    longer = {"total_timesteps": 384, "sinks": (Interrupting(),)}
+    configs = [dataclasses.replace(x, **longer) for x in UNLIKE]
     with pytest.raises(KeyboardInterrupt):
         fit_all(configs, quiet=True)
     assert HEARD == [128, 256]
