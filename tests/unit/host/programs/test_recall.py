@@ -172,7 +172,7 @@ def numbers_of(members):
 
 
 def test_another_structure_is_traced(warm):
-    other = dataclasses.replace(CONFIG, obs_clip=5.0)
+    other = dataclasses.replace(CONFIG, pbt=None, obs_clip=5.0)
     lowered, result = run(other)
     assert lowered == ALL
     chex.assert_trees_all_equal(result, untouched(other))
@@ -184,18 +184,19 @@ def test_other_evaluations_are_traced_alone(warm):
     assert returns.shape == (4, 6)
 
 
-def test_members_of_a_sweep_begin_with_numbers_and_seeds_of_their_own(home):
-    """They are arguments too."""
+def test_members_of_a_sweep_begin_with_numbers_and_seeds_of_their_own(warm):
+    """They are arguments too; what trains as many of a population trains them."""
     single = dataclasses.replace(CONFIG, pbt=None)
 
-    def sweep(*agents):
-        configs = [(seed, dataclasses.replace(single, gamma=g)) for seed, g in agents]
-        return run(single, cohorts.begin([Member(0, *one) for one in configs]))
+    def sweep(seed, *gammas):
+        configs = [dataclasses.replace(single, gamma=gamma) for gamma in gammas]
+        members = [Member(0, seed + i, one) for i, one in enumerate(configs)]
+        return run(single, cohorts.begin(members))
 
-    assert sweep((0, 0.9), (1, 0.8))[0] == ALL
-    lowered, (begun, *_) = sweep((2, 0.7), (3, 0.6))
+    assert sweep(0, 0.9, 0.8, 0.7, 0.6)[0] == {"start"}
+    lowered, (begun, *_) = sweep(4, 0.5, 0.4, 0.3, 0.2)
     assert lowered == set()
-    assert numbers_of(begun)["gamma"].tolist() == pytest.approx([0.7, 0.6])
+    assert numbers_of(begun)["gamma"].tolist() == pytest.approx([0.5, 0.4, 0.3, 0.2])
 
 
 def shifted(members, by):
