@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from runs import SIZES, called, restored
 
+from ppo_jax.attacks.opponents import OPPONENTS
 from ppo_jax.component import component, numbers, replace_at
+from ppo_jax.host.agents import curves
 
 STORED = Path(__file__).parent / "stored" / "population"
 FORMER = re.compile(r"(?<![\w.])terms\.\d")
@@ -215,6 +217,7 @@ def test_a_former_run_is_read_and_left_as_it_is(replayed, monkeypatch):
     """Evaluated, attacked, drawn and replayed."""
     home, text = replayed
     monkeypatch.chdir(home)
+    monkeypatch.setattr(curves, "OPPONENTS", {"random": OPPONENTS["random"]})
     few = ["--episodes", 4]
     asked = [
         ["evaluate", "run", *few],

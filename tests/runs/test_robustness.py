@@ -157,7 +157,7 @@ def test_a_memory_that_is_turned_stays_turned(name, key):
 def run_dirs(tmp_path_factory):
     """A run whose agent has a memory, the same somewhere else, and a normalised one."""
     home = tmp_path_factory.mktemp("robustness")
-    torso, memory = networks.Mlp(hidden=(8,)), networks.Lstm(size=8)
+    torso, memory = networks.Mlp(hidden=()), networks.Gru(size=2)
     network = networks.ActorCritic(torso=torso, memory=memory)
     config = experiment(TimeLimitChain(limit=5), network=network)
     clipped = dataclasses.replace(config, obs_clip=10.0)
