@@ -19,7 +19,7 @@ NOISY = (
     EXPERIMENT.format(memory="")
     + """
 import dataclasses
-from ppo_jax import optimizers, schedules
+from ppo_jax import networks, optimizers, schedules
 from ppo_jax.transforms import noise, vgs
 
 optimizer = optimizers.AdaptiveUPGD(
@@ -30,7 +30,8 @@ optimizer = optimizers.AdaptiveUPGD(
     schedule=schedules.Constant(),
     vgs=optimizers.VGS(warmup_steps=4),
 )
-config = dataclasses.replace(config, optimizer=optimizer)
+network = networks.ActorCritic(torso=networks.Mlp(hidden=()))
+config = dataclasses.replace(config, optimizer=optimizer, network=network)
 """
 )
 
