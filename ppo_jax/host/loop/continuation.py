@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.arrays.tree import by_path
@@ -62,7 +62,7 @@ class Continuation:
 
         def taken(keys: Any, leaf: Any) -> Any:
             old = self._taken.get(_path(keys))
-            return leaf if old is None else jnp.broadcast_to(old, leaf.shape)
+            return leaf if old is None else np.broadcast_to(old, leaf.shape)
 
         learner = jax.tree.map_with_path(taken, members.runs.learner)
         runs = dataclasses.replace(members.runs, learner=learner)
