@@ -49,15 +49,24 @@ SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 def run(words, environment, cwd=None, timeout=180, imported=MODULES):
     """Runs `python -m MODULE ...` or `python -c CODE ...` in a forked process."""
+    (done,) = run_all([words], environment, cwd, timeout, imported)
+    return done
+
+
+def run_all(lines, environment, cwd=None, timeout=180, imported=MODULES):
+    """Runs several such lines at once, each in a forked process."""
     early = [x for x in environment.items() if _is_early(x[0])]
     zygote = _zygote(tuple(early), imported)
     with tempfile.TemporaryDirectory() as folder:
-        streams = [str(Path(folder, name)) for name in ("stdout", "stderr")]
-        asked = (words, environment, str(cwd or Path.cwd()), streams, timeout)
+        asked = []
+        for i, words in enumerate(lines):
+            streams = [str(Path(folder, f"{name}{i}")) for name in ("stdout", "stderr")]
+            asked.append((words, environment, str(cwd or Path.cwd()), streams, timeout))
         print(json.dumps(asked), file=zygote.stdin, flush=True)
-        status = int(zygote.stdout.readline())
-        said = [Path(stream).read_text() for stream in streams]
-    return subprocess.CompletedProcess(words, status, *said)
+        statuses = json.loads(zygote.stdout.readline())
+        said = [[Path(stream).read_text() for stream in one[3]] for one in asked]
+    done = zip(lines, statuses, said, strict=True)
+    return [subprocess.CompletedProcess(x, status, *text) for x, status, text in done]
 
 
 def helper(name, *options, environment, timeout):
@@ -85,17 +94,19 @@ def _zygote(early, imported):
 
 
 def _wait():
-    """Forks for every line of the input; a child returns the run it asks for."""
+    """Forks for the runs that each line asks for; a child returns the one it is."""
     for name in sys.argv[1:]:
         importlib.import_module(name)
     assert not xla_bridge.backends_are_initialized()
     gc.freeze()
     for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            return json.loads(line)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        children = []
+        for asked in json.loads(line):
+            children.append(os.fork())
+            if not children[-1]:
+                return asked
+        ends = [os.waitpid(child, 0)[1] for child in children]
+        print(json.dumps([*map(os.waitstatus_to_exitcode, ends)]), flush=True)
     sys.exit()
 
 

@@ -12,6 +12,7 @@ import time
 
 import chex
 import pytest
+import zygote
 from on_devices import LAYOUTS
 from runs import (
     ENVIRONMENT,
@@ -70,7 +71,7 @@ def alone(path):
 def shared(path):
     """The same run in two processes with two devices each, and what they printed."""
     run_dir = path.parent / "shared"
-    return run_dir, succeed(begin_two(path, run_dir))
+    return run_dir, succeed(path, run_dir)
 
 
 def on(devices):
@@ -84,39 +85,55 @@ def train(path, run_dir, devices, *options):
     return done.stdout
 
 
-def begin_two(path, run_dir, *options, own=((), ())):
-    """Starts two processes with two devices each."""
+def job(path, run_dir, *options):
+    """The lines of two processes of one job."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    job = ("--coordinator", f"127.0.0.1:{port}", "--num-processes", 2, "--process-id")
+    place = ("--coordinator", f"127.0.0.1:{port}", "--num-processes", 2, "--process-id")
+    line = ("train", path, "--run-dir", run_dir, *options)
+    return [arguments(*line, *place, number) for number in range(2)]
+
+
+def both(*line):
+    """The ends of two processes with two devices each."""
+    lines = [words[1:] for words in job(*line)]
+    return [ended(x) for x in zygote.run_all(lines, on(2), timeout=LIMIT)]
+
+
+def begin_two(*line):
+    """Starts two processes with two devices each."""
     return [
         subprocess.Popen(
-            arguments("train", path, "--run-dir", run_dir, *job, i, *options, *own[i]),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=on(2),
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=on(2)
         )
-        for i in range(2)
+        for words in job(*line)
     ]
 
 
 def outcome(process):
-    """Exit status, and what was said by us on both streams."""
+    """The end of a process that was started."""
     try:
         said = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
+    status = process.returncode
+    return ended(subprocess.CompletedProcess(process.args, status, *said))
+
+
+def ended(done):
+    """Exit status, and what was said by us on both streams."""
     streams = [
-        [line for line in text.splitlines() if not GLOO.search(line)] for text in said
+        [line for line in text.splitlines() if not GLOO.search(line)]
+        for text in (done.stdout, done.stderr)
     ]
-    return process.returncode, *("\n".join(lines) for lines in streams)
+    return done.returncode, *("\n".join(lines) for lines in streams)
 
 
-def succeed(processes):
-    outcomes = [outcome(process) for process in processes]
+def succeed(*line):
+    """What two processes say that train to the end."""
+    outcomes = both(*line)
     for status, _, errors in outcomes:
         assert status == 0, errors
     return [said for _, said, _ in outcomes]
@@ -190,7 +207,7 @@ def test_two_processes_train_as_one(alone, shared):
 def test_two_processes_share_the_environments_of_a_member(path, alone):
     """All four devices work on one member after the other."""
     run_dir = path.parent / "together"
-    said, _ = succeed(begin_two(path, run_dir, "--devices-per-member", 4))
+    said, _ = succeed(path, run_dir, "--devices-per-member", 4)
     assert "4 devices of 2 processes" in said
     assert_close(alone, run_dir)
 
@@ -206,7 +223,7 @@ def test_a_job_goes_on_with_other_devices_and_processes(path, alone, shared, tmp
     assert_close(alone, run_dir)
     more = ("--total-timesteps", 32 * 14, "--gamma", "0.9")
     train(path, alone, 1, "--resume", *more)
-    said, _ = succeed(begin_two(path, run_dir, "--resume", *more))
+    said, _ = succeed(path, run_dir, "--resume", *more)
     assert "resuming after update 12 of 14" in said
     assert_close(alone, run_dir)
 
@@ -314,9 +331,7 @@ def test_jobs_that_cannot_start_are_said(path, tmp_path, options, said):
 
 
 def test_processes_take_equal_shares(path, tmp_path):
-    processes = begin_two(path, tmp_path / "run", "--pbt.size", 7)
-    for process in processes:
-        status, _, errors = outcome(process)
+    for status, _, errors in both(path, tmp_path / "run", "--pbt.size", 7):
         assert status == 2
         assert "7 members: expected a multiple of the 2 processes" in errors
 
@@ -329,7 +344,6 @@ def test_members_have_no_more_devices_than_there_are(path, tmp_path):
 
 
 def test_a_run_that_is_there_is_refused_by_all_processes(path, shared):
-    processes = begin_two(path, shared[0])
-    (status, _, errors), (other, _, also) = map(outcome, processes)
+    (status, _, errors), (other, _, also) = both(path, shared[0])
     assert status == other == 2
     assert "holds a run already" in errors and "process 0 cannot go on" in also
