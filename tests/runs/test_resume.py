@@ -25,7 +25,7 @@ from runs import (
     rows,
     saved,
 )
-from signalled import short_of_disk, signalled
+from signalled import Line, signalled
 
 from ppo_jax import fit
 from ppo_jax.host.run_dir import experiment
@@ -160,13 +160,34 @@ def first_checkpoint(run_dir):
     return run_dir / "checkpoints" / "4"
 
 
-def test_killed_once_a_run_ends_the_same(path, finished, tmp_path):
+FULL_DISK = 0
+
+
+@pytest.fixture(scope="module")
+def cut_short(path):
+    """Runs that a signal or a full disk ended, by either: directories and what is said.
+
+    They share a process, which compiles once; the last of them ends it.
+    """
+    ways = (signal.SIGINT, FULL_DISK, signal.SIGTERM, signal.SIGKILL)
+    run_dirs = [path.parent / f"cut_short_{way}" for way in ways]
+    train = [("train", path, "--run-dir", run_dir) for run_dir in run_dirs]
+    ends = signalled(
+        *(
+            Line(words, (way,), first_checkpoint(run_dir))
+            if way
+            else Line(words, most=6144)
+            for way, run_dir, words in zip(ways, run_dirs, train, strict=True)
+        )
+    )
+    return dict(zip(ways, zip(run_dirs, ends, strict=True), strict=True))
+
+
+def test_killed_once_a_run_ends_the_same(path, finished, cut_short):
     """PROP-18.1: SIGKILL after the first checkpoint."""
-    broken = tmp_path / "broken"
-    train = ("train", path, "--run-dir", broken)
-    done = signalled([signal.SIGKILL], first_checkpoint(broken), *train)
+    broken, done = cut_short[signal.SIGKILL]
     assert done.returncode == -signal.SIGKILL
-    again = called(*train, "--resume")
+    again = called("train", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
@@ -216,15 +237,13 @@ def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_saves_and_the_run_goes_on(path, finished, tmp_path, number):
+def test_the_first_signal_saves_and_the_run_goes_on(path, finished, cut_short, number):
     """PROP-18.1: interrupted between two phases."""
-    broken = tmp_path / "broken"
-    train = ("train", path, "--run-dir", broken)
-    done = signalled([number], first_checkpoint(broken), *train)
+    broken, done = cut_short[number]
     if done.returncode != 0:  # It was not about to finish anyway.
         assert done.returncode == 130, done.stderr
         assert "--resume" in done.stdout and "Traceback" not in done.stderr
-    again = called(*train, "--resume")
+    again = called("train", path, "--run-dir", broken, "--resume")
     assert again.returncode == 0, again.stderr
     assert_same(finished, broken)
 
@@ -239,8 +258,8 @@ def stalled(tmp_path, seconds):
 def test_a_second_signal_stops_at_once(tmp_path):
     """And the first one does not."""
     path, run_dir, sign = stalled(tmp_path, 600)
-    twice = [signal.SIGINT] * 2
-    done = signalled(twice, sign, "train", path, "--run-dir", run_dir)
+    twice, train = (signal.SIGINT,) * 2, ("train", path, "--run-dir", run_dir)
+    (done,) = signalled(Line(train, twice, sign))
     assert done.returncode == 130 and "once more" in done.stdout
     assert done.stdout.count("gets signal") == 2
     assert saved(run_dir) and leaves(run_dir)
@@ -437,9 +456,8 @@ def test_a_log_is_cut_back_and_mended(path, finished, run_dir):
     assert event_steps(run_dir) == event_steps(finished)
 
 
-def test_a_full_disk_is_said(path, tmp_path):
-    run_dir = tmp_path / "run"
-    done = short_of_disk("train", path, "--run-dir", run_dir)
+def test_a_full_disk_is_said(path, cut_short):
+    run_dir, done = cut_short[FULL_DISK]
     assert done.returncode == 3, done.stderr
     assert "error:" in done.stderr and "--resume" in done.stderr
     assert "Traceback" not in done.stderr
