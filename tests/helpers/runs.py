@@ -208,11 +208,11 @@ print(json.dumps(told))
 OFFLINE = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
 
 
-def session(lines, cwd, timeout=300):
+def session(lines, cwd, timeout=300, environment=ALIKE):
     """Returns the exit status and text of many command lines, all in one process."""
     asked = json.dumps([[*map(str, words)] for words in lines])
     words = ["-c", SESSION, asked]
-    done = zygote.run(words, ALIKE | OFFLINE, cwd, timeout)
+    done = zygote.run(words, environment | OFFLINE, cwd, timeout)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import EXACT, command, digest, rows
+from runs import EXACT, digest, rows, session
 
 STORED = Path(__file__).parent / "stored"
 
@@ -15,19 +15,35 @@ def as_now(text):
     return text.replace("terms.2.coef", "terms.entropy.coef")
 
 
-@pytest.mark.parametrize("kind", ["feed_forward", "recurrent", "population"])
-def test_a_stored_run_goes_on(kind, tmp_path):
+KINDS = ("feed_forward", "recurrent", "population")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Where stored runs went on and a new one began: one process, compiling once."""
+    home = tmp_path_factory.mktemp("stored")
+    lines = []
+    for kind in KINDS:
+        shutil.copytree(STORED / kind, home / kind)
+        lines.append(f"train {kind}/experiment.py --run-dir {kind} --resume")
+    experiment = (STORED / "population" / "experiment.py").read_text()
+    (home / "new.py").write_text(as_now(experiment))
+    lines.append("train new.py --run-dir new")
+    ends = session([line.split() for line in lines], home, environment=EXACT)
+    for kind, (status, text) in zip([*KINDS, "new"], ends, strict=True):
+        assert status == 0, text
+        (home / kind / "said").write_text(text)
+    return home
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stored_run_goes_on(kind, home):
     """PROP-18.1: from their checkpoint, and to the same end every time.
 
     What was written before the checkpoint stays as it was.
     """
-    run_dir = shutil.copytree(STORED / kind, tmp_path / kind)
-    written = rows(run_dir)
-    path = run_dir / "experiment.py"
-    options = ("--run-dir", run_dir, "--resume")
-    done = command("train", path, *options, environment=EXACT)
-    assert done.returncode == 0, done.stderr
-    assert "resuming after update" in done.stdout
+    run_dir, written = home / kind, rows(STORED / kind)
+    assert "resuming after update" in (run_dir / "said").read_text()
     expected = json.loads((run_dir / "digest.json").read_text())
     assert digest(run_dir).items() <= expected.items()
     again = rows(run_dir)
@@ -37,11 +53,7 @@ def test_a_stored_run_goes_on(kind, tmp_path):
         assert not {name for name in before if name != as_now(name)} & now.keys()
 
 
-def test_a_new_run_searches_as_a_former_one_did(tmp_path):
+def test_a_new_run_searches_as_a_former_one_did(home):
     """P12: the same draws in the same order, whatever the numbers are called."""
-    path, run_dir, former = tmp_path / "new.py", tmp_path / "run", STORED / "population"
-    path.write_text(as_now((former / "experiment.py").read_text()))
-    done = command("train", path, "--run-dir", run_dir, environment=EXACT)
-    assert done.returncode == 0, done.stderr
-    lines = (former / "lineage.jsonl").read_text()
-    assert (run_dir / "lineage.jsonl").read_text() == as_now(lines)
+    lines = (STORED / "population" / "lineage.jsonl").read_text()
+    assert (home / "new" / "lineage.jsonl").read_text() == as_now(lines)
