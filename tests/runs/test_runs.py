@@ -57,6 +57,7 @@ def told(home):
     process = begin("train", home / "long.py", "--run-dir", live, environment=ALIKE)
     try:
         wait_for_checkpoint(process, live)
+        process.send_signal(signal.SIGSTOP)  # It would only keep a core busy.
         kept = (live / "config.json").read_text()
         lines = [
             "train mine.py --run-dir runs/done --quiet",
@@ -69,6 +70,7 @@ def told(home):
         assert (live / "config.json").read_text() == kept
         assert [path.name for path in (home / "begun").iterdir()] == [".lock"]
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         assert process.wait(60) == 130
     finally:
         process.kill()
