@@ -1,14 +1,12 @@
 """What a run shows while it lasts, on a terminal and off it, and at its end."""
 
-import contextlib
 import json
-import os
-import pty
 import re
 import shlex
 import subprocess
 
 import pytest
+import zygote
 from runs import ALIKE, EXPERIMENT, arguments, called, rows, saved
 
 BREAKING = """
@@ -76,21 +74,25 @@ def test_a_run_is_as_loud_as_it_is_asked_to_be(path, tmp_path):
     assert "--verbose: not allowed with argument --quiet" in done.stderr
 
 
+TERMINAL = """
+import contextlib, os, pty, sys
+from ppo_jax.__main__ import main
+
+child, terminal = pty.fork()
+if not child:
+    sys.exit(main(sys.argv[1:]))
+with contextlib.suppress(OSError):  # The other end is closed.
+    while part := os.read(terminal, 4096):
+        sys.stdout.buffer.write(part)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 def test_a_terminal_has_a_bar(path, tmp_path):
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        arguments("train", path, "--run-dir", tmp_path / "terminal"),
-        stdout=theirs,
-        env=ALIKE | {"TERM": "xterm", "COLUMNS": "160"},
-    )
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # The other end is closed.
-        while part := os.read(ours, 4096):
-            shown += part
-    assert process.wait(timeout=60) == 0
-    os.close(ours)
-    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
+    words = ["-c", TERMINAL, "train", str(path), "--run-dir", str(tmp_path / "run")]
+    shown = zygote.run(words, ALIKE | {"TERM": "xterm", "COLUMNS": "160"})
+    assert shown.returncode == 0, shown.stdout
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.stdout)
     last = text[text.rindex("━ 100% 768 of 768 steps") :].splitlines()[0]
     for sign in ("steps/s", "return 5", "evaluation 5", "0:00:00"):
         assert sign in last
