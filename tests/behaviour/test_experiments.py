@@ -40,7 +40,6 @@ TINY = {
     "total-timesteps": 256,
     "phase-updates": 2,
     "eval-episodes": 2,
-    "network.torso.hidden": 8,
 }
 
 
@@ -151,6 +150,7 @@ def last_row(config, run_dir):
 def tiny(path):
     """An experiment as the command line shrinks it."""
     options = [f"--{name}={size}" for name, size in TINY.items()]
+    options.append("--network.torso.hidden")  # No layers.
     if load(path.stem).pbt is not None:
         options.append("--pbt.interval=2")
     return load(path.stem, *options)
@@ -209,7 +209,7 @@ def test_what_training_under_attack_is_worth(script, kind):
         num_steps=4,
         num_minibatches=1,
         total_timesteps=32,
-        network=networks.ActorCritic(networks.Mlp(hidden=(8,))),
+        network=networks.ActorCritic(networks.Mlp(hidden=())),
     )
     numbers = script["both"](config, 3).runs.learner.config
     np.testing.assert_array_equal(numbers.adversary.ratio, [0, 0, 0, 0.5, 0.5, 0.5])
