@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
+from built import Drawn
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.arrays import tree
 from ppo_jax.component import replace_at
-from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.ppo import learner
@@ -75,7 +75,7 @@ def experiment(critic, network, objective=OFF, **changes):
         optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         total_timesteps=32_000,
     )
-    return Config(**fields | changes)
+    return Drawn(**fields | changes)
 
 
 def first(*parts):
@@ -164,6 +164,13 @@ def test_the_constraint_reaches_the_actor(begun):
     chex.assert_trees_all_equal(idle, alone)
 
 
+@pytest.fixture(scope="module")
+def foreseeing():
+    """A run with two critics, and its parameters after one of the surrogate."""
+    run = ahead(num_critics=2)
+    return run, after(run, {})[0]
+
+
 @pytest.mark.parametrize(
     ("through", "dual", "limit", "actor", "critic"),
     [
@@ -174,10 +181,11 @@ def test_the_constraint_reaches_the_actor(begun):
     ],
     ids=["the policy alone", "critics too", "met", "without a multiplier"],
 )
-def test_a_constraint_on_what_is_predicted(through, dual, limit, actor, critic):
+def test_a_constraint_on_what_is_predicted(
+    foreseeing, through, dual, limit, actor, critic
+):
     """PROP-13.12, R-D3, R-E1: critics learn from a violation only, if asked."""
-    run = ahead(num_critics=2)
-    alone, _ = after(run, {})
+    run, alone = foreseeing
     numbers = {
         "terms.cvar_constraint.limit": limit,
         "terms.cvar_constraint.estimate.through": through,
@@ -234,10 +242,9 @@ def test_measurements_reach_nothing(begun):
     assert metrics["train/cvar_tail_size"] == np.ceil(0.7 * 32)
 
 
-def test_twins_that_agree_are_one():
+def test_twins_that_agree_are_one(foreseeing):
     """PROP-11.5: the same update; what one head learns is shared by two."""
-
-    alone, both = ahead(num_critics=1), ahead(num_critics=2)
+    alone, (both, _) = ahead(num_critics=1), foreseeing
     ends, starts = [], []
     heads = jax.tree.map(
         lambda x: np.concatenate([x, x]), alone.learner.params["critic"]["heads"]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from built import Drawn
 from controls import pid_oracle
 from tabular import (
     Cards,
@@ -20,8 +21,7 @@ from tabular import (
 )
 
 from ppo_jax import networks, optimizers, terms
-from ppo_jax.component import as_arrays, component, program, replace_at
-from ppo_jax.config import Config
+from ppo_jax.component import as_arrays, component, replace_at
 from ppo_jax.controllers import (
     K1,
     ClosedForm,
@@ -542,7 +542,7 @@ def unteachable():
     memory = networks.ActorCritic(
         torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=8)
     )
-    config = Config(
+    config = Drawn(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
         num_steps=8,
@@ -552,7 +552,7 @@ def unteachable():
         appraisal=Appraisal(),
         optimizer=optimizers.Sgd(learning_rate=0.0),
     )
-    return jax.jit(learner.init)(program(config), jax.random.key(0))
+    return first(config)
 
 
 @pytest.mark.parametrize("chunk", [4, 8])

@@ -4,13 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tabular
+from built import Drawn
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import replace_at
-from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization.return_scale import ReturnNormalization, identity
-from ppo_jax.ppo import learner, population
+from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 
 CRITIC = critics.Quantile(5)
@@ -20,7 +21,7 @@ iteration = jax.jit(learner.iteration)
 @pytest.fixture(scope="module")
 def begun():
     """A run before its first update."""
-    config = Config(
+    config = Drawn(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
         num_steps=8,
@@ -28,7 +29,7 @@ def begun():
         num_minibatches=1,
         gamma=0.5,
         network=networks.ActorCritic(
-            torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=8)
+            torso=networks.Mlp(hidden=()), memory=networks.Lstm(size=8)
         ),
         critic=CRITIC,
         num_critics=2,
@@ -37,8 +38,7 @@ def begun():
         return_scale=ReturnNormalization(min_returns=1),
         total_timesteps=32_000,
     )
-    members = population.init(config, jax.random.split(jax.random.key(0), 1))
-    return jax.tree.map(lambda x: x[0], members.runs)
+    return tabular.first(config)
 
 
 def with_number(run, path, number):
