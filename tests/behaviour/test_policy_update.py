@@ -540,7 +540,7 @@ def test_critics_are_asked_again_by_hand(grouped):
 def unteachable():
     """A member with memories, before its first update."""
     memory = networks.ActorCritic(
-        torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=8)
+        torso=networks.Mlp(hidden=()), memory=networks.Lstm(size=8)
     )
     config = Drawn(
         env=TimeLimitChain(limit=5, negative=0.5),
