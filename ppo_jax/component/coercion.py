@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import typeguard
 from jax.core import Tracer
@@ -76,4 +77,4 @@ def _stand_in(kind: type, value: Any) -> Any:
 
 def _is_key(array: Any) -> bool:
     """Returns whether an array holds keys of random numbers, which are no numbers."""
-    return jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
