@@ -25,10 +25,10 @@ from ppo_jax.ppo.objective import objective
 from ppo_jax.ppo.update import contexts, gather
 from ppo_jax.schedules import Bounded, Linear, Progress, Warmup
 
-SMALL = networks.Mlp(hidden=(8,))
-FEED_FORWARD = networks.ActorCritic(torso=SMALL)
-LSTM = networks.ActorCritic(torso=SMALL, memory=networks.Lstm(size=8))
-GRU = networks.ActorCritic(torso=SMALL, memory=networks.Gru(size=8))
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
+FEED_FORWARD = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
+LSTM = dataclasses.replace(LINEAR, memory=networks.Lstm(size=8))
+GRU = dataclasses.replace(LINEAR, memory=networks.Gru(size=8))
 ENDS_AT = 5
 WEIGHTS = (1.0, 0.5, 0.0)
 
@@ -74,7 +74,7 @@ def experiment(env, **changes):
         "num_steps": 8,
         "num_epochs": 1,
         "num_minibatches": 1,
-        "network": FEED_FORWARD,
+        "network": LINEAR,
         "optimizer": optimizers.Sgd(learning_rate=0.1, max_grad_norm=None),
         "total_timesteps": 32_000,
     }
@@ -100,7 +100,9 @@ live, learn = jax.jit(learner.lived), jax.jit(learner.learned)
 @functools.cache
 def course():
     """The key and steps of an iteration of `Course`."""
-    _, key, _, steps, _ = live(first(three_steps(obs_clip=10.0)), Progress.at(0.0))
+    _, key, _, steps, _ = live(
+        first(three_steps(network=FEED_FORWARD, obs_clip=10.0)), Progress.at(0.0)
+    )
     return key, steps
 
 
@@ -129,6 +131,11 @@ def norm(grads):
 @jax.jit
 def apply(config, *args):
     return config.build().apply(*args)
+
+
+@jax.jit
+def log_prob(policy, action):
+    return policy.log_prob(action)
 
 
 class Part(NamedTuple):
@@ -166,6 +173,11 @@ def _loss(out, part):
     return jnp.sum(part.weight * each)
 
 
+def least(out):
+    """The lesser of the critics' values, `[T, B]`."""
+    return np.asarray(out.value.outputs, np.float64)[..., 0].min(axis=-1)
+
+
 class ByHand:
     """PPO over a rollout of `Course`, from its definition."""
 
@@ -174,7 +186,7 @@ class ByHand:
         self.moments = run.learner.obs_moments
         self.steps = steps = jax.device_get(steps)
         old, self.carries = self.play(run.learner.params, run.actor.carry)
-        self.old_log_prob = old.policy.log_prob(steps.action)
+        self.old_log_prob = log_prob(old.policy, steps.action)
         self.advantage, self.target = self.advantages(run.learner.params, old)
 
     def play(self, params, carry):
@@ -211,7 +223,7 @@ class ByHand:
         """Normalised advantages and targets, step by step in float64."""
         steps, gamma = self.steps, float(self.config.gamma)
         trace = gamma * float(self.config.gae_lambda)
-        value = np.asarray(old.value.mean().min(axis=-1), np.float64)
+        value = least(old)
         size, num_envs = value.shape
         adv = np.zeros((size + 1, num_envs))
         obs = np.asarray(self.observed())
@@ -244,8 +256,7 @@ class ByHand:
         """Of what follows step t in its own episodes, from the carry after step t."""
         obs = np.asarray(self.observed()[t : t + 1]) + np.float32([1 / 4, 0])
         given = self.carries[t + 1], self.normalize(obs), np.zeros(obs.shape[:2], bool)
-        out = apply(self.config, params, *given)
-        return np.asarray(out.value.mean()[0].min(axis=-1), np.float64)
+        return least(apply(self.config, params, *given))[0]
 
     def parts(self):
         length = self.config.chunk
@@ -262,6 +273,7 @@ class ByHand:
         return jax.tree.map(lambda *x: np.stack(x), *parts)
 
     def parameters(self, params, epochs, step_size, bound):
+        params = jax.device_get(params)
         for _ in range(epochs):
             grads = jax.device_get(gradient(params, self.config, self.parts()))
             scale = step_size * min(1.0, bound / norm(grads))
@@ -272,7 +284,7 @@ class ByHand:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"obs_clip": 10.0},
+        {"network": FEED_FORWARD, "obs_clip": 10.0},
         {"network": LSTM, "chunk_length": 4, "obs_clip": 10.0},
         {"network": GRU, "num_microbatches": 2, "num_critics": 2},
     ],
@@ -359,10 +371,21 @@ class Cliff(terms.Term):
         return jax.lax.cond(self.steep > 0, root, jnp.zeros_like, still), {}
 
 
-def eight_steps(steep):
-    """In two epochs of four minibatches."""
+@component
+class After(EarlyStop):
+    """Stops after so many epochs."""
+
+    epochs: float
+
+    def allows(self, state, epoch):
+        return epoch < self.epochs
+
+
+def eight_steps(steep, epochs=2):
+    """In two epochs of four minibatches, of which the last may be stopped."""
     return experiment(
         Course(),
+        early_stop=After(epochs),
         terms=(terms.Surrogate(), terms.Value(), Cliff(steep)),
         num_epochs=2,
         num_minibatches=4,
@@ -381,17 +404,9 @@ def test_other_minibatches_go_on():
     chex.assert_tree_all_finite((after.learner.params, metrics["train/policy_loss"]))
 
 
-@component
-class OneEpoch(EarlyStop):
-    """Stops before the second."""
-
-    def allows(self, state, epoch):
-        return epoch < 1
-
-
 def test_steps_after_a_stop_do_not_fail():
     """Of eight that are not finite, four were to be taken; so it is with log-ratios."""
-    run = first(dataclasses.replace(eight_steps(steep=1.0), early_stop=OneEpoch()))
+    run = first(eight_steps(steep=1.0, epochs=1))
     after, metrics = learned_badly(run, [NAN, INF, 0.0, 0.0])
     assert metrics["error/nonfinite_grad"] == 4 == metrics["error/skipped_steps"]
     assert after.counters.skipped_steps == 4
@@ -548,11 +563,12 @@ def test_the_length_of_chunks_only_truncates_gradients():
 
 @component
 class Shown(terms.Term):
-    """Costs what is observed."""
+    """Costs what is observed; tells that, and how many steps it is given at once."""
 
     def __call__(self, out, batch, context):
         del out
-        return batch.obs[..., 0], {"train/shown": batch.obs[..., 0]}
+        shown, rows = batch.obs[..., 0], jnp.full_like(batch.weight, batch.weight.size)
+        return shown, {"train/shown": shown, "train/rows": rows}
 
 
 @component
@@ -607,18 +623,9 @@ def test_microbatches_count_by_their_weight(seed):
         chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
 
 
-@component
-class Rows(terms.Term):
-    """Tells how many steps it is given at once."""
-
-    def __call__(self, out, batch, context):
-        rows = jnp.full_like(batch.weight, batch.weight.size)
-        return batch.obs[..., 0], {"train/rows": rows}
-
-
 @pytest.mark.parametrize(("parts", "rows"), [(1, 6), (2, 3), (6, 1)])
 def test_a_minibatch_is_worked_through_in_as_many_parts_as_asked(parts, rows):
-    run = first(one_number(6, num_microbatches=parts, terms=(Rows(),)))
+    run = first(one_number(6, num_microbatches=parts, terms=(Shown(),)))
     _, metrics = learned_from(run, jax.random.key(0), seen(range(6), (1,) * 6))
     chex.assert_trees_all_close(metrics["train/rows"], rows, rtol=1e-6)
 
@@ -734,12 +741,14 @@ def test_skipped_steps_do_not_hold_the_schedule_back():
 def test_the_entropy_bonus_makes_the_policy_less_certain():
     """R-E10: an update by little else than the bonus raises the entropy."""
     bonus = terms.Surrogate(), terms.Value(0.0), terms.Entropy(1e3)
-    run = first(dataclasses.replace(three_steps(obs_clip=10.0), terms=bonus))
+    config = three_steps(network=FEED_FORWARD, obs_clip=10.0)
+    run, *_ = live(first(dataclasses.replace(config, terms=bonus)), Progress.at(0.0))
     params = run.learner.params
     params["actor"]["head"]["bias"] = jnp.array([1.0, -1.0, 0.0])
     run = run.replace(learner=run.learner.replace(params=params))
     entropies = []
     for _ in range(3):
-        run, metrics = learned(run)
+        after, metrics = learned(run)
+        run = run.replace(learner=after.learner)
         entropies.append(float(metrics["train/policy_entropy"]))
     assert entropies[0] < entropies[1] < entropies[2] <= np.log(3)
