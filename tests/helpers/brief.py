@@ -1,4 +1,7 @@
-"""Experiments of a few updates."""
+"""Experiments of a few updates, and noise that compiles quickly."""
+
+import jax
+import jax.numpy as jnp
 
 from ppo_jax import networks
 from ppo_jax.config import Config
@@ -20,3 +23,8 @@ def experiment(env, **changes):
         "eval_episodes": 4,
     }
     return Config(**fields | changes)
+
+
+def signs(key, shape):
+    """A sampler of noise for optimisers: one sign for all weights of a leaf."""
+    return jnp.full(shape, 1.0 - 2.0 * (jax.random.key_data(key)[0] % 2))

@@ -3,6 +3,7 @@
 Gradients are differences of the objective, so that nothing of JAX is used twice.
 """
 
+import built
 import chex
 import jax
 import jax.numpy as jnp
@@ -100,6 +101,17 @@ def first(config, seed=0):
     """
     (key,) = jax.random.split(jax.random.key(seed), 1)
     return learner.init(program(config), key)
+
+
+def drawn(config, seed=0):
+    """Returns such a member whose parameters NumPy draws; even less is compiled."""
+    config = program(config)
+    network = config.build()
+    params = built.drawn(network, seed)
+    known = network._replace(init=lambda key: params)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(config), "build", lambda config: known)
+        return learner.init(config, jax.random.key(seed))
 
 
 def with_numbers(run, config):

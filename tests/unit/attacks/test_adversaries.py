@@ -98,12 +98,7 @@ def experiment(adversary=None, coef=0.5, **changes):
 
 def first(config):
     """A single member's run before its first update, with a policy that has a view."""
-    run = tabular.first(config, seed=3)
-    params = run.learner.params
-    head = params["actor"]["head"]
-    head = head | {"kernel": 100 * head["kernel"]}
-    actor = params["actor"] | {"head": head}
-    return run.replace(learner=run.learner.replace(params=params | {"actor": actor}))
+    return tabular.drawn(config, seed=3)
 
 
 def differs(a, b):
@@ -472,7 +467,7 @@ def advance(members):
 
 def test_numbers_of_members_never_compile():
     """A1: each has its own ε, ratio and coefficient, and they may change."""
-    run, compiled = tabular.first(population_experiment()), set()
+    run, compiled = tabular.drawn(population_experiment()), set()
     for turn in (1, 2):
         own = {path: np.roll(values, -turn) for path, values in MEMBERS.items()}
         eps, ratio, coef = own.values()
@@ -590,7 +585,7 @@ def test_searched_numbers_are_in_force_at_the_next_update():
     pbt = PBT(space, size=4, selector=Truncation(ratio=0.5))
     config = population_experiment(pbt=pbt)
     spread = {path: np.linspace(x.low, x.high, 4) for path, x in space.items()}
-    members = population.with_numbers(four(tabular.first(config)), spread)
+    members = population.with_numbers(four(tabular.drawn(config)), spread)
     members, _ = advance(members)
     keys = jax.random.split(jax.random.key(9), 4)
     members, generation = population.evolve(config.pbt, members, keys)

@@ -46,7 +46,7 @@ def first(opponent, **changes):
         }
         | changes
     )
-    run = tabular.first(config, seed=2)
+    run = tabular.drawn(config, seed=2)
     shape = jax.tree.map(lambda x: x[0], run.actor.obs).shape
     obs = np.random.default_rng(3).uniform(size=(50, 1, *shape))
     seen = seen_after(run.learner.obs_moments, np.float32(obs), np.ones((50, 1)))

@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 
+import built
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import MLP, experiment
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import networks
 from ppo_jax.component import component
@@ -46,14 +47,14 @@ def test_actions_are_as_likely_as_they_are():
 
 @pytest.mark.parametrize("choice", [acting.sampled, acting.most_likely])
 def test_only_legal_actions_are_chosen(choice):
-    run = first(experiment(MaskedBandit(), num_envs=48))
+    run = drawn(experiment(MaskedBandit(), num_envs=48))
     done = deed(run, choice).decision
     assert done.mask is not None and not done.mask.all()
     assert done.mask[jnp.arange(48), done.action].all()
 
 
 def test_environments_begin_apart_and_memories_empty():
-    run = first(experiment(Target(), num_envs=8, network=GRU, chunk_length=4))
+    run = drawn(experiment(Target(), num_envs=8, network=GRU, chunk_length=4))
     actor = run.actor
     assert np.unique(actor.obs).size == 8 and actor.reset.all()
     chex.assert_trees_all_equal(actor.obs, actor.env_state)
@@ -65,7 +66,7 @@ def test_environments_begin_apart_and_memories_empty():
 def test_the_memory_is_that_of_a_sequence():
     """Step by step as all at once, and anew after a reset."""
     network = experiment(Target(), network=GRU, chunk_length=4).build()
-    params = network.init(jax.random.key(0))
+    params = built.drawn(network)
     evaluate = jax.jit(functools.partial(acting.evaluate, network))
     obs = np.float32(np.random.default_rng(1).normal(size=(5, 3, 1)))
     reset = np.zeros((5, 3), bool)
@@ -86,7 +87,7 @@ def test_the_memory_is_that_of_a_sequence():
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_zeros_are_seen_where_there_is_no_number(obs_clip, bad, variant):
     """Of the whole observation, and whatever it is divided by; others as ever."""
-    run = first(experiment(Target(size=2), num_envs=3, obs_clip=obs_clip))
+    run = drawn(experiment(Target(size=2), num_envs=3, obs_clip=obs_clip))
     obs = jnp.array([[0.5, -1.0], [bad, 2.0], [3.0, 0.25]])
 
     @variant
@@ -102,7 +103,7 @@ def test_zeros_are_seen_where_there_is_no_number(obs_clip, bad, variant):
 
 def test_normalised_observations_are_clipped():
     """PROP-3.4: to ± `obs_clip`."""
-    run = first(experiment(Accumulator(), obs_clip=0.75))
+    run = drawn(experiment(Accumulator(), obs_clip=0.75))
     _, steps, _ = live(run.learner, run.actor, run.key)
     chex.assert_trees_all_close(steps.obs, 0.75, rtol=1e-7)
 
@@ -110,13 +111,14 @@ def test_normalised_observations_are_clipped():
 def test_actions_are_scored_as_sampled_and_acted_as_clipped():
     """PROP-1.1: the density is that of the sample, whatever the bounds make of it."""
     env = TimeLimit(env=Target(), limit=NEVER)
-    run = first(experiment(env, num_envs=48))
+    run = drawn(experiment(env, num_envs=48))
     _, steps, _ = live(run.learner, run.actor, run.key)
     network = run.learner.config.build()
-    loc = network.apply(run.learner.params, (), steps.obs, steps.reset).policy.loc
-    raw, loc = np.asarray(steps.action, np.float64), np.asarray(loc, np.float64)
+    say = jax.jit(network.apply)
+    policy = say(run.learner.params, (), steps.obs, steps.reset).policy
+    raw, loc, scale = np.asarray((steps.action, policy.loc, policy.scale), float)
     assert np.abs(raw).max() > 2
-    density = -0.5 * (raw - loc) ** 2 - 0.5 * np.log(2 * np.pi)
+    density = -0.5 * ((raw - loc) / scale) ** 2 - 0.5 * np.log(2 * np.pi * scale**2)
     chex.assert_trees_all_close(steps.log_prob, density[..., 0], rtol=0, atol=1e-5)
     paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
     chex.assert_trees_all_close(steps.reward, paid, rtol=0, atol=1e-5)
@@ -152,7 +154,7 @@ def test_flags_of_a_wrong_shape_are_refused(field, how):
     `[B, 1]`, `[B, 2]` or NaN instead of one flag each.
     """
     env = Misshapen(Accumulator(), field=field, how=how)
-    run = first(experiment(env, num_envs=2))
+    run = drawn(experiment(env, num_envs=2))
     with pytest.raises(ValueError, match=rf"Timestep\.{field}: expected shape \(2,\)"):
         jax.eval_shape(rollout.unroll, run.learner, run.actor, run.key)
 
@@ -167,7 +169,7 @@ class Stateless(OneStep):
 
 
 def test_an_environment_may_have_no_state():
-    run = first(experiment(Stateless()))
+    run = drawn(experiment(Stateless()))
     _, steps, _ = live(run.learner, run.actor, run.key)
     chex.assert_trees_all_equal(steps.reward, steps.action)
     assert steps.terminated.all()

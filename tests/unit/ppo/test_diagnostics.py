@@ -1,5 +1,6 @@
 """Metrics of real updates against numbers from elsewhere."""
 
+import functools
 import math
 
 import chex
@@ -11,6 +12,7 @@ from brief import experiment
 from tabular import first
 
 from ppo_jax import networks, optimizers
+from ppo_jax.component import replace_at
 from ppo_jax.critics import Quantile, Scalar
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.metrics.catalogue import summarize
@@ -35,9 +37,9 @@ def agent(memory, shared=False):
     )
 
 
-def one_update(bound, network, critic):
-    """How parameters moved in one step of length one along the gradient."""
-    sgd = optimizers.Sgd(learning_rate=1.0, max_grad_norm=bound)
+@functools.cache
+def begun(network, critic):
+    """A run before a step of length one along the gradient."""
     config = experiment(
         "Pendulum-v1",
         num_epochs=1,
@@ -45,9 +47,17 @@ def one_update(bound, network, critic):
         network=network,
         critic=critic,
         num_critics=2,
-        optimizer=sgd,
+        optimizer=optimizers.Sgd(learning_rate=1.0),
     )
-    run = first(config)
+    return first(config)
+
+
+def one_update(bound, network, critic):
+    """How parameters moved in that step."""
+    run = begun(network, critic)
+    path, bound = "optimizer.max_grad_norm", jnp.float32(bound)
+    config = replace_at(run.learner.config, path, bound)
+    run = run.replace(learner=run.learner.replace(config=config))
     after, said = iteration(run, Progress.at(0.0))
     params = jax.device_get((after.learner.params, run.learner.params))
     moved = jax.tree.map(np.subtract, *params)

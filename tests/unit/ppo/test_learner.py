@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
+from brief import signs
 
-from ppo_jax import controllers, critics, networks, terms
+from ppo_jax import controllers, networks, terms
 from ppo_jax.component import program
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
@@ -80,7 +81,7 @@ def replay(run):
 def test_replay_reproduces_the_rollout(memory, chunk):
     """PROP-1.1: ratio 1 for every step, chunks that start mid-episode included."""
     env = RecallCue(delay=4)
-    run = tabular.first(recurrent(memory, env=env, chunk_length=chunk))
+    run = tabular.drawn(recurrent(memory, env=env, chunk_length=chunk))
     run, _, _ = replay(run)
     _, steps, log_ratio = replay(run)
     assert steps.reset[1:].any(), "no reset in mid-rollout"
@@ -170,7 +171,7 @@ def test_counts_stop_at_the_largest_number():
     run, metrics = after_full_counts(
         small(
             terms=(terms.Surrogate(), terms.Value(), terms.AdaptiveEntropy(schedule)),
-            optimizer=AdaptiveUPGD(vgs=VGS(warmup_steps=2)),
+            optimizer=AdaptiveUPGD(sampler=signs, vgs=VGS(warmup_steps=2)),
         )
     )
     assert run.counters.updates == run.counters.episodes == MOST
@@ -192,8 +193,7 @@ def test_counts_of_what_fails_stop_at_the_largest_number():
 
 def test_truncation_is_bootstrapped():
     """R-D8: the value of the final observation, from the carry after the step."""
-    config = recurrent(networks.Lstm(size=8), num_envs=2)
-    run = tabular.first(config)
+    run = tabular.drawn(recurrent(networks.Lstm(size=8)))
     _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     steps = jax.device_get(steps)
     assert steps.last.sum() >= 4 and not steps.terminated.any()
@@ -206,7 +206,7 @@ def test_truncation_is_bootstrapped():
     out = say(network.initial_carry(1), steps.obs[: end + 1, :1], reset)
     final = _final_observations(run, steps)[end : end + 1, :1]
     after = say(out.carry, final, np.zeros((1, 1), bool))
-    value = critics.pessimistic(after.value)[0, 0]
+    (value,) = after.value.outputs.ravel()
     chex.assert_trees_all_close(steps.next_value[end, 0], value, rtol=0, atol=1e-6)
 
 

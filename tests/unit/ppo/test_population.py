@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brief import signs
 from tabular import changed
 
 from ppo_jax import controllers, networks, optimizers, terms
@@ -88,7 +89,7 @@ EVERYTHING = small(
         terms.CVaRConstraint(alpha=0.2, limit=5.0),
     ),
     optimizer=optimizers.AdaptiveUPGD(
-        learning_rate=1e-2, sigma=1e-3, vgs=optimizers.VGS(warmup_steps=0)
+        learning_rate=1e-2, sampler=signs, vgs=optimizers.VGS(warmup_steps=0)
     ),
     pbt=PBT(SPACE, size=5, selector=Fixed()),
 )
@@ -98,8 +99,13 @@ def initial(config, seed=0):
     """Members with numbers of their own."""
     size, space = config.pbt.size, config.pbt.space
     keys = jax.random.split(jax.random.key(seed), (2, size))
-    numbers = jax.vmap(space.sample)(keys[0])
+    numbers = sampled(space, keys[0])
     return population.init(space.write(config, numbers), keys[1])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def sampled(space, keys):
+    return jax.vmap(space.sample)(keys)
 
 
 @jax.jit

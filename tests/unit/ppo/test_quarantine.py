@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
-from tabular import first
+from tabular import drawn
 
 from ppo_jax.envs.probes import Target
 from ppo_jax.networks.distributions import Categorical, DiagGaussian
@@ -101,7 +101,7 @@ def test_a_policy_without_weight_has_a_derivative(name, variant):
 @pytest.fixture(scope="module")
 def mended():
     """Environments whose state or observation is no number, before and after."""
-    run = first(experiment(Target(), num_envs=5))
+    run = drawn(experiment(Target(), num_envs=5))
     actor = run.actor.replace(
         env_state=run.actor.env_state.at[1].set(NAN).at[2].set(INF),
         obs=run.actor.obs.at[3].set(-INF),
@@ -119,10 +119,10 @@ def test_a_broken_environment_begins_anew(mended):
     assert after.reset.tolist() == [False, True, False, True, True]
     assert after.episode_return.tolist() == [1, 0, 3, 0, 5]
     assert after.episode_length.tolist() == [1, 0, 3, 0, 5]
-    drawn = np.asarray(after.env_state)[[1, 3]]
-    chex.assert_trees_all_equal(after.obs[jnp.array([1, 3])], drawn)
-    assert (np.abs(drawn) < 1).all() and drawn[0] != drawn[1]
-    assert not np.isin(drawn, before.env_state).any()
+    begun = np.asarray(after.env_state)[[1, 3]]
+    chex.assert_trees_all_equal(after.obs[jnp.array([1, 3])], begun)
+    assert (np.abs(begun) < 1).all() and begun[0] != begun[1]
+    assert not np.isin(begun, before.env_state).any()
 
 
 def test_nobody_else_notices_that_one_begins_anew(mended):

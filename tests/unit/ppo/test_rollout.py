@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import networks
 from ppo_jax.component import component
@@ -102,7 +102,7 @@ def replayed(run, rows):
 def adding(limit):
     network = dataclasses.replace(LINEAR, memory=networks.Lstm(size=1))
     fields = settings(Accumulator(limit=limit), network=network, chunk_length=1)
-    return first(Adding(**fields))
+    return drawn(Adding(**fields))
 
 
 def test_observations_are_consumed_once():
@@ -123,7 +123,7 @@ def test_observations_are_consumed_once():
 
 def test_what_is_not_finite_is_looked_for_once():
     """Compiled for a CPU: not in every kernel that reads what is left."""
-    run = first(Config(**settings(TimeLimit(env=RecallCue(delay=4), limit=4))))
+    run = drawn(Config(**settings(TimeLimit(env=RecallCue(delay=4), limit=4))))
     shape = f"pred[{run.learner.config.num_steps},{run.learner.config.num_envs}]"
     program = jax.jit(iteration).lower(run, Progress.at(0.0)).compile().as_text()
     looks = [line for line in program.splitlines() if " is-finite(" in line]
@@ -142,7 +142,7 @@ def test_episodes_of_one_step():
 def test_an_end_at_the_time_limit_is_not_bootstrapped():
     """PROP-1.2, R-D14: terminated and truncated at once; the end wins."""
     env = TimeLimit(env=IdenticalRewards(reward=3.0), limit=1)
-    run = first(Config(**settings(env, gamma=0.9)))
+    run = drawn(Config(**settings(env, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.terminated.all() and steps.last.all()
     advantage, _ = estimate(run.learner.config, steps)
@@ -152,7 +152,7 @@ def test_an_end_at_the_time_limit_is_not_bootstrapped():
 def test_boundaries_come_from_the_flags_of_the_step_before():
     """R-A18, X11, R-A23: `[T, B]` starts; each follows an end, over rollouts too."""
     env = TimeLimit(env=RecallCue(delay=4), limit=4)
-    run = first(Config(**settings(env, num_envs=4, num_steps=16)))
+    run = drawn(Config(**settings(env, num_envs=4, num_steps=16)))
     actor, before, _ = live(run.learner, run.actor, run.key)
     _, after, _ = live(run.learner, actor, jax.random.key(7))
     chex.assert_shape([before.reset, after.reset], (16, 4))
@@ -171,7 +171,7 @@ def test_values_are_the_lesser_of_two_critics():
     fields = {"num_envs": 1, "num_steps": 8, "num_critics": 2, "gamma": 0.9}
     bent = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
     fields = settings(Accumulator(limit=4), network=bent, **fields)
-    run = first(Config(**fields), seed=27)
+    run = drawn(Config(**fields), seed=2)
     _, steps, _ = live(run.learner, run.actor, run.key)
 
     def values(obs):
@@ -198,7 +198,7 @@ def test_values_are_the_lesser_of_two_critics():
 
 def test_rewards_are_stored_as_paid():
     """PROP-3.4: observations are normalised, rewards and values' units never."""
-    run = first(Config(**settings(Accumulator(), obs_clip=10.0)))
+    run = drawn(Config(**settings(Accumulator(), obs_clip=10.0)))
     moments = run.learner.obs_moments.replace(mean=jnp.full(1, 2.0), var=jnp.full(1, 4))
     learner = run.learner.replace(obs_moments=moments)
     _, steps, _ = live(learner, run.actor, run.key)
@@ -212,7 +212,7 @@ def test_rewards_are_stored_as_paid():
 def test_the_step_before_a_fault_keeps_its_bootstrap():
     """R-A20: what the critic says of the last sound observation still counts."""
     env = Faulty(env=Accumulator(limit=5), rate=1.0, after=2, reward=NAN)
-    run = first(Config(**settings(env, num_steps=4, gamma=0.9)))
+    run = drawn(Config(**settings(env, num_steps=4, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.valid[:, 0].tolist() == [True, True, False, True]
     v = said(run, np.float32([[[2.0]], [[3.0]]])).value.mean()[:, 0, 0]
@@ -223,7 +223,7 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
 
 def steep(env, kernel, bias=0.0, **changes):
     """A run whose critic says `kernel` times the sum of an observation, and `bias`."""
-    run = first(Config(**settings(env, **changes)))
+    run = drawn(Config(**settings(env, **changes)))
     params = jax.tree_util.tree_map_with_path(
         lambda path, x: jnp.full_like(x, path[-1].key == "kernel"), run.learner.params
     )
@@ -269,7 +269,7 @@ def test_an_end_needs_no_bootstrap():
 
 def test_a_truncation_that_nobody_announced_is_quarantined():
     """One in four steps at least was promised: two slots for six steps."""
-    run = first(Config(**settings(Hasty(limit=2, announced=4), gamma=0.9)))
+    run = drawn(Config(**settings(Hasty(limit=2, announced=4), gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.valid[:, 0].tolist() == [True] * 5 + [False]
     assert steps.weight[:, 0].tolist() == [1] * 5 + [0]
@@ -277,7 +277,7 @@ def test_a_truncation_that_nobody_announced_is_quarantined():
 
 def test_a_replay_knows_the_mask():
     """PROP-1.1: log-probabilities are those of the masked policy, ratio 1."""
-    run = first(Config(**settings(MaskedBandit(), num_envs=16)))
+    run = drawn(Config(**settings(MaskedBandit(), num_envs=16)))
     _, steps, carries = live(run.learner, run.actor, run.key)
     batch = kept(run, steps, carries)
     rows = gather(batch, np.arange(batch.weight.shape[0]))

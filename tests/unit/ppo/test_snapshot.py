@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brief import signs
 from tabular import changed
 
 from ppo_jax import controllers, networks, optimizers, snapshot, terms
@@ -38,7 +39,9 @@ CONFIG = Config(
         terms.CVaRConstraint(alpha=0.5, limit=100.0),
     ),
     early_stop=controllers.KlStop(1e-9, budget=controllers.EpochBudget()),
-    optimizer=optimizers.AdaptiveUPGD(1e-2, vgs=optimizers.VGS(warmup_steps=1)),
+    optimizer=optimizers.AdaptiveUPGD(
+        1e-2, sampler=signs, vgs=optimizers.VGS(warmup_steps=1)
+    ),
 )
 
 

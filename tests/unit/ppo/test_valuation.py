@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import networks
 from ppo_jax.ppo import valuation
@@ -23,7 +23,7 @@ KINDS = {
 @pytest.mark.parametrize(("length", "num_envs"), [(4, 2), (12, 1024)])
 def test_each_step_has_the_value_that_it_has_alone(kind, length, num_envs):
     """Whether a CPU looks at all steps at once, or at three parts of them."""
-    run = first(experiment("CartPole-v1", network=KINDS[kind], num_critics=2))
+    run = drawn(experiment("CartPole-v1", network=KINDS[kind], num_critics=2))
     draw = np.random.default_rng(0)
     obs = jnp.asarray(draw.normal(size=(length, num_envs, 4)), jnp.float32)
     reset = jnp.asarray(draw.random((length, num_envs)) < 0.3)
