@@ -14,7 +14,7 @@ from flax.errors import ScopeParamShapeError
 from ppo_jax.arrays import tree
 from ppo_jax.component import require
 from ppo_jax.networks.products import product
-from ppo_jax.types import Array
+from ppo_jax.types import Array, Key
 
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
@@ -65,13 +65,21 @@ def orthogonal(scale: float) -> nn.initializers.Initializer:
     On a CPU, jax 0.10's batched QR waits for threads of the pool that it occupies: a
     few at a time cause a deadlock.
     """
-    batched = nn.initializers.orthogonal(scale)
 
     def init(key, shape, dtype=jnp.float32, out_sharding=None):
-        one = jax.custom_batching.sequential_vmap(lambda k: batched(k, shape, dtype))
-        return one(key)
+        return _orthogonal(key, scale, shape, dtype)
 
     return init
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3), inline=True)
+def _orthogonal(
+    key: Key, scale: float, shape: tuple[int, ...], dtype: jnp.dtype
+) -> Array:
+    """Draws an orthogonal matrix; outside of a program, each kind is compiled once."""
+    batched = nn.initializers.orthogonal(scale)
+    one = jax.custom_batching.sequential_vmap(lambda key: batched(key, shape, dtype))
+    return one(key)
 
 
 class Layers(nn.Module):

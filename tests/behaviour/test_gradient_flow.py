@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tabular
-from built import Drawn
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.arrays import tree
 from ppo_jax.component import replace_at
+from ppo_jax.config import Config
 from ppo_jax.controllers import EntropySchedule, KlPid
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.ppo import learner
@@ -75,17 +75,18 @@ def experiment(critic, network, objective=OFF, **changes):
         optimizer=optimizers.Sgd(learning_rate=0.5, max_grad_norm=None),
         total_timesteps=32_000,
     )
-    return Drawn(**fields | changes)
+    return Config(**fields | changes)
 
 
 def first(*parts):
-    return tabular.first(experiment(*parts), seed=2)
+    return tabular.drawn(experiment(*parts), seed=2, scale=0.25)
 
 
 def ahead(num_critics):
     """Before one step, in which a constraint on what is predicted may count."""
     parts = critics.Quantile(4), LSTM, AHEAD
-    return tabular.first(experiment(*parts, num_critics=num_critics, num_epochs=1))
+    config = experiment(*parts, num_critics=num_critics, num_epochs=1)
+    return tabular.drawn(config, scale=0.25)
 
 
 def after(run, numbers):
@@ -140,9 +141,8 @@ def test_the_divergence_reaches_the_actor(begun):
     """Its penalty counts from the second step on: before, nothing has moved."""
     run, alone = begun
     memory = run.learner.memories[3]
-    params, metrics = after(
-        remember(run, 3, memory._replace(coefficient=jnp.ones(()))), {}
-    )
+    remembered = remember(run, 3, memory._replace(coefficient=jnp.ones(())))
+    params, metrics = after(remembered, {"terms.kl_penalty.controller.maximum": 1.0})
     assert metrics["train/kl_penalty_beta"] == 1.0
     assert_all_differ(params["actor"], alone["actor"])
     chex.assert_trees_all_equal(params["critic"], alone["critic"])
@@ -154,13 +154,12 @@ def test_the_constraint_reaches_the_actor(begun):
     If the multiplier is positive, which is no parameter itself.
     """
     run, alone = begun
-    params, metrics = after(remember(run, 6, jnp.ones(())), {})
+    most = {"terms.cvar_constraint.max_dual": 1.0}
+    params, metrics = after(remember(run, 6, jnp.ones(())), most)
     assert metrics["train/cvar_lambda"] == 1.0 and metrics["train/cvar_gap"] > 0
     assert_all_differ(params["actor"], alone["actor"])
     chex.assert_trees_all_equal(params["critic"], alone["critic"])
-    idle, _ = after(
-        remember(run, 6, jnp.zeros(())), {"terms.cvar_constraint.max_dual": 1.0}
-    )
+    idle, _ = after(remember(run, 6, jnp.zeros(())), most)
     chex.assert_trees_all_equal(idle, alone)
 
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from built import Drawn
 from controls import pid_oracle
 from tabular import (
     Cards,
@@ -15,6 +14,7 @@ from tabular import (
     as_float64,
     changed,
     descend,
+    drawn,
     experiment,
     first,
     update,
@@ -22,6 +22,7 @@ from tabular import (
 
 from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import as_arrays, component, replace_at
+from ppo_jax.config import Config
 from ppo_jax.controllers import (
     K1,
     ClosedForm,
@@ -542,7 +543,7 @@ def unteachable():
     memory = networks.ActorCritic(
         torso=networks.Mlp(hidden=()), memory=networks.Lstm(size=8)
     )
-    config = Drawn(
+    config = Config(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
         num_steps=8,
@@ -552,7 +553,7 @@ def unteachable():
         appraisal=Appraisal(),
         optimizer=optimizers.Sgd(learning_rate=0.0),
     )
-    return first(config)
+    return drawn(config, scale=0.25)
 
 
 @pytest.mark.parametrize("chunk", [4, 8])

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tabular
-from built import Drawn
+from tabular import drawn
 
 from ppo_jax import critics, networks, optimizers, terms
 from ppo_jax.component import replace_at
+from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization.return_scale import ReturnNormalization, identity
 from ppo_jax.ppo import learner
@@ -21,7 +21,7 @@ iteration = jax.jit(learner.iteration)
 @pytest.fixture(scope="module")
 def begun():
     """A run before its first update."""
-    config = Drawn(
+    config = Config(
         env=TimeLimitChain(limit=5, negative=0.5),
         num_envs=4,
         num_steps=8,
@@ -38,7 +38,7 @@ def begun():
         return_scale=ReturnNormalization(min_returns=1),
         total_timesteps=32_000,
     )
-    return tabular.first(config)
+    return drawn(config, scale=0.25)
 
 
 def with_number(run, path, number):

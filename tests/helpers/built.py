@@ -5,8 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import critics, networks
-from ppo_jax.component import component
-from ppo_jax.config import Config
 from ppo_jax.envs.env import Discrete
 
 SCALAR = critics.Scalar()
@@ -25,13 +23,3 @@ def drawn(network, seed=0):
     rng = np.random.default_rng(seed)
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     return jax.tree.map(lambda x: np.float32(rng.normal(size=x.shape)), shapes)
-
-
-@component
-class Drawn(Config):
-    """An experiment of small parameters, drawn without compiling a program for them."""
-
-    def build(self):
-        network = super().build()
-        small = jax.tree.map(lambda x: x / 4, drawn(network))
-        return network._replace(init=lambda key: small)

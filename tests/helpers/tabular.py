@@ -8,6 +8,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ppo_jax import networks, optimizers
 from ppo_jax.component import component, program
@@ -103,11 +104,11 @@ def first(config, seed=0):
     return learner.init(program(config), key)
 
 
-def drawn(config, seed=0):
+def drawn(config, seed=0, scale=1.0):
     """Returns such a member whose parameters NumPy draws; even less is compiled."""
     config = program(config)
     network = config.build()
-    params = built.drawn(network, seed)
+    params = jax.tree.map(lambda x: scale * x, built.drawn(network, seed))
     known = network._replace(init=lambda key: params)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(config), "build", lambda config: known)
