@@ -7,6 +7,7 @@ import pytest
 from runs import begin, command, session
 from traders import csv_of, tiny
 
+from ppo_jax import terms
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 
@@ -16,7 +17,8 @@ DAYS = (6, 250, 251, 300)
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A run that has learned nothing yet, and its prices as they were on some days."""
-    home, config = tmp_path_factory.mktemp("paper"), tiny()
+    home = tmp_path_factory.mktemp("paper")
+    config = tiny(terms=(terms.Surrogate(), terms.Value()))  # Parts of files alone.
     Trained(config, training.start(config), 0).save(home / "run")
     bars = config.env.prices.bars
     for count in DAYS:
