@@ -4,12 +4,14 @@ They are made where they are used, within the call of a module.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax.errors import ScopeParamShapeError
+from jax.core import Tracer
 
 from ppo_jax.arrays import tree
 from ppo_jax.component import require
@@ -67,19 +69,32 @@ def orthogonal(scale: float) -> nn.initializers.Initializer:
     """
 
     def init(key, shape, dtype=jnp.float32, out_sharding=None):
-        return _orthogonal(key, scale, shape, dtype)
+        return _compiled(_orthogonal(scale, shape, dtype), key)
 
     return init
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3), inline=True)
+@functools.cache
 def _orthogonal(
-    key: Key, scale: float, shape: tuple[int, ...], dtype: jnp.dtype
-) -> Array:
-    """Draws an orthogonal matrix; outside of a program, each kind is compiled once."""
+    scale: float, shape: tuple[int, ...], dtype: jnp.dtype
+) -> Callable[[Key], Array]:
+    """Returns a function that draws an orthogonal matrix, also for each of many keys.
+
+    It is cached, so that outside of programs a shape is compiled once.
+    """
     batched = nn.initializers.orthogonal(scale)
-    one = jax.custom_batching.sequential_vmap(lambda key: batched(key, shape, dtype))
-    return one(key)
+    draw = jax.custom_batching.custom_vmap(lambda key: batched(key, shape, dtype))
+
+    def many(keys):
+        return jax.lax.map(draw, keys)
+
+    draw.def_vmap(lambda size, are_many, keys: (_compiled(many, keys), True))
+    return draw
+
+
+def _compiled(function: Callable[[Key], Array], key: Key) -> Array:
+    """Returns the result of a function, which is compiled if no program traces it."""
+    return function(key) if isinstance(key, Tracer) else jax.jit(function)(key)
 
 
 class Layers(nn.Module):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from built import build
 from flax.errors import ScopeParamShapeError
+from jax._src import test_util as jtu
 from tabular import as_float64
 
 from ppo_jax import networks
@@ -40,6 +41,22 @@ def test_matrices_are_orthogonal_and_scaled(shape):
         gram = small @ small.T
         chex.assert_trees_all_close(gram, 0.25 * np.eye(len(gram)), rtol=0, atol=1e-6)
     assert (matrices[0] != matrices[1]).any()
+
+
+def test_outside_of_programs_a_shape_is_compiled_once():
+    """Also for several keys; a program draws the same matrices."""
+
+    def draw(key):
+        return orthogonal(0.5)(key, (5, 3))
+
+    keys, many = jax.random.split(jax.random.key(0), 4), jax.vmap(draw)
+    alone, each = draw(keys[1]), many(keys)
+    chex.assert_trees_all_close(each[1], alone, rtol=1e-6)
+    chex.assert_trees_all_close(jax.jit(many)(keys), each, rtol=1e-6)
+    another, turned = keys[2], keys[::-1]
+    with jtu.count_jit_compilation_cache_miss() as count:
+        draw(another), many(turned)
+    assert count() == 0
 
 
 def drawn(module, *shape):
