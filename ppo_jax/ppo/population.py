@@ -53,14 +53,12 @@ def member(population: Population, index: int) -> Population:
 
 def with_numbers(population: Population, numbers: Mapping[str, Any]) -> Population:
     """Returns the members with other numbers, by path: scalars, or `[P]` each."""
-    learner = population.runs.learner
-    config, known = learner.config, component.numbers(learner.config)
+    config = population.runs.learner.config
+    known = component.numbers(config)
     for path, value in numbers.items():
         value = jnp.broadcast_to(jnp.float32(value), known[path].shape)
         config = component.replace_at(config, path, value)
-    learner = dataclasses.replace(learner, config=config)
-    runs = dataclasses.replace(population.runs, learner=learner)
-    return dataclasses.replace(population, runs=runs)
+    return _with_config(population, config)
 
 
 def in_env_of(population: Population, config: Any) -> Population:
@@ -69,14 +67,19 @@ def in_env_of(population: Population, config: Any) -> Population:
     What they have learned and all other numbers stay each member's own, and so do the
     states of the environments that they were trained in.
     """
-    learner, size = population.runs.learner, population.fitness.size
+    size = population.fitness.size
     other = component.as_arrays(component.program(config))
     other = jax.tree.map(lambda x: jnp.broadcast_to(x, size), other)
-    own = component.numbers(learner.config).items()
+    own = component.numbers(population.runs.learner.config).items()
     kept = {path: value for path, value in own if not path.startswith("env.")}
     leaves = (component.numbers(other) | kept).values()
     mixed = jax.tree.unflatten(jax.tree.structure(other), leaves)
-    learner = dataclasses.replace(learner, config=mixed)
+    return _with_config(population, mixed)
+
+
+def _with_config(population: Population, config: Any) -> Population:
+    """Returns the members with another experiment, whose numbers are `[P]` each."""
+    learner = dataclasses.replace(population.runs.learner, config=config)
     runs = dataclasses.replace(population.runs, learner=learner)
     return dataclasses.replace(population, runs=runs)
 

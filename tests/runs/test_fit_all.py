@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import optax
 import pytest
-from brief import experiment
 from runs import rows
 
 from ppo_jax import PBT, Uniform, fit_all, load, load_all, sweep
@@ -21,11 +20,8 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import source
 from ppo_jax.metrics import Sink
-from ppo_jax.networks import ActorCritic, Mlp
-from ppo_jax.optimizers import Adam, Optax
-from ppo_jax.schedules import Constant
+from ppo_jax.optimizers import Optax
 from ppo_jax.sweeps import cohorts
-from ppo_jax.terms import Surrogate
 
 SCORE = "eval/mean_reward"
 FILE = """
@@ -45,14 +41,8 @@ config = experiment(
     total_timesteps=128,
 )
 """
-FIRST = experiment(
-    TimeLimitChain(limit=5),
-    optimizer=Adam(schedule=Constant()),
-    terms=(Surrogate(),),
-    network=ActorCritic(Mlp(hidden=())),
-    eval_phases=1,
-    total_timesteps=128,
-)
+exec(FILE, defined := {})
+FIRST = defined["config"]
 CONFIGS = [
     dataclasses.replace(FIRST, gamma=gamma, seed=seed)
     for gamma, seed in ((0.9, 1), (0.5, 0), (0.9, 0), (0.5, 1))
