@@ -11,7 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Primitive
+from jax.extend.mlir import ir
+from jax.interpreters import ad, batching, mlir
+
+from ppo_jax.types import PyTree
 
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,11 +25,27 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     2.0
     """
     called = jax.jit(function)
+    return functools.wraps(function)(lambda *args: kept(called(*args)))
 
-    def kept(*args):
-        return set_xla_metadata(called(*args), inlineable="false")
 
-    def call(*args):
-        return jax.lax.platform_dependent(*args, cpu=kept, default=called)
+def kept(results: PyTree) -> PyTree:
+    """Returns the results of a call, which stays one in programs for a CPU."""
+    return jax.tree.map(_kept.bind, results)
 
-    return functools.wraps(function)(call)
+
+def _mark(ctx: mlir.LoweringRuleContext, result: ir.Value) -> list[ir.Value]:
+    """Tells the compiler of a CPU to leave the call alone that has this result."""
+    is_argument = isinstance(call := result.owner, ir.Block)
+    if tuple(ctx.module_context.platforms) == ("cpu",) and not is_argument:
+        told = ir.DictAttr.get({"inlineable": ir.StringAttr.get("false")})
+        call.attributes["mhlo.frontend_attributes"] = told
+    return [result]
+
+
+_kept = Primitive("kept")
+_kept.def_impl(lambda result: result)
+_kept.def_abstract_eval(lambda result: result)
+batching.defvectorized(_kept)
+ad.deflinear2(_kept, lambda cotangent, _: [cotangent])
+# A rule that is cached would see an argument instead of the call.
+mlir.register_lowering(_kept, _mark, cacheable=False)

@@ -1,30 +1,25 @@
 """Keys that give the random numbers of JAX's own keys with fewer kernels.
 
-On CPUs JAX lowers its generator, threefry (Salmon et al., `Parallel Random Numbers: As
-Easy as 1, 2, 3 <https://doi.org/10.1145/2063384.2063405>`_, 2011), as a loop of many
-small kernels: for a handful of numbers in every step of an environment that costs more
-than the environment. Here its rounds are written out, and XLA fuses them into one.
+On CPUs JAX lowers its generator as a loop of many small kernels: for a handful of
+numbers in every step of an environment that costs more than the environment. Here the
+rounds of that loop are written out (`threefry`), and XLA fuses them into one.
 
 Keys are of this kind within a program only. Outside they are JAX's own, which
 checkpoints and users know.
 """
 
-import functools
 import math
 from collections.abc import Hashable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.extend import random
 from jax.typing import ArrayLike
 
-from ppo_jax.arrays.calls import apart
+from ppo_jax.arrays import threefry
 from ppo_jax.types import Array, PyTree
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = np.uint32(0x1BD11BDA)
 _DEFAULT = "threefry2x32"
 
 
@@ -55,61 +50,16 @@ def _converted(tree: PyTree, before: Hashable, after: Hashable) -> PyTree:
     return jax.tree.map(convert, tree)
 
 
-def _hash(key: Array, count: Array) -> tuple[Array, Array]:
-    """Hashes counters uint32 `[n]` by a key uint32 `[2]`: Threefry-2x32, 20 rounds.
-
-    Written with operators, it would take three times as long to trace.
-    """
-    parity = key[0] ^ key[1] ^ _PARITY
-    parts = [lax.broadcast(part, count.shape) for part in (key[0], key[1], parity)]
-    x, y = parts[0], lax.add(count, parts[1])
-    for i in range(5):
-        for distance in _ROTATIONS[i % 2]:
-            x = lax.add(x, y)
-            y = lax.bitwise_xor(x, _rotated(y, distance))
-        x = lax.add(x, parts[(i + 1) % 3])
-        y = lax.add(lax.add(y, parts[(i + 2) % 3]), np.uint32(i + 1))
-    return x, y
-
-
-def _rotated(x: Array, distance: int) -> Array:
-    left = lax.shift_left(x, np.uint32(distance))
-    return lax.bitwise_or(left, lax.shift_right_logical(x, np.uint32(32 - distance)))
-
-
-def _words(key: Array, count: Array, place: Array) -> Array:
-    """Returns a counter's first word at even places, its second at odd ones, `[n]`."""
-    x, y = _hash(key, count)
-    return lax.select(place % 2 == 0, x, y)
-
-
-@functools.partial(jax.jit, static_argnums=1)
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
-    @apart
-    def children(key):
-        place = lax.iota(jnp.uint32, 2 * math.prod(shape))
-        return _words(key, place >> 1, place).reshape(*shape, 2)
-
-    return children(key)
-
-
-@apart
-def _child(key: Array, data: Array) -> Array:
-    return _words(key, lax.broadcast(data, (2,)), lax.iota(jnp.uint32, 2))
+    return lax.reshape(threefry.words(key, 2 * math.prod(shape)), (*shape, 2))
 
 
 def _fold_in(key: Array, data: ArrayLike) -> Array:
-    return _child(key, jnp.asarray(data).astype(jnp.uint32))
+    return threefry.words(key, 2, jnp.asarray(data).astype(jnp.uint32))
 
 
-@functools.partial(jax.jit, static_argnums=1)
 def _bits(key: Array, shape: tuple[int, ...]) -> Array:
-    @apart
-    def bits(key):
-        x, y = _hash(key, lax.iota(jnp.uint32, math.prod(shape)))
-        return (x ^ y).reshape(shape)
-
-    return bits(key)
+    return lax.reshape(threefry.bits(key, math.prod(shape)), shape)
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:

@@ -35,7 +35,7 @@ def init(config: Any, key: Key) -> Run:
         key: The run's key.
     """
     config = as_arrays(config)
-    key, key_params, key_envs = jax.random.split(key, 3)
+    key, key_params, key_envs = jax.random.split(fused(key), 3)
     network = config.build()
     params = network.init(key_params)
     keys = jax.random.split(key_envs, config.num_envs)
@@ -51,7 +51,8 @@ def init(config: Any, key: Key) -> Run:
         stop_memory=strong(config.early_stop.init()),
     )
     zero = jnp.zeros((), jnp.int32)
-    return Run(learner, actor, key, Counters(zero, zero, zero, zero, zero))
+    counters = Counters(zero, zero, zero, zero, zero)
+    return Run(learner, plain(actor), plain(key), counters)
 
 
 def iteration(run: Run, progress: Progress) -> tuple[Run, Metrics]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ppo_jax import component
 from ppo_jax.arrays import tree
+from ppo_jax.arrays.keys import fused
 from ppo_jax.arrays.packing import Packed, pack
 from ppo_jax.pbt.config import PBT
 from ppo_jax.pbt.exploit import exploit
@@ -210,7 +211,8 @@ def evolve(
     fitness, broken = _judged(pbt, population)
     ready = pbt.readiness.members(runs.counters.episodes, fitness)
     now = pbt.readiness(ready, population.waited)
-    keys_select, keys_explore = jax.vmap(jax.random.split, out_axes=1)(keys)
+    both = jax.vmap(jax.random.split, out_axes=1)(fused(keys))
+    keys_select, keys_explore = both
     unknown = ~jnp.isfinite(fitness) & ~broken
     shown = jnp.where(unknown, 0.0, fitness)
     selection = pbt.selector(shown, ready, keys_select)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.keys import fused
 from ppo_jax.component import require_number
 from ppo_jax.component.bounds import DECAY, FINITE_NON_NEGATIVE, optional
 from ppo_jax.transforms.leaves import norm
@@ -187,7 +188,7 @@ def _sum_of_bytes(x: Array) -> Array:
 
 def _keys(key: Key, count: Array, like: PyTree) -> PyTree:
     """Returns a key for every leaf, different at every step."""
-    step = jax.random.fold_in(key, count)
+    step = jax.random.fold_in(fused(key), count)
     leaves, structure = jax.tree.flatten(like)
     keys = [jax.random.fold_in(step, i) for i in range(len(leaves))]
     return structure.unflatten(keys)

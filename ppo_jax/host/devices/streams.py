@@ -7,6 +7,7 @@ on, by the updates done before; every other purpose has one number of its own.
 import jax
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.keys import fused, plain
 from ppo_jax.types import Key
 
 MEMBERS = 0
@@ -16,24 +17,24 @@ GENERATIONS = 2**32 - 1
 
 def members(seed: ArrayLike, count: int = 1) -> Key:
     """Returns the keys of an experiment's members before their first update, `[P]`."""
-    return jax.random.split(_stream(seed, MEMBERS), count)
+    return plain(jax.random.split(_stream(seed, MEMBERS), count))
 
 
 def evaluation(seed: int, update: int) -> Key:
     """Returns the key of the episodes that are played after so many updates."""
-    return _stream(seed, 1 + update)
+    return plain(_stream(seed, 1 + update))
 
 
 def generation(seed: ArrayLike, update: int, count: int) -> Key:
     """Returns the keys of a generation's members after so many updates, `[P]`."""
     key = jax.random.fold_in(_stream(seed, GENERATIONS), update)
-    return jax.random.split(key, count)
+    return plain(jax.random.split(key, count))
 
 
 def settings(seed: int) -> Key:
     """Returns the key of the settings that a sweep draws."""
-    return _stream(seed, SETTINGS)
+    return plain(_stream(seed, SETTINGS))
 
 
 def _stream(seed: ArrayLike, number: int) -> Key:
-    return jax.random.fold_in(jax.random.key(seed), number)
+    return jax.random.fold_in(fused(jax.random.key(seed)), number)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays.keys import fused
 from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
 from ppo_jax.host.devices.mesh import Begin, Layout
@@ -67,7 +68,7 @@ def start(config: Config, seed: ArrayLike | None = None) -> Population:
     if config.pbt is not None:
         space = config.pbt.space
         first = streams.generation(seed, 0, config.num_members)
-        config = space.write(config, jax.vmap(space.sample)(first))
+        config = space.write(config, jax.vmap(space.sample)(fused(first)))
     return populations.init(config, keys)
 
 
