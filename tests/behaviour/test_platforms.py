@@ -19,8 +19,12 @@ from ppo_jax.host.run_dir import experiment
 from ppo_jax.schedules import Progress
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-PATHS = sorted(x for x in FOLDER.glob("*.py") if "gymnasium/" not in x.read_text())
-"""But for what is stepped on the host, between programs."""
+PATHS = sorted(
+    path
+    for path in FOLDER.glob("*.py")
+    if "\nconfig = " in (text := path.read_text()) and "gymnasium/" not in text
+)
+"""But for what is stepped on the host, between programs, and a loop of one's own."""
 PLATFORMS = ("cpu", "cuda", "tpu")
 QUICK = {"cartpole": "float32", "sa_memory": "bfloat16"}
 """Experiments whose programs are read every time, and what they compute in."""
