@@ -65,10 +65,13 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Of several processes one has all of a module, and makes its fixtures once."""
+    """Of several processes one has all of a module, and makes its fixtures once.
+
+    Another rule can be asked for by name, as by `--dist worksteal`.
+    """
     from xdist.scheduler import LoadFileScheduling
 
-    return LoadFileScheduling(config, log)
+    return LoadFileScheduling(config, log) if config.option.dist == "load" else None
 
 
 @pytest.fixture
