@@ -199,6 +199,7 @@ def test_a_restored_state_goes_on_bit_exactly(tx, tmp_path):
     checkpoints.close()
     _, restored, _ = Checkpointer(tmp_path).restore(jax.tree.map(jnp.zeros_like, state))
     chex.assert_trees_all_equal(restored, state)
+    restored = jax.device_get(restored)
     rest = drive(tx, state=restored, start=3, steps=3, wrap=jax.jit)
     chex.assert_trees_all_equal(
         rest, drive(tx, state=state, start=3, steps=3, wrap=jax.jit)
