@@ -1,7 +1,7 @@
 """The contracts of a replay hold in this build, and are seen to be broken in others."""
 
 import dataclasses
-from unittest.mock import Mock
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from ppo_jax import PBT, LogUniform, Uniform, envs, networks
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
-from ppo_jax.ppo import acting, contracts, rollout
+from ppo_jax.ppo import acting, contracts, learner
 
 LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
 
@@ -38,30 +38,36 @@ def test_this_build_replays_what_it_lived():
     assert report.ok, report.findings
 
 
-def test_it_computes_as_exactly_as_the_device_can(monkeypatch):
-    """Whatever the experiment computes in: rounding would hide what is looked for."""
+@pytest.fixture
+def begun(monkeypatch):
+    """The experiments that a check begins with; it goes no further."""
+    init, seen = learner.init, []
 
-    class Begun(Exception):
-        pass
-
-    def begin(run):
-        assert run.learner.config.network.compute_dtype == "float32"
-        assert jax.config.jax_default_matmul_precision == "highest"
+    def begin(config, key):
+        seen.append((config, jax.config.jax_default_matmul_precision))
+        init(config, key)
         raise Begun
 
-    monkeypatch.setattr(contracts, "_live_and_replay", begin)
+    monkeypatch.setattr(learner, "init", begin)
+    return seen
+
+
+class Begun(Exception):
+    pass
+
+
+def test_it_computes_as_exactly_as_the_device_can(begun):
+    """Whatever the experiment computes in: rounding would hide what is looked for."""
     network = dataclasses.replace(LINEAR, compute_dtype="bfloat16")
     with pytest.raises(Begun):
         contracts.check(experiment(network=network))
+    ((config, precision),) = begun
+    assert config.network.compute_dtype == "float32"
+    assert precision == "highest"
 
 
-def test_it_checks_an_experiment_that_searches_numbers_of_its_environment(monkeypatch):
+def test_it_checks_an_experiment_that_searches_numbers_of_its_environment(begun):
     """Of which another one is the inner one."""
-
-    class Begun(Exception):
-        pass
-
-    monkeypatch.setattr(contracts, "_live_and_replay", Mock(side_effect=Begun))
     env = envs.Gymnax("CartPole-v1", params={"gravity": 9.8})
     space = {
         "env.params.gravity": Uniform(5.0, 15.0),
@@ -71,38 +77,20 @@ def test_it_checks_an_experiment_that_searches_numbers_of_its_environment(monkey
         contracts.check(experiment(env=env, pbt=PBT(space, interval=1)))
 
 
-def test_it_counts_what_occurred():
-    """By hand: episodes of 5 steps, of which 16 are behind; each environment breaks.
-
-    So the second rollout ends episodes at its steps 3, 8 and 13. Environments break at
-    its steps 0, 4, 8 and 12, the third one at an end.
-    """
-    found = contracts.check(experiment(env=TimeLimitChain(limit=9)))
-    assert found.seen == contracts.Seen(
-        num_steps=16,
-        num_envs=4,
-        chunk=8,
-        resets=12,
-        truncations=12,
-        faults=3,
-        memory=True,
-    )
-
-
 def test_a_stored_carry_after_the_step_is_found(monkeypatch):
     """PROP-1.1: the carry stored must be the one before the step."""
+    lived = contracts._lived
 
     @jax.jit
+    def stepped(learner, carries, steps):
+        network, before = learner.config.build(), jax.tree.map(lambda x: x[1], carries)
+        obs, reset = steps.obs[8], steps.reset[8]
+        _, _, after = acting.evaluate(network, learner.params, before, obs, reset)
+        return jax.tree.map(lambda c, a: c.at[1].set(a), carries, after)
+
     def late(learner, actor, key):
-        actor, steps, carries = rollout.unroll(learner, actor, key)
-        _, _, after = acting.evaluate(
-            learner.config.build(),
-            learner.params,
-            jax.tree.map(lambda x: x[1], carries),
-            jax.tree.map(lambda x: x[8], steps.obs),
-            steps.reset[8],
-        )
-        return actor, steps, jax.tree.map(lambda c, a: c.at[1].set(a), carries, after)
+        actor, steps, carries = lived(learner, actor, key)
+        return actor, steps, stepped(learner, carries, steps)
 
     monkeypatch.setattr(contracts, "_lived", late)
     assert not contracts.check(experiment()).findings[0].ok
@@ -119,7 +107,7 @@ class Crowd(networks.GaussianHead):
 
 def test_a_policy_that_looks_at_other_environments_is_found():
     """PROP-1.3: though critics see only their own."""
-    network = dataclasses.replace(LINEAR, memory=networks.Gru(size=8), head=Crowd())
+    network = dataclasses.replace(LINEAR, head=Crowd())
     findings = contracts.check(experiment(network=network)).findings
     ok = {finding.what: finding.ok for finding in findings}
     assert not ok["effect of one environment on the others"]
@@ -133,14 +121,36 @@ class Unending(networks.Gru):
         return super().__call__(carry, x, jnp.zeros_like(reset))
 
 
+@functools.cache
+def unending():
+    """A report on a memory that outlives the episodes of a chain."""
+    network = dataclasses.replace(LINEAR, memory=Unending(size=8))
+    return contracts.check(experiment(network=network, env=TimeLimitChain(limit=9)))
+
+
 def test_a_memory_that_outlives_an_episode_is_found():
     """Though it replays what it lived, and sees no other environment."""
-    network = dataclasses.replace(LINEAR, memory=Unending(size=8))
-    findings = contracts.check(experiment(network=network)).findings
-    ok = {finding.what: finding.ok for finding in findings}
+    ok = {finding.what: finding.ok for finding in unending().findings}
     assert not ok["effect of an episode on the next"]
     assert ok["effect of one environment on the others"]
     assert ok["largest |ratio − 1| of the replay"]
+
+
+def test_it_counts_what_occurred():
+    """By hand: episodes of 5 steps, of which 16 are behind; each environment breaks.
+
+    So the second rollout ends episodes at its steps 3, 8 and 13. Environments break at
+    its steps 0, 4, 8 and 12, the third one at an end.
+    """
+    assert unending().seen == contracts.Seen(
+        num_steps=16,
+        num_envs=4,
+        chunk=8,
+        resets=12,
+        truncations=12,
+        faults=3,
+        memory=True,
+    )
 
 
 @pytest.mark.parametrize(
