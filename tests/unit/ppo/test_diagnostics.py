@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import networks, optimizers
 from ppo_jax.component import replace_at
@@ -49,7 +49,7 @@ def begun(network, critic):
         num_critics=2,
         optimizer=optimizers.Sgd(learning_rate=1.0),
     )
-    return first(config)
+    return drawn(config)
 
 
 def one_update(bound, network, critic):
@@ -152,12 +152,9 @@ def test_returns_that_differ_little_have_their_deviation():
     returns[1] += 3
     ended = np.ones((10, 5), bool)
     blank = dict.fromkeys(Trajectory._fields, np.zeros((10, 5), np.float32))
-    each = [
-        diagnostics.rollout_metrics(
-            Trajectory(**blank)._replace(last=ended, valid=ended, episode_return=x)
-        )
-        for x in returns
-    ]
+    steps = Trajectory(**blank)._replace(last=ended, valid=ended)
+    metrics = jax.jit(diagnostics.rollout_metrics)
+    each = [metrics(steps._replace(episode_return=x)) for x in returns]
     said = summarize({name: np.stack([x[name] for x in each]) for name in each[0]})
     want = returns.astype(np.float64).std()
     chex.assert_trees_all_close(said["rollout/ep_rew_std"], want, atol=0.01)
@@ -185,7 +182,7 @@ def test_the_largest_log_ratio_of_an_update(monkeypatch):
     config = experiment(
         IdenticalRewards(), num_microbatches=2, optimizer=optimizers.Sgd(0.0)
     )
-    _, said = iteration(first(config), Progress.at(0.0))
+    _, said = iteration(drawn(config), Progress.at(0.0))
     chex.assert_trees_all_close(said["train/log_ratio_max_abs"], 7.0, rtol=1e-5)
     rest = (1 - math.exp(-7)) ** 2 / 64
     chex.assert_trees_all_close(said["train/ratio_var"], rest, rtol=1e-5)
@@ -196,7 +193,8 @@ def test_statistics_of_scaled_advantages():
     advantage = jnp.array([[1.0, -4.0], [3.0, NAN]])
     weight = jnp.array([[1.0, 0.5], [0.5, 0.0]])
     flat = jnp.array([[False, True], [False, True]])
-    said = diagnostics.scaled_metrics(advantage, flat, weight)
+    scaled_metrics = jax.jit(diagnostics.scaled_metrics)
+    said = scaled_metrics(advantage, flat, weight)
     mean = (1 - 2 + 1.5) / 2
     spread = ((1 - mean) ** 2 + 0.5 * (4 + mean) ** 2 + 0.5 * (3 - mean) ** 2) / 2
     chex.assert_trees_all_close(said["train/advantages_norm_mean"], mean, rtol=1e-7)
@@ -205,5 +203,5 @@ def test_statistics_of_scaled_advantages():
     )
     assert said["train/advantages_norm_max_abs"] == 4
     assert said["train/advantages_zero_std"] == 0.25
-    nothing = diagnostics.scaled_metrics(advantage, flat, jnp.zeros((2, 2)))
+    nothing = scaled_metrics(advantage, flat, jnp.zeros((2, 2)))
     assert all(np.isnan(value) for value in nothing.values())
