@@ -27,6 +27,7 @@ from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
 
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(64,)))
 # The product of two bits is even, a tanh without biases is odd.
 RELU = networks.ActorCritic(
@@ -111,16 +112,20 @@ def test_no_forbidden_action_is_ever_taken():
     """PROP-21.6: through training, at every step, and where none was better."""
     live = jax.jit(rollout.unroll)
     for updates in (0, 10, 100):
-        run, _ = train(experiment(MaskedBandit()), updates)
+        run, _ = train(experiment(MaskedBandit(), network=LINEAR), updates)
         _, steps, _ = live(run.learner, run.actor, run.key)
         chosen = np.take_along_axis(steps.action_mask, steps.action[..., None], -1)
         assert chosen.all() and steps.reward.max() <= 1
         assert not steps.action_mask.all()
 
 
+def hidden_steps(**changes):
+    return experiment(HiddenSteps(**changes), network=LINEAR, obs_clip=10.0)
+
+
 def test_rewards_of_hidden_steps_are_not_learned_from():
     """PROP-15.4: the arm that pays where it counts, whatever it pays elsewhere."""
-    run, _ = train(experiment(HiddenSteps(), obs_clip=10.0))
+    run, _ = train(hidden_steps())
     _, steps, _ = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     assert steps.action.mean() > 0.95
 
@@ -128,8 +133,7 @@ def test_rewards_of_hidden_steps_are_not_learned_from():
 def test_steps_without_weight_teach_nothing():
     """PROP-15.4: garbage in rows of weight 0 changes no parameter."""
     quiet, loud = (
-        train(experiment(HiddenSteps(garbage=garbage), obs_clip=10.0), updates=2)[0]
-        for garbage in (100.0, -1e3)
+        train(hidden_steps(garbage=garbage), updates=2)[0] for garbage in (100.0, -1e3)
     )
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -175,7 +179,7 @@ def test_identical_rewards_move_no_policy():
 
     A hundred updates leave the actor as it was, to the bit.
     """
-    config = experiment(IdenticalRewards(reward=3.0))
+    config = experiment(IdenticalRewards(reward=3.0), network=LINEAR)
     before = jax.tree.map(lambda x: x[0], start(config).runs.learner.params)
     run, metrics = train(config)
     jax.tree.map(
@@ -187,7 +191,7 @@ def test_identical_rewards_move_no_policy():
 
 def test_costs_that_are_not_finite_are_left_out():
     """R-D11: ∞, 1, NaN, 3 have mean and median 2; of none but ∞ both are missing."""
-    config = experiment(Costs())
+    config = experiment(Costs(), network=LINEAR)
     run, metrics = train(config, updates=2)
     assert (metrics["costs/count"] == 32 * 8 / 2).all()
     said = summarize(metrics)
