@@ -202,11 +202,10 @@ def test_truncation_is_bootstrapped():
     network = run.learner.config.build()
     say = jax.jit(functools.partial(network.apply, run.learner.params))
     end = int(np.argmax(steps.last[:, 0]))
-    reset = steps.reset[: end + 1, :1]
-    out = say(network.initial_carry(1), steps.obs[: end + 1, :1], reset)
-    final = _final_observations(run, steps)[end : end + 1, :1]
-    after = say(out.carry, final, np.zeros((1, 1), bool))
-    (value,) = after.value.outputs.ravel()
+    final = _final_observations(run, steps)[end : end + 1]
+    seen = np.concatenate([steps.obs[: end + 1, :1], final])
+    reset = np.append(steps.reset[: end + 1, :1], [[False]], axis=0)
+    value = say(network.initial_carry(1), seen, reset).value.outputs.ravel()[-1]
     chex.assert_trees_all_close(steps.next_value[end, 0], value, rtol=0, atol=1e-6)
 
 
