@@ -18,6 +18,7 @@ from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import batching, mlir
+from jax.typing import ArrayLike
 
 from ppo_jax.arrays.calls import kept
 from ppo_jax.types import Array
@@ -28,23 +29,29 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def bits(key: Array, size: int) -> Array:
+def bits(key: ArrayLike, size: int) -> Array:
     """Returns hashes of the places 0, 1, … as uint32 `[size]`.
 
     Args:
         key: The words of a key, uint32 `[2]`.
         size: How many there are to be.
+
+    >>> bits(np.zeros(2, np.uint32), 3).shape
+    (3,)
     """
     return kept(_bits.bind(key, size=size))
 
 
-def words(key: Array, size: int, *first: Array) -> Array:
+def words(key: ArrayLike, size: int, *first: ArrayLike) -> Array:
     """Returns both words of the hashes of 0, 1, …, in turn, as uint32 `[size]`.
 
     Args:
         key: The words of a key, uint32 `[2]`.
         size: How many words there are to be.
         first: What to begin with instead of 0, uint32 `[]`.
+
+    >>> [f"{word:x}" for word in words(np.zeros(2, np.uint32), 2).tolist()]
+    ['6b200159', '99ba4efe']
     """
     return kept(_words.bind(key, *first, size=size))
 
