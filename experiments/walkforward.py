@@ -4,9 +4,8 @@ Needs `pip install 'ppo_jax[market]'`.
 
     python -m ppo_jax.walkforward experiments/walkforward.py --grid env.cost=5,20
 
-Expect less than holding all of them alike earns, at any cost: docs/trading.md has the
-numbers of agents whose risk was one of rewards instead of returns. They traded their
-whole equity about 50 times a year.
+Expect less than holding all of them alike earns, at any cost, from agents that trade
+their whole equity about 50 times a year: docs/trading.md has the numbers.
 """
 
 from ppo_jax import Config, critics, networks, optimizers, terms
