@@ -211,8 +211,7 @@ def evolve(
     fitness, broken = _judged(pbt, population)
     ready = pbt.readiness.members(runs.counters.episodes, fitness)
     now = pbt.readiness(ready, population.waited)
-    both = jax.vmap(jax.random.split, out_axes=1)(fused(keys))
-    keys_select, keys_explore = both
+    keys_select, keys_explore = jax.vmap(jax.random.split, out_axes=1)(fused(keys))
     unknown = ~jnp.isfinite(fitness) & ~broken
     shown = jnp.where(unknown, 0.0, fitness)
     selection = pbt.selector(shown, ready, keys_select)
