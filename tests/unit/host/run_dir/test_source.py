@@ -62,17 +62,15 @@ OTHERS = {
     ),
     "bounds": changed(stop_at={"eval/mean_reward": 475}, max_seconds=1.5),
 }
-OTHERS |= {
-    name: experiment.load(EXPERIMENTS / f"{name}.py", [])
-    for name in ("original", "pbt_pendulum", "sa_memory")
-}
+EXAMPLES = ("original", "pbt_pendulum", "sa_memory")
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [*OTHERS, *EXAMPLES])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_file_makes_the_same_experiment(name, tmp_path):
     """Loaded as commands do it; all fields are in it."""
-    config = OTHERS[name]
+    example = EXPERIMENTS / f"{name}.py"
+    config = experiment.load(example, []) if name in EXAMPLES else OTHERS[name]
     (text,) = source.texts(config).values()
     path = tmp_path / "experiment.py"
     path.write_bytes(text)
