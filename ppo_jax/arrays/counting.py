@@ -19,7 +19,7 @@ def add(count: Array, more: ArrayLike = 1) -> Array:
     return count + jnp.minimum(more, MOST - count)
 
 
-def divisors(count: int, least: int) -> list[int]:
+def divisors(count: int, least: int = 1) -> list[int]:
     """Returns the divisors of a count that are at least `least`, in ascending order.
 
     >>> divisors(12, 3)

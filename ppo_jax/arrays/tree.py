@@ -43,15 +43,6 @@ def take(tree: PyTree, indices: ArrayLike) -> PyTree:
     return jax.tree.map(lambda x: x.at[indices].get(mode="promise_in_bounds"), tree)
 
 
-def stack(trees: list[PyTree]) -> PyTree:
-    """Stacks trees of one structure along a new leading axis.
-
-    >>> stack([{"a": 1}, {"a": 2}])["a"].tolist()
-    [1, 2]
-    """
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
-
-
 def each(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Any:
     """Maps a function like `jax.vmap`, with `in_axes` of 0 (mapped) or None (shared).
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import losses
+from ppo_jax.arrays import counting
 from ppo_jax.component import program
 from ppo_jax.config import Config
 from ppo_jax.envs import TimeLimit
@@ -136,8 +137,7 @@ def _hurried(config: Config) -> Config:
     limit = max(2, config.num_steps // 3)
     chunk = config.chunk
     if chunk == config.num_steps:
-        divisors = (n for n in range(2, chunk + 1) if chunk % n == 0)
-        chunk //= next(divisors, 1)
+        chunk //= min(counting.divisors(chunk, least=2), default=1)
     env = TimeLimit(env=config.env.outline, limit=limit)
     env = Faulty(env=env, reward=float("nan"), rate=0.0)
     network = dataclasses.replace(config.network, compute_dtype="float32")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax import component
-from ppo_jax.arrays import tree
+from ppo_jax.arrays import counting, tree
 from ppo_jax.arrays.keys import fused
 from ppo_jax.arrays.packing import Packed, pack
 from ppo_jax.pbt.config import PBT
@@ -138,7 +138,7 @@ def _at_once(runs: Run, fewest_steps: int) -> int:
     """Returns how many members learn at once: all of them, or an equal share."""
     config, size = runs.learner.config, runs.key.shape[0]
     steps = config.steps_per_update // config.num_minibatches
-    shares = [n for n in range(1, size + 1) if size % n == 0]
+    shares = counting.divisors(size)
     enough = [n for n in shares if fewest_steps and n * steps >= fewest_steps]
     return min(enough, default=size)
 

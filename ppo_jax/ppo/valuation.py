@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from ppo_jax.arrays import tree
+from ppo_jax.arrays import counting, tree
 from ppo_jax.arrays.devices import FEWEST_STEPS
 from ppo_jax.critics import ValueDist
 from ppo_jax.state import Learner
@@ -50,4 +50,4 @@ def predict(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueD
 def _num_parts(length: int, num_envs: int) -> int:
     """Returns the largest number of equal parts with `FEWEST_STEPS` or more each."""
     most = length * num_envs // FEWEST_STEPS
-    return max([n for n in range(1, most + 1) if length % n == 0], default=1)
+    return max([n for n in counting.divisors(length) if n <= most], default=1)

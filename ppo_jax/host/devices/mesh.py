@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as Axes
 from jax.tree_util import Partial
 
 from ppo_jax import component
-from ppo_jax.arrays import tree
+from ppo_jax.arrays import counting, tree
 from ppo_jax.arrays.sharding import ENVS
 from ppo_jax.attacks.opponents import Opponent
 from ppo_jax.config import Config
@@ -285,8 +285,8 @@ def over_all_devices(
             f"{num_members} members: expected a multiple of the {crews} processes"
             + (f" of {crew} each" if crew > 1 else "")
         )
-    groups = range(1, crew * own // per_member + 1)
-    most = max(n for n in groups if num_members // crews % n == 0)
+    groups = counting.divisors(num_members // crews)
+    most = max(n for n in groups if n * per_member <= crew * own)
     devices: dict[int, list] = {}
     for device in jax.devices():
         devices.setdefault(device.process_index // crew, []).append(device)
