@@ -18,11 +18,6 @@ ROOM = 300
 """Most characters of a value that are shown."""
 
 
-def ending(run: Record) -> str:
-    """Returns the state of a run: under way, or how it ended."""
-    return status.now(run.path).state
-
-
 def lead(run: Record) -> str:
     """Returns a line on the experiment that was trained."""
     env = run.field("env.id").strip("'") or run.field("env.type", "an experiment")
@@ -41,7 +36,7 @@ def overview(run: Record) -> Element:
     active, lasting = troubles.summary(run)
     whose = " of each member" if run.members > 1 else ""
     facts = [
-        ("state", ending(run), f"{steps:,.0f} steps{whose}"),
+        ("state", run.state, f"{steps:,.0f} steps{whose}"),
         _evaluated(run),
         _tail(run),
         ("time", elapsed(seconds), f"{elapsed(spent)} of it compiling"),
@@ -70,7 +65,7 @@ def commands(run: Record) -> list[str]:
     """Returns commands that one may want to give next."""
     path = run.path
     found = [typed("evaluate", path)]
-    if ending(run) not in (status.RUNNING, status.FINISHED):
+    if run.state not in (status.RUNNING, status.FINISHED):
         found = [*filter(None, [status.again(path)]), *found]
     if run.generations:
         found.append(typed("replay", path))

@@ -86,7 +86,7 @@ def _runs(runs: Sequence[Record]) -> Section | None:
     rows = [
         (
             run.name,
-            about.ending(run),
+            run.state,
             f"{run.rows[-1]['step']:,.0f}",
             elapsed(last(run.rows, SECONDS)),
             written(last(run.rows, SCORE)),

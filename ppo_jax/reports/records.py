@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Iterable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from ppo_jax.host.metrics.figures import SCORE, Rows
 from ppo_jax.host.run_dir import batched, experiment, files
 from ppo_jax.host.run_dir.description import Description
 from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG
+from ppo_jax.monitoring import status
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
 OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
 """Names of JSON files about a run itself; all others are later measurements."""
 
 
-class Record(NamedTuple):
+@dataclass(frozen=True)
+class Record:
     """Contents of a run's directory."""
 
     path: Path
@@ -40,16 +43,21 @@ class Record(NamedTuple):
         """The directory of the run."""
         return str(self.path)
 
-    @property
+    @cached_property
     def members(self) -> int:
         """The number of members that it trained."""
         first = f"each/{SCORE}/"
         return max(1, len({name for name in self.names if name.startswith(first)}))
 
-    @property
+    @cached_property
     def names(self) -> set[str]:
         """The names of its metrics."""
         return {name for row in self.rows for name in row}
+
+    @cached_property
+    def state(self) -> str:
+        """Whether it is under way, or how it ended."""
+        return status.now(self.path).state
 
     def field(self, path: str, default: str = "") -> str:
         """Returns the value of a field of the experiment, as text."""

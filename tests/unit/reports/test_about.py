@@ -11,7 +11,7 @@ from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.presence import alone
 from ppo_jax.reports import records
-from ppo_jax.reports.about import commands, ending, lead, overview, section
+from ppo_jax.reports.about import commands, lead, overview, section
 
 CONFIG = Config(
     "CartPole-v1",
@@ -66,16 +66,18 @@ def test_the_defaults_differ_in_nothing():
 )
 def test_how_it_ended(tmp_path, updates, expected):
     found = run(tmp_path, row(updates))
-    assert ending(found) == expected
+    assert found.state == expected
     again = any("--resume" in line for line in commands(found))
     assert again == (expected != "finished")
     for state in ("stopped", "failed"):
         with recorded(tmp_path) as said:
             said.became(state)
-        assert ending(found) == state
+        found = records.read(tmp_path)
+        assert found.state == state
         assert any("train" in line and "--resume" in line for line in commands(found))
     with alone(tmp_path):
-        assert ending(found) == "running"
+        found = records.read(tmp_path)
+        assert found.state == "running"
         assert not any("--resume" in line for line in commands(found))
 
 
