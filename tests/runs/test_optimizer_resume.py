@@ -1,5 +1,6 @@
 """Statistics, utilities, moments and noise go on with a run that is resumed."""
 
+import functools
 import json
 import shutil
 
@@ -63,13 +64,16 @@ def resume(run_dir, updates=8):
     return called("train", path, "--run-dir", run_dir, "--resume", *budget(updates))
 
 
-def restored(run_dir, make=training.start):
+def restored(run_dir, make=training.start, template=None):
     """Statistics and utilities of a run, and what is known about its checkpoint."""
     config = experiment.load(
         run_dir / "experiment.py", experiment.stored_overrides(run_dir)
     )
     checkpoints = Checkpointer(run_dir)
-    _, population, meta = checkpoints.read(lambda: make(config))
+    read = checkpoints.read
+    if template is not None:
+        read = functools.partial(checkpoints.restore, template(config))
+    _, population, meta = read(make=lambda: make(config))
     checkpoints.close()
     kinds = (ScaleByVarianceState, GateByUtilityState)
     nodes = jax.tree.leaves(
@@ -136,8 +140,9 @@ def test_statistics_of_an_older_version_begin_anew(run_dir):
     assert (scaling.count, gate.count) == (4 * STEPS, 8 * STEPS)
 
 
-def test_what_begins_anew_is_as_fresh_members_have_it(run_dir):
-    """V6: also if that is not 0."""
+@pytest.mark.parametrize("template", [None, training.start])
+def test_what_begins_anew_is_as_fresh_members_have_it(run_dir, template):
+    """V6: also if that is not 0, nor what a template has."""
 
     def make(config):
         fresh = training.start(config)
@@ -148,7 +153,7 @@ def test_what_begins_anew_is_as_fresh_members_have_it(run_dir):
 
     written_by(run_dir, NOW - 1)
     with pytest.warns(UserWarning, match="its statistics begin anew"):
-        scaling, gate, *_ = restored(run_dir, make)
+        scaling, gate, *_ = restored(run_dir, make, template)
     assert scaling.count == 1 and gate.count == 4 * STEPS
 
 

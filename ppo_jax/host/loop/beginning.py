@@ -12,7 +12,7 @@ from ppo_jax.host.devices.mesh import Layout
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import lineage
 from ppo_jax.host.run_dir.description import as_now, describe, differences, former_names
-from ppo_jax.host.run_dir.recording import Memory
+from ppo_jax.host.run_dir.recording import Memory, Saved
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
@@ -42,13 +42,26 @@ def begun(
     population: Population,
     record: Memory,
     console: Console,
+    make: Callable[[], Population],
 ) -> StartState:
-    """Returns the state before the first update; in a resumed run, its checkpoint's."""
+    """Returns the state before the first update; in a resumed run, its checkpoint's.
+
+    Args:
+        config: The experiment.
+        layout: The layout of its members.
+        population: The members; in a resumed run blank ones, for shapes and devices.
+        record: The record that keeps the run.
+        console: Console for notes.
+        make: Makes the members before their first update.
+    """
+    if record.resumes:
+        saved = record.restore(population, make)
+        if saved is not None:
+            return _resumed(config, layout, saved, console)
+        console.note("stopped before its first checkpoint; starting again")
+        population = make()
     generations = lineage_of(config, population, layout.fetch)
-    fresh = StartState(population, 0, generations, {}, {}, identity())
-    if not record.resumes:
-        return fresh
-    return _resume(config, layout, record, fresh, console)
+    return StartState(population, 0, generations, {}, {}, identity())
 
 
 def identity() -> str:
@@ -82,18 +95,10 @@ def lineage_of(
     return [lineage.beginning(config.pbt.size, searched)]
 
 
-def _resume(
-    config: Config,
-    layout: Layout,
-    record: Memory,
-    fresh: StartState,
-    console: Console,
+def _resumed(
+    config: Config, layout: Layout, saved: Saved, console: Console
 ) -> StartState:
-    """Restores the newest checkpoint, and sets the numbers that have changed since."""
-    saved = record.restore(fresh.population)
-    if saved is None:
-        console.note("stopped before its first checkpoint; starting again")
-        return fresh
+    """Returns a checkpoint's state, with the numbers that have changed since."""
     done, population, meta = saved
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
@@ -110,5 +115,5 @@ def _resume(
     population = layout.place(anew)
     generations = former.translated(meta["lineage"], names)
     # Checkpoints of earlier versions lack these.
-    streaks, own = meta.get("streaks", {}), meta.get("id", fresh.id)
+    streaks, own = meta.get("streaks", {}), meta.get("id") or identity()
     return StartState(population, done, generations, streaks, names, own)

@@ -23,6 +23,7 @@ from ppo_jax.host.loop import phases
 from ppo_jax.host.programs import lapack, store
 from ppo_jax.host.programs.compiling import Compilation
 from ppo_jax.host.programs.recall import Shelf
+from ppo_jax.host.run_dir import templates
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
@@ -50,13 +51,18 @@ def ready(
     config: Config,
     begin: Begin,
     meanwhile: Callable[[], None] = lambda: None,
+    goes_on: bool = False,
 ) -> tuple[Layout, Population]:
     """Returns an experiment's layout, with all programs compiled, and its members.
+
+    Those of a run that goes on are blank, as a checkpoint is restored in their place.
+    A program that makes members takes a CPU seconds to compile.
 
     Args:
         config: The experiment.
         begin: Function that makes its members.
         meanwhile: Other work to do while programs are compiled.
+        goes_on: Whether the run goes on from a checkpoint.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
@@ -72,9 +78,12 @@ def ready(
     with ThreadPoolExecutor() as pool:
         pool.submit(streams.evaluation, config.seed, 0)
         made = {each.name: _made(pool, shelf, each) for each in wanted}
-        start = _made(pool, shelf, making)
+        start = None if goes_on else _made(pool, shelf, making)
         meanwhile()
-        population = start.result()(*making.args)
+        if start is None:
+            population = templates.blank(layout.described(shapes))
+        else:
+            population = start.result()(*making.args)
         layout = layout.having({name: each.result() for name, each in made.items()})
     _give_back()
     return layout, population

@@ -118,9 +118,10 @@ def train(
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
-            layout, population = ready(config, begin, record.prepare)
+            layout, population = ready(config, begin, record.prepare, record.resumes)
         console.note(f"training on {layout}, {record}")
-        begun = beginning.begun(config, layout, population, record, console)
+        make = layout.making(begin, config)
+        begun = beginning.begun(config, layout, population, record, console, make)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
         steps, saves = config.steps_per_update, Saves(config, record, alarms, begun.id)
         past = Past(done * steps, begun.lineage, begun.names, own)

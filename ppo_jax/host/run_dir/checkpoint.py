@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import jax
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
@@ -115,15 +116,20 @@ class Checkpointer:
         return not self._manager.all_steps()
 
     def restore(
-        self, template: PyTree, best: bool = False, asked: int | None = None
+        self,
+        template: PyTree,
+        best: bool = False,
+        asked: int | None = None,
+        make: Callable[[], PyTree] | None = None,
     ) -> tuple[int, Any, dict]:
         """Restores the newest whole checkpoint, the best one, or a requested one.
 
         Args:
-            template: A population before its first update, for shapes and devices;
-                statistics that begin from scratch are taken from it.
+            template: A population, for shapes and devices.
             best: Whether to prefer the fittest checkpoint.
             asked: Updates of the only checkpoint to restore; None: any.
+            make: Makes a population before its first update, for statistics that begin
+                from scratch; None: the template is one.
 
         Returns:
             The checkpoint's updates, its population and its metadata.
@@ -136,7 +142,7 @@ class Checkpointer:
         Warns:
             UserWarning: If statistics of an older version begin from scratch.
         """
-        return self._restore(template, lambda: template, best, asked)
+        return self._restore(template, make or (lambda: template), best, asked)
 
     def read(
         self, make: Callable[[], PyTree], best: bool = False, asked: int | None = None
@@ -149,7 +155,8 @@ class Checkpointer:
             best: Whether to prefer the fittest checkpoint.
             asked: Updates of the only checkpoint to read; None: any.
         """
-        return self._restore(templates.blank(make), make, best, asked)
+        blank = templates.blank(jax.eval_shape(make))
+        return self._restore(blank, make, best, asked)
 
     def _restore(
         self,

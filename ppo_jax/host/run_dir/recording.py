@@ -65,8 +65,15 @@ class Memory:
     def prepare(self) -> None:
         """Prepares to restore and to save."""
 
-    def restore(self, template: Population) -> Saved | None:
+    def restore(
+        self, template: Population, make: Callable[[], Population]
+    ) -> Saved | None:
         """Restores the newest whole checkpoint; newer saves are put out of the way.
+
+        Args:
+            template: A population, for shapes and devices.
+            make: Makes a population before its first update, for statistics that begin
+                from scratch.
 
         Returns:
             The checkpoint; None: there is none.
@@ -123,11 +130,13 @@ class Folder(Memory):
         self._prepared.callback(claims.note_saved, self.run_dir)  # Once it is whole.
         self._checkpoints = self._prepared.enter_context(checkpoints(self.run_dir))
 
-    def restore(self, template: Population) -> Saved | None:
+    def restore(
+        self, template: Population, make: Callable[[], Population]
+    ) -> Saved | None:
         if self._checkpoints.empty:
             self._checkpoints.rewind(0)
             return None
-        saved = self._checkpoints.restore(template)
+        saved = self._checkpoints.restore(template, make=make)
         self._checkpoints.rewind(saved[0])
         return saved
 

@@ -1,6 +1,5 @@
 """Trees that checkpoints are read into, and their differences from saved ones."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,17 +12,22 @@ from ppo_jax.transforms.statistics import is_statistics
 from ppo_jax.types import PyTree
 
 
-def blank(make: Callable[[], PyTree]) -> PyTree:
-    """Returns the tree that a function makes, with zeros for its numbers."""
+def blank(shapes: PyTree) -> PyTree:
+    """Returns a tree of these shapes, with zeros for its numbers.
+
+    They are arrays of NumPy, but for shapes that have a place.
+    """
 
     def zeros(shape):
-        if not jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
-            return np.zeros(shape.shape, shape.dtype)
-        data = jax.eval_shape(jax.random.key_data, shape)
+        is_key = jnp.issubdtype(shape.dtype, jax.dtypes.prng_key)
+        data = jax.eval_shape(jax.random.key_data, shape) if is_key else shape
         numbers: Any = np.zeros(data.shape, data.dtype)
-        return jax.random.wrap_key_data(numbers)
+        if shape.sharding is not None:
+            place, part = shape.sharding, numbers.__getitem__
+            numbers = jax.make_array_from_callback(data.shape, place, part)
+        return jax.random.wrap_key_data(numbers) if is_key else numbers
 
-    return jax.tree.map(zeros, jax.eval_shape(make))
+    return jax.tree.map(zeros, shapes)
 
 
 def leaves(tree: PyTree) -> dict[str, str]:

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 from brief import experiment
 
 from ppo_jax.component.paths import replace
@@ -25,8 +26,12 @@ class Kept(Memory):
     def __init__(self, saved):
         self._saved = saved
 
-    def restore(self, template):
+    def restore(self, template, make):
         return self._saved
+
+
+def fail():
+    pytest.fail("members were made")
 
 
 def test_only_what_is_searched_has_a_lineage():
@@ -46,17 +51,24 @@ def test_a_run_goes_on_with_numbers_that_are_given_anew():
     population = jax.tree.map(lambda x: x, training.start(before))
     saved = 3, population, {"config": describe(before), "lineage": [], "streaks": {}}
     now = dataclasses.replace(before, gamma=0.7)
-    begun = beginning.begun(
-        now, on_one_device(), training.start(now), Kept(saved), Console(QUIET)
-    )
+    blank, layout = training.start(now), on_one_device()
+    begun = beginning.begun(now, layout, blank, Kept(saved), Console(QUIET), fail)
     assert begun.done == 3
     numbers = begun.population.runs.learner.config
     np.testing.assert_allclose(numbers.gamma, [0.7])
     np.testing.assert_allclose(numbers.gae_lambda, [0.5])
-    fresh = beginning.begun(
-        now, on_one_device(), training.start(now), Memory(), Console(QUIET)
+    fresh = beginning.begun(now, layout, blank, Memory(), Console(QUIET), fail)
+    assert fresh.done == 0 and fresh.population is blank
+
+
+def test_without_a_checkpoint_members_are_made_after_all(capsys):
+    config = experiment(TimeLimitChain(limit=5))
+    made, blank = training.start(config), training.start(config, seed=1)
+    begun = beginning.begun(
+        config, on_one_device(), blank, Kept(None), Console(NORMAL), lambda: made
     )
-    assert fresh.done == 0
+    assert begun.population is made and begun.done == 0
+    assert "before its first checkpoint; starting again" in capsys.readouterr().out
 
 
 def test_members_go_on_with_the_numbers_that_they_search(capsys):
@@ -67,7 +79,7 @@ def test_members_go_on_with_the_numbers_that_they_search(capsys):
     saved = 3, population, {"config": describe(before), "lineage": [], "streaks": {}}
     now = replace(before, {"optimizer.learning_rate": 0.15, "gamma": 0.7})
     begun = beginning.begun(
-        now, on_one_device(), population, Kept(saved), Console(NORMAL)
+        now, on_one_device(), population, Kept(saved), Console(NORMAL), fail
     )
     own, then = (x.runs.learner.config for x in (population, begun.population))
     rates, kept = own.optimizer.learning_rate, then.optimizer.learning_rate

@@ -12,6 +12,9 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import brief
+import chex
+import jax
+import numpy as np
 import pytest
 from runs import ENVIRONMENT, python
 
@@ -108,6 +111,19 @@ def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
     monkeypatch.setattr(Layout, "programs", lambda *_: wanted)
     ready(brief.experiment(TimeLimitChain(limit=5)), training.start)
     assert traced == ["longest", "other"]
+
+
+def test_members_of_a_run_that_goes_on_are_blank(monkeypatch):
+    """No program makes them; they have the shapes and places of those that are made."""
+    monkeypatch.setattr(Layout, "programs", lambda *_: [])
+    config = brief.experiment(TimeLimitChain(limit=5))
+    _, made = ready(config, training.start)
+    monkeypatch.setattr(Compilation, "lower", Mock(side_effect=AssertionError))
+    _, blank = ready(config, training.start, goes_on=True)
+    chex.assert_trees_all_equal_shapes_and_dtypes(blank, made)
+    places = (jax.tree.map(lambda x: x.sharding, each) for each in (blank, made))
+    chex.assert_trees_all_equal(*places)
+    assert not any(np.any(x) for x in jax.tree.leaves(blank.runs.learner.params))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is asked of glibc")

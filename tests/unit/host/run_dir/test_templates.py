@@ -22,10 +22,20 @@ def made():
 
 
 def test_a_blank_has_the_leaves_without_their_numbers():
-    found = templates.blank(made)
+    found = templates.blank(jax.eval_shape(made))
     assert templates.leaves(found) == templates.leaves(made())
     chex.assert_trees_all_equal(found["x"], np.zeros((2, 3), np.float32))
     assert not jax.random.key_data(found["keys"]).any()
+
+
+def test_a_blank_lies_where_its_shapes_do():
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    shapes = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), made()
+    )
+    found = templates.blank(shapes)
+    assert templates.leaves(found) == templates.leaves(made())
+    assert all(leaf.sharding == place for leaf in jax.tree.leaves(found))
 
 
 def test_statistics_begin_anew_by_their_kind():
