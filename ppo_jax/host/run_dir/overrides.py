@@ -1,9 +1,11 @@
 """Fields of a config on the command line, after its file has been read."""
 
 import contextlib
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import tyro
 from tyro import constructors
@@ -54,6 +56,8 @@ def with_overrides(
         with warnings.catch_warnings():
             warnings.showwarning = warn
             config, overrides = _with_environments(config, overrides)
+            if not overrides:
+                return _again(config)
             return tyro.cli(
                 Config,
                 default=config,
@@ -109,6 +113,15 @@ def _with_environments(
             others.append(word)
     with warnings.catch_warnings(action="ignore"):  # The whole config will warn.
         return replace(config, ids), others
+
+
+def _again(part: Any) -> Any:
+    """Returns a component whose parts are made once more, and warn of what is odd."""
+    below = children(part)
+    made = {name: _again(child) for name, child in below.items() if children(child)}
+    if isinstance(part, tuple):
+        return tuple((below | made).values())
+    return dataclasses.replace(part, **made)
 
 
 @_RULES.struct_rule
