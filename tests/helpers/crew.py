@@ -32,7 +32,7 @@ PLAIN = dataclasses.replace(
     pbt=None,
 )
 MEMORY = networks.ActorCritic(
-    torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=4)
+    torso=networks.Mlp(hidden=()), memory=networks.Lstm(size=4)
 )
 CONFIGS = {
     "all at once": dataclasses.replace(
@@ -92,7 +92,8 @@ def live(layout, members, episodes):
         layout.run_episodes(members.runs.learner, jax.random.key(5), count, False)[0]
         for count in episodes
     ]
-    return layout.fetch((members, metrics.unpack(), *returns)), said
+    members, metrics, *returns = layout.fetch((members, metrics, *returns))
+    return (members, metrics.unpack(), *returns), said
 
 
 def main(path):

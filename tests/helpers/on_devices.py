@@ -30,7 +30,7 @@ CONFIG = Config(
     num_steps=8,
     num_epochs=2,
     num_minibatches=16,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     terms=(terms.Surrogate(), terms.Value()),
     early_stop=controllers.KlStop(target=0.02),
     total_timesteps=3200,

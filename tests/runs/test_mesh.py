@@ -35,13 +35,15 @@ POPULATION = (
     EXPERIMENT.format(memory="")
     + """
 import dataclasses
-from ppo_jax import PBT, LogUniform, optimizers, schedules
+from ppo_jax import PBT, LogUniform, optimizers, schedules, terms
 from ppo_jax.envs.probes import Target
 
 config = dataclasses.replace(
     config,
     env=Target(),
     num_epochs=1,
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+    terms=(terms.Surrogate(), terms.Value()),
     optimizer=optimizers.Adam(schedule=schedules.Constant()),
     total_timesteps=32 * 10,
     pbt=PBT({"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}, size=8, interval=4),
