@@ -43,7 +43,8 @@ PACKAGE = ("ppo_jax",)
 READ_EARLY = ("JAX_", "PYTHON")
 """Prefixes of variables that are read before a command starts."""
 DEVICES = "JAX_NUM_CPU_DEVICES"
-"""The one of those variables that can also be set in a forked process."""
+LATE = {DEVICES: -1, "JAX_PLATFORMS": None, "JAX_COMPILATION_CACHE_DIR": None}
+"""Those variables that can also be set in a forked process, and what JAX has without."""
 SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -76,7 +77,7 @@ def helper(name, *options, environment, timeout):
 
 
 def _is_early(name):
-    return name.startswith(READ_EARLY) and name != DEVICES
+    return name.startswith(READ_EARLY) and name not in LATE
 
 
 @functools.cache
@@ -120,7 +121,9 @@ def _become(words, environment, cwd, streams, timeout):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    jax.config.update("jax_num_cpu_devices", int(environment.get(DEVICES, -1)))
+    for name, absent in LATE.items():
+        given = environment.get(name, absent)
+        jax.config.update(name.lower(), int(given) if name == DEVICES else given)
     option, what, *rest = words
     sys.path[0], sys.argv = cwd, [option, *rest]
     if option == "-c":
