@@ -38,7 +38,7 @@ config = Config(
     phase_updates=4,
     eval_phases=1,
     eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,)){memory}),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=()){memory}),
 )
 """
 SIZES = """
@@ -55,7 +55,7 @@ SIZES = dict(
     phase_updates=1,
     eval_phases=1,
     eval_episodes=4,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
 )
 """
 WALK = (

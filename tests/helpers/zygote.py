@@ -44,7 +44,7 @@ READ_EARLY = ("JAX_", "PYTHON")
 """Prefixes of variables that are read before a command starts."""
 DEVICES = "JAX_NUM_CPU_DEVICES"
 LATE = {DEVICES: -1, "JAX_PLATFORMS": None, "JAX_COMPILATION_CACHE_DIR": None}
-"""Those variables that can also be set in a forked process, and what JAX has without."""
+"""Those that can also be set in a forked process, and what JAX has without them."""
 SINGLE = {"OPENBLAS_NUM_THREADS": "1"}
 
 

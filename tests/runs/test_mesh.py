@@ -42,7 +42,6 @@ config = dataclasses.replace(
     config,
     env=Target(),
     num_epochs=1,
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     terms=(terms.Surrogate(), terms.Value()),
     optimizer=optimizers.Adam(schedule=schedules.Constant()),
     total_timesteps=32 * 10,

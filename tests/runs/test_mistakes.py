@@ -551,7 +551,7 @@ def answers(lines, home):
 def home(tmp_path_factory):
     """A folder of experiments and runs, right ones and others."""
     home = tmp_path_factory.mktemp("mistakes")
-    right = EXPERIMENT.format(memory="")
+    right = EXPERIMENT.format(memory="").replace("hidden=()", "hidden=(8,)")
     (home / "right.py").write_text(right)
     (home / "other.py").write_text(right.replace("limit=5", "limit=4"))
     turned = "import dataclasses\nterms = config.terms[::-1]\n"

@@ -20,7 +20,7 @@ NOISY = (
     EXPERIMENT.format(memory="")
     + """
 import dataclasses
-from ppo_jax import networks, optimizers, schedules
+from ppo_jax import optimizers, schedules
 from ppo_jax.transforms import noise, vgs
 
 optimizer = optimizers.AdaptiveUPGD(
@@ -31,8 +31,7 @@ optimizer = optimizers.AdaptiveUPGD(
     schedule=schedules.Constant(),
     vgs=optimizers.VGS(warmup_steps=4),
 )
-network = networks.ActorCritic(torso=networks.Mlp(hidden=()))
-config = dataclasses.replace(config, optimizer=optimizer, network=network)
+config = dataclasses.replace(config, optimizer=optimizer)
 """
 )
 

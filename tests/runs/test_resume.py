@@ -87,7 +87,7 @@ class Mlp(networks.Mlp):
         out = super().__call__(obs)
         return jax.numpy.concatenate([out, out], axis=-1)
 
-network = networks.ActorCritic(torso=Mlp(hidden=(8,)))
+network = networks.ActorCritic(torso=Mlp(hidden=()))
 config = dataclasses.replace(config, network=network)
 """
 

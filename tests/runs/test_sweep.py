@@ -28,7 +28,6 @@ from ppo_jax.envs.probes import Target
 config = dataclasses.replace(
     config,
     env=Target(),
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     optimizer=optimizers.Adam(schedule=schedules.Constant()),
     terms=(terms.Surrogate(),),
 )
