@@ -8,7 +8,7 @@ import jax
 
 from ppo_jax.component import former, numbers
 from ppo_jax.config import Config
-from ppo_jax.host.devices.mesh import Layout
+from ppo_jax.host.devices.mesh import Begin, Layout
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import lineage
 from ppo_jax.host.run_dir.description import as_now, describe, differences, former_names
@@ -42,7 +42,7 @@ def begun(
     population: Population,
     record: Memory,
     console: Console,
-    make: Callable[[], Population],
+    begin: Begin,
 ) -> StartState:
     """Returns the state before the first update; in a resumed run, its checkpoint's.
 
@@ -52,9 +52,10 @@ def begun(
         population: The members; in a resumed run blank ones, for shapes and devices.
         record: The record that keeps the run.
         console: Console for notes.
-        make: Makes the members before their first update.
+        begin: Function that makes the members before their first update.
     """
     if record.resumes:
+        make = layout.making(begin, config)
         saved = record.restore(population, make)
         if saved is not None:
             return _resumed(config, layout, saved, console)

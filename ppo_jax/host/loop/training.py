@@ -120,8 +120,7 @@ def train(
         with Stopwatch() as watch:
             layout, population = ready(config, begin, record.prepare, record.resumes)
         console.note(f"training on {layout}, {record}")
-        make = layout.making(begin, config)
-        begun = beginning.begun(config, layout, population, record, console, make)
+        begun = beginning.begun(config, layout, population, record, console, begin)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)
         steps, saves = config.steps_per_update, Saves(config, record, alarms, begun.id)
         past = Past(done * steps, begun.lineage, begun.names, own)

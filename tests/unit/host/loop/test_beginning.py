@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ class Kept(Memory):
         return self._saved
 
 
-def fail():
+def fail(config, seed):
     pytest.fail("members were made")
 
 
@@ -63,11 +64,12 @@ def test_a_run_goes_on_with_numbers_that_are_given_anew():
 
 def test_without_a_checkpoint_members_are_made_after_all(capsys):
     config = experiment(TimeLimitChain(limit=5))
-    made, blank = training.start(config), training.start(config, seed=1)
+    blank, record = training.start(config, seed=1), Kept(None)
     begun = beginning.begun(
-        config, on_one_device(), blank, Kept(None), Console(NORMAL), lambda: made
+        config, on_one_device(), blank, record, Console(NORMAL), training.start
     )
-    assert begun.population is made and begun.done == 0
+    chex.assert_trees_all_equal(begun.population, training.start(config))
+    assert begun.done == 0
     assert "before its first checkpoint; starting again" in capsys.readouterr().out
 
 
