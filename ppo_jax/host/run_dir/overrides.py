@@ -57,7 +57,7 @@ def with_overrides(
             warnings.showwarning = warn
             config, overrides = _with_environments(config, overrides)
             if not overrides:
-                return _again(config)
+                return _remade(config)
             return tyro.cli(
                 Config,
                 default=config,
@@ -115,10 +115,10 @@ def _with_environments(
         return replace(config, ids), others
 
 
-def _again(part: Any) -> Any:
-    """Returns a component whose parts are made once more, and warn of what is odd."""
+def _remade(part: Any) -> Any:
+    """Returns a component made once more, from the inside out: so all parts warn."""
     below = children(part)
-    made = {name: _again(child) for name, child in below.items() if children(child)}
+    made = {name: _remade(child) for name, child in below.items() if children(child)}
     if isinstance(part, tuple):
         return tuple((below | made).values())
     return dataclasses.replace(part, **made)
