@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from brief import signs
 
 from ppo_jax import (
     adversaries,
@@ -53,7 +54,7 @@ EVERYTHING = Config(
     return_scale=ReturnNormalization(
         rate=0.3, max_step=0.2, min_std=0.9, min_returns=1
     ),
-    network=networks.ActorCritic(torso=networks.Mlp(hidden=(4,))),
+    network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
     critic=critics.Quantile(3, 0.5, clip=critics.MeanAndVariance(1.01)),
     terms=(
         terms.Surrogate(0.01, RAMP, dual_clip=1.02),
@@ -72,7 +73,7 @@ EVERYTHING = Config(
         terms.PredictedCVaR(0.1, 0.3),
     ),
     early_stop=controllers.KlStop(
-        1e-3,
+        5e-4,
         absolute=50.0,
         consecutive=4.0,
         share=0.5,
@@ -82,6 +83,7 @@ EVERYTHING = Config(
     optimizer=optimizers.AdaptiveUPGD(
         learning_rate=1e-1,
         schedule=Linear(0.5),
+        sampler=signs,
         vgs=optimizers.VGS(warmup_steps=1, floor=0.3, cap=2.0),
         weight_decay=0.01,
         sigma=1e-3,

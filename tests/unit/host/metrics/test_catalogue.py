@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from brief import experiment
+from brief import experiment, signs
 
 from ppo_jax import adversaries, fit, networks, optimizers, terms
 from ppo_jax.controllers import ClipGate, ClosedForm, EntropySchedule, KlStop, Plateau
@@ -65,7 +65,9 @@ ATOMS = experiment(
         terms.RobustKL(),
     ),
     adversary=adversaries.Mixed(),
-    optimizer=optimizers.AdaptiveUPGD(1e-3, vgs=optimizers.VGS(warmup_steps=2)),
+    optimizer=optimizers.AdaptiveUPGD(
+        1e-3, sampler=signs, vgs=optimizers.VGS(warmup_steps=2)
+    ),
 )
 EVERYTHING = {"twins": TWINS, "atoms": ATOMS}
 
