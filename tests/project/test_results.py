@@ -151,10 +151,24 @@ def test_a_table_of_agents_by_hand(script):
         assert f"| {' | '.join(cells)} |" in lines
 
 
+LINEAR = f"""
+import dataclasses, runpy
+from ppo_jax import networks
+
+known = runpy.run_path({str(ROOT / "experiments" / "cartpole.py")!r})["config"]
+network = networks.ActorCritic(networks.Mlp(hidden=()))
+config = dataclasses.replace(known, network=network)
+"""
+
+
 @pytest.fixture
-def short(script, monkeypatch):
-    """The script on CartPole alone, with two updates and two evaluations."""
+def short(script, monkeypatch, tmp_path):
+    """The script on CartPole alone: a linear agent, two updates, two evaluations."""
     names = script("learning")
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "cartpole.py").write_text(LINEAR)
+    home = tmp_path / "benchmarks"
+    monkeypatch.setitem(names["measure"].__globals__, "HERE", home)
     monkeypatch.delitem(names["TARGETS"], "Pendulum")
     monkeypatch.setitem(names["SETTINGS"], "steps", 2048)
     monkeypatch.setitem(names["SETTINGS"], "episodes", 2)
