@@ -77,7 +77,7 @@ def test_an_update_learns_from_a_rollout(script):
 def test_an_update_where_floats_are_long_by_default(script):
     """With `jax_enable_x64`: what goes on is as it came, and nothing of it is long."""
     with jax.enable_x64(True):
-        learner, now = beginning(script)
+        learner, now = jax.eval_shape(lambda: beginning(script))
         update = script["update"].__wrapped__
         after, *_ = jax.eval_shape(update, learner, now, jax.random.key(0))
     chex.assert_trees_all_equal_shapes_and_dtypes(learner, after)

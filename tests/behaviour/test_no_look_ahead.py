@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from brief import experiment
 from price_files import GOOD, text
+from tabular import drawn
 from traders import PAST, Shifted
 
 from ppo_jax import Policy, networks, optimizers, terms
-from ppo_jax.component import as_arrays
 from ppo_jax.envs import trading
 from ppo_jax.envs.trading import PriceFile, Trading
 from ppo_jax.ppo import learner
@@ -54,14 +54,13 @@ def journey(path, features):
         terms=(terms.Surrogate(), terms.Value()),
         optimizer=optimizers.Sgd(max_grad_norm=None),
     )
-    run = learner.init(as_arrays(config), jax.random.key(0))
 
     @jax.jit
     def taught(run):
         after, _ = learner.iteration(run, Progress.at(0.0))
         return after.learner
 
-    pupil = taught(run)
+    pupil = taught(drawn(config))
     policy = Policy.of(pupil)
     whole = dataclasses.replace(env, window=None, first=6, last=None)
     steps = len(prices.bars.times) - 7
