@@ -25,6 +25,7 @@ from ppo_jax.schedules import Progress
 
 MLP = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
 LSTM = dataclasses.replace(MLP, memory=networks.Lstm(size=8))
+LINEAR = dataclasses.replace(LSTM, torso=networks.Mlp(hidden=()))
 SCALAR = critics.Scalar(clip=critics.MeanOnly())
 QUANTILE = critics.Quantile(4, clip=critics.PerQuantile())
 ATOMS = critics.Categorical(5, -6.0, 6.0, clip=critics.MeanAndVariance())
@@ -84,7 +85,7 @@ def first(*parts):
 
 def ahead(num_critics):
     """Before one step, in which a constraint on what is predicted may count."""
-    parts = critics.Quantile(4), LSTM, AHEAD
+    parts = critics.Quantile(4), LINEAR, AHEAD
     config = experiment(*parts, num_critics=num_critics, num_epochs=1)
     return tabular.drawn(config, scale=0.25)
 

@@ -105,9 +105,7 @@ def imitators(request):
         Target(),
         Demonstrations(OPPOSITE, -OPPOSITE),
         obs_clip=10.0,
-        network=networks.ActorCritic(
-            torso=networks.Mlp(hidden=(16,)), head=request.param
-        ),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=()), head=request.param),
     )
     return config, *trained(config, (0.0, 1.0, 1.0))
 
@@ -153,7 +151,7 @@ config = Config(
     num_steps=8,
     num_minibatches=2,
     network=networks.ActorCritic(
-        torso=networks.Mlp(hidden=(16,)), memory=networks.Gru(size=8), shared=True
+        torso=networks.Mlp(hidden=()), memory=networks.Gru(size=8), shared=True
     ),
     terms=(Imitation(Sequences(obs, action, weight=time == query)),),
     optimizer=optimizers.Adam(learning_rate=2e-2),

@@ -13,7 +13,7 @@ from brief import experiment
 from price_files import GOOD, text
 from traders import PAST, Shifted
 
-from ppo_jax import Policy
+from ppo_jax import Policy, networks
 from ppo_jax.component import as_arrays
 from ppo_jax.envs.trading import PriceFile, RandomWalk, Trading
 from ppo_jax.envs.trading.account import Broker, opened, settled
@@ -30,6 +30,7 @@ UNSHRUNK = hypothesis.settings(FEW, phases=[hypothesis.Phase.generate])
 
 BARS, STEPS = 100, 93
 """Of a file; of an account that is opened at the first bar with features."""
+LINEAR = networks.ActorCritic(torso=networks.Mlp(hidden=()))
 read = tape.__wrapped__
 """Without a memory, as an example may be read with another rule in force."""
 BEGUN = Progress.of(np.array(0.0), 6)
@@ -69,7 +70,7 @@ def journey():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ppo_jax.envs.trading.trading.tape", lambda *_: traced)
             env = dataclasses.replace(base, first=6.0, last=float(BARS))
-            config = as_arrays(experiment(env, obs_clip=5.0))
+            config = as_arrays(experiment(env, obs_clip=5.0, network=LINEAR))
             within = dataclasses.replace(config.env, last=bar + 1.0)
             config = dataclasses.replace(config, env=within)
             run = learner.init(config, jax.random.key(0))

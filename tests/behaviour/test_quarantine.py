@@ -29,7 +29,7 @@ def experiment(env, **changes):
         "num_steps": 8,
         "num_epochs": 2,
         "num_minibatches": 2,
-        "network": networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
+        "network": networks.ActorCritic(torso=networks.Mlp(hidden=())),
         "total_timesteps": 3200,
         "obs_clip": 10.0,
     }
@@ -135,9 +135,7 @@ def remembering(memory, what, step=NEVER):
         chunk_length=4,
         num_epochs=1,
         num_minibatches=1,
-        network=networks.ActorCritic(
-            torso=networks.Mlp(hidden=(8,)), **MEMORIES[memory]
-        ),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=()), **MEMORIES[memory]),
         optimizer=optimizers.Adam(learning_rate=0.05),
     )
     pop, metrics = advance(break_one(members(config, 5), 2, env=1, step=step), 4)

@@ -11,7 +11,7 @@ from brief import experiment
 from runs import rows
 from tabular import first
 
-from ppo_jax import PBT, LogUniform, envs, fit, optimizers, train
+from ppo_jax import PBT, LogUniform, envs, fit, networks, optimizers, train
 from ppo_jax.ppo import rollout
 from ppo_jax.schedules import Constant
 
@@ -55,7 +55,8 @@ def owed(env, final):
         env: An environment that truncates the episodes of a rollout of 8 steps once.
         final: Maps the state before a rollout and the actions to the final observation.
     """
-    run = jax.jit(first)(experiment(env, num_envs=4), 1)
+    linear = networks.ActorCritic(torso=networks.Mlp(hidden=()))
+    run = jax.jit(first)(experiment(env, num_envs=4, network=linear), 1)
     lived = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     begun, kept = jax.device_get((run.actor.env_state, lived[1]))
     cut = kept.last & ~kept.terminated

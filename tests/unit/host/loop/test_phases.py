@@ -9,7 +9,7 @@ import jax
 import pytest
 from brief import experiment
 
-from ppo_jax import Config, optimizers, schedules, terms
+from ppo_jax import Config, networks, optimizers, schedules, terms
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.devices import mesh
 from ppo_jax.host.loop import phases, training
@@ -121,6 +121,7 @@ def test_a_phase_is_the_same_in_one_call_and_in_some(monkeypatch):
         interval=7,
         phase_updates=7,
         total_timesteps=64 * 14,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
         optimizer=optimizers.Adam(schedule=schedules.Linear()),
         terms=(terms.Surrogate(),),
     )
