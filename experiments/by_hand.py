@@ -23,6 +23,14 @@ optimizer = optax.chain(
 )
 
 
+@jax.jit
+def begin(key_params, key_envs):
+    """Parameters with the state of their optimiser, and environments."""
+    params = network.init(key_params)
+    now = jax.vmap(env.reset)(jax.random.split(key_envs, ENVS))
+    return (params, optimizer.init(params)), now
+
+
 def see(params, obs):
     """The policy, and the value of observations `[N, 4]`."""
     out = network.apply(params, (), obs[None], jnp.zeros((1, len(obs)), bool))
@@ -79,10 +87,8 @@ def update(learner, now, key):
 
 def main(updates=UPDATES, seed=0):
     """Trains; returns how many steps an episode took over the last updates."""
-    key, key_params, key_envs = jax.random.split(jax.random.key(seed), 3)
-    params = network.init(key_params)
-    learner = params, optimizer.init(params)
-    now = jax.vmap(env.reset)(jax.random.split(key_envs, ENVS))
+    key, *keys = jax.random.split(jax.random.key(seed), 3)
+    learner, now = begin(*keys)
     ends = []
     for each in jax.random.split(key, updates):
         learner, now, ended = update(learner, now, each)

@@ -28,14 +28,6 @@ def script():
     return runpy.run_path(str(PATH))
 
 
-def beginning(script):
-    """Parameters with the state of their optimiser, and environments."""
-    params = script["network"].init(jax.random.key(1))
-    keys = jax.random.split(jax.random.key(2), script["ENVS"])
-    now = jax.vmap(script["env"].reset)(keys)
-    return (params, script["optimizer"].init(params)), now
-
-
 def test_episodes_of_a_policy_that_knows_nothing(script):
     """Some twenty steps long."""
     assert 10 < script["main"](updates=1) < 40
@@ -63,7 +55,7 @@ def test_an_update_learns_from_a_rollout(script):
         error = losses.squared_error(value, target)
         return jnp.mean((ratio - 1) * (advantage - advantage.mean())), error.mean()
 
-    learner, now = beginning(script)
+    learner, now = script["begin"](jax.random.key(1), jax.random.key(2))
     key = jax.random.key(3)
     (after, _), _, _ = script["update"](learner, now, key)
     batch = lived(learner[0], now, key)
@@ -77,7 +69,8 @@ def test_an_update_learns_from_a_rollout(script):
 def test_an_update_where_floats_are_long_by_default(script):
     """With `jax_enable_x64`: what goes on is as it came, and nothing of it is long."""
     with jax.enable_x64(True):
-        learner, now = jax.eval_shape(lambda: beginning(script))
+        keys = jax.random.key(1), jax.random.key(2)
+        learner, now = jax.eval_shape(script["begin"], *keys)
         update = script["update"].__wrapped__
         after, *_ = jax.eval_shape(update, learner, now, jax.random.key(0))
     chex.assert_trees_all_equal_shapes_and_dtypes(learner, after)
