@@ -131,7 +131,7 @@ def _minibatch_step(
     finite_loss = jnp.isfinite(loss)
     finite_grad = jnp.isfinite(size) & jnp.isfinite(norm)
     finite = finite_loss & finite_grad & (nan + inf == 0)
-    # Found out once, not again for every leaf that it chooses.
+    # Apart, as XLA would compute it again in the kernel of every leaf.
     taken = apart(jnp.logical_and)(allowed & finite, weight > 0)
     norms["train/grad_norm_post_clip"] = norm
     stop = config.early_stop.observe(trainee.stop, metrics)

@@ -55,8 +55,8 @@ def ready(
 ) -> tuple[Layout, Population]:
     """Returns an experiment's layout, with all programs compiled, and its members.
 
-    Those of a run that goes on are blank, as a checkpoint is restored in their place.
-    A program that makes members takes a CPU seconds to compile.
+    Members of a run that goes on are blank, as a checkpoint is restored in their place:
+    a program that makes members takes a CPU a second or two to compile.
 
     Args:
         config: The experiment.
