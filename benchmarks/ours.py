@@ -11,6 +11,7 @@ from ppo_jax.arrays import devices
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import phases
 from ppo_jax.host.loop.readiness import ready
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.ppo import population
 
 
@@ -96,7 +97,7 @@ def trained(config, members=1):
         return population.init(config, keys)
 
     start = time.perf_counter()
-    layout, begun = ready(config, begin)
+    layout, begun = ready(config, begin, Memory())
     jax.block_until_ready(begun)
     compile_seconds = time.perf_counter() - start
     making = layout.making(begin, config)

@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import jax
@@ -24,6 +24,7 @@ from ppo_jax.host.programs import lapack, store
 from ppo_jax.host.programs.compiling import Compilation
 from ppo_jax.host.programs.recall import Shelf
 from ppo_jax.host.run_dir import templates
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population
 
@@ -47,12 +48,7 @@ def _give_back() -> None:
 
 
 @_no_collections()
-def ready(
-    config: Config,
-    begin: Begin,
-    meanwhile: Callable[[], None] = lambda: None,
-    goes_on: bool = False,
-) -> tuple[Layout, Population]:
+def ready(config: Config, begin: Begin, record: Memory) -> tuple[Layout, Population]:
     """Returns an experiment's layout, with all programs compiled, and its members.
 
     Members of a run that goes on are blank, as a checkpoint is restored in their place:
@@ -61,8 +57,7 @@ def ready(
     Args:
         config: The experiment.
         begin: Function that makes its members.
-        meanwhile: Other work to do while programs are compiled.
-        goes_on: Whether the run goes on from a checkpoint.
+        record: The record that keeps the run, prepared while programs are compiled.
 
     Raises:
         JobError: If devices and processes cannot take equal shares of the members.
@@ -78,8 +73,8 @@ def ready(
     with ThreadPoolExecutor() as pool:
         pool.submit(streams.evaluation, config.seed, 0)
         made = {each.name: _made(pool, shelf, each) for each in wanted}
-        start = None if goes_on else _made(pool, shelf, making)
-        meanwhile()
+        start = None if record.resumes else _made(pool, shelf, making)
+        record.prepare()
         if start is None:
             population = templates.blank(layout.described(shapes))
         else:

@@ -118,7 +118,7 @@ def train(
         distributed.together(hint),
     ):
         with Stopwatch() as watch:
-            layout, population = ready(config, begin, record.prepare, record.resumes)
+            layout, population = ready(config, begin, record)
         console.note(f"training on {layout}, {record}")
         begun = beginning.begun(config, layout, population, record, console, begin)
         population, done, alarms = begun.population, begun.done, Alarms(begun.streaks)

@@ -23,6 +23,7 @@ from ppo_jax.host.devices.mesh import Layout
 from ppo_jax.host.loop import training
 from ppo_jax.host.loop.readiness import ready
 from ppo_jax.host.programs.compiling import Compilation
+from ppo_jax.host.run_dir.recording import Memory
 
 COUNTED = """
 import json, tempfile, jax
@@ -32,6 +33,7 @@ from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import phases, training
 from ppo_jax.host.run_dir.checkpoint import Checkpointer
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.host.loop.readiness import ready
 from ppo_jax.host.loop.stopwatch import COMPILED
 
@@ -51,7 +53,7 @@ compiled = []
 monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.append(event) if event == COMPILED else None
 )
-layout, members = ready(config, training.start)
+layout, members = ready(config, training.start, Memory())
 before = len(compiled)
 key = streams.evaluation(config.seed, 3)
 how = config.eval_episodes, not config.eval_sample
@@ -109,17 +111,21 @@ def test_others_are_traced_while_the_longest_program_is_compiled(monkeypatch):
         for lower in (longest, other)
     ]
     monkeypatch.setattr(Layout, "programs", lambda *_: wanted)
-    ready(brief.experiment(TimeLimitChain(limit=5)), training.start)
+    ready(brief.experiment(TimeLimitChain(limit=5)), training.start, Memory())
     assert traced == ["longest", "other"]
+
+
+class GoingOn(Memory):
+    resumes = True
 
 
 def test_members_of_a_run_that_goes_on_are_blank(monkeypatch):
     """No program makes them; they have the shapes and places of those that are made."""
     monkeypatch.setattr(Layout, "programs", lambda *_: [])
     config = brief.experiment(TimeLimitChain(limit=5))
-    _, made = ready(config, training.start)
+    _, made = ready(config, training.start, Memory())
     monkeypatch.setattr(Compilation, "lower", Mock(side_effect=AssertionError))
-    _, blank = ready(config, training.start, goes_on=True)
+    _, blank = ready(config, training.start, GoingOn())
     chex.assert_trees_all_equal_shapes_and_dtypes(blank, made)
     places = (jax.tree.map(lambda x: x.sharding, each) for each in (blank, made))
     chex.assert_trees_all_equal(*places)
@@ -134,13 +140,14 @@ def test_what_compiling_left_is_no_longer_held(monkeypatch):
     libc.malloc.restype = ctypes.c_void_p
     libc.free.argtypes = [ctypes.c_void_p]
 
-    def littered():
-        pieces = [libc.malloc(1000) for _ in range(300_000)]
-        for piece in pieces[:-1]:
-            libc.free(piece)
-        held.append(resident())
+    class Littering(Memory):
+        def prepare(self):
+            pieces = [libc.malloc(1000) for _ in range(300_000)]
+            for piece in pieces[:-1]:
+                libc.free(piece)
+            held.append(resident())
 
-    ready(brief.experiment(TimeLimitChain(limit=5)), training.start, littered)
+    ready(brief.experiment(TimeLimitChain(limit=5)), training.start, Littering())
     assert resident() < held[0] - 150 * 2**20
 
 

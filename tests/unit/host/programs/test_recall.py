@@ -30,6 +30,7 @@ from ppo_jax.host.loop.readiness import ready
 from ppo_jax.host.programs import recall, store
 from ppo_jax.host.programs.compiling import Compilation
 from ppo_jax.host.run_dir import experiment, script
+from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.sweeps import cohorts
@@ -96,7 +97,7 @@ def run(config, begin=training.start):
     monitoring.register_event_duration_secs_listener(listen)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        layout, members = ready(config, begin)
+        layout, members = ready(config, begin, Memory())
         begun = jax.device_get(members)
         members, history = phases.advance(config, layout, members, 0, 2)
         how = config.eval_episodes, not config.eval_sample
