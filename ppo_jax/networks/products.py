@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays.platforms import by_platform
 from ppo_jax.types import Array
 
 Precision = jax.lax.Precision | None
@@ -31,7 +32,7 @@ def product(rows: Array, kernel: Array, precision: Precision = None) -> Array:
     called = functools.partial(jnp.matmul, precision=precision)
     count = rows.size * kernel.shape[1]  # A symbol in exports for any batch size.
     if isinstance(count, int) and count <= FEW and kernel.dtype == jnp.float32:
-        return jax.lax.platform_dependent(rows, kernel, cpu=_written, default=called)
+        return by_platform(rows, kernel, cpu=_written, default=called)
     return called(rows, kernel)
 
 
@@ -64,9 +65,7 @@ def across(x: Array) -> Array:
     long as a product with the first matrix transposed before, and 10 times with few
     outputs.
     """
-    return jax.lax.platform_dependent(
-        x.T, cpu=jax.lax.optimization_barrier, default=lambda x: x
-    )
+    return by_platform(x.T, cpu=jax.lax.optimization_barrier, default=lambda x: x)
 
 
 Pair = tuple[Array, Array]

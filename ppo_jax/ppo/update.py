@@ -13,6 +13,7 @@ from ppo_jax.arrays import counting, sharding, tree
 from ppo_jax.arrays.calls import apart
 from ppo_jax.arrays.devices import FEWEST_STEPS
 from ppo_jax.arrays.packing import Packed, pack, pack_like, unpack
+from ppo_jax.arrays.platforms import by_platform
 from ppo_jax.arrays.sharding import Crew
 from ppo_jax.config import Config
 from ppo_jax.networks import Network
@@ -195,7 +196,7 @@ def _gradients(
     if on_cpu == least:
         sums, largest = as_asked(order)
     else:
-        sums, largest = jax.lax.platform_dependent(
+        sums, largest = by_platform(
             order, cpu=functools.partial(_added_up, part, on_cpu), default=as_asked
         )
     (grads, loss, packed), largest = crew.combined(sums, largest)

@@ -6,6 +6,7 @@ import jax
 
 from ppo_jax.arrays import counting, tree
 from ppo_jax.arrays.devices import FEWEST_STEPS
+from ppo_jax.arrays.platforms import by_platform
 from ppo_jax.critics import ValueDist
 from ppo_jax.state import Learner
 from ppo_jax.types import Array, Carry, PyTree
@@ -42,7 +43,7 @@ def predict(learner: Learner, carry: Carry, obs: PyTree, reset: Array) -> ValueD
     outputs = (
         together(obs, reset)
         if parts == 1
-        else jax.lax.platform_dependent(obs, reset, cpu=in_parts, default=together)
+        else by_platform(obs, reset, cpu=in_parts, default=together)
     )
     return ValueDist(outputs, config.critic)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brought import or_skip
+from jax.sharding import AbstractDevice, AbstractMesh
 
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.host.loop import training
@@ -68,16 +69,20 @@ def foreign(text):
     return found | set(re.findall(r"\b(?:\d+x)*(f64)>", text))
 
 
-def gpu():
+@pytest.fixture
+def gpu(monkeypatch):
     """One device, for which programs are made as for a GPU."""
-    layout = mesh.Layout(jax.local_devices()[:1])
-    layout.platform = "gpu"
-    return layout
+    device = AbstractDevice("NVIDIA H100", 132, "gpu")
+
+    def of(grid, axes):
+        return AbstractMesh(grid.shape, axes, abstract_device=device)
+
+    monkeypatch.setattr(mesh, "Mesh", of)
+    return mesh.Layout([device])
 
 
-def programs(config):
+def programs(config, layout):
     """What a run compiles, and what it is given, by what it does."""
-    layout = gpu()
     members = jax.eval_shape(lambda: training.start(config))
     progress = Progress.of(np.arange(1), config.num_updates)
 
@@ -95,24 +100,24 @@ def programs(config):
     return found
 
 
-def check(config, exported):
-    for name, (function, *arguments) in programs(config).items():
+def check(config, layout, exported):
+    for name, (function, *arguments) in programs(config, layout).items():
         text = exported(function, PLATFORMS, *arguments)
         assert text.count("stablehlo.") > 100
         assert not foreign(text), name
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_some_experiments_are_programs_of_any_platform(name, exported):
+def test_some_experiments_are_programs_of_any_platform(name, gpu, exported):
     """One has a memory and is attacked; all of them are below."""
     options = [f"--network.compute-dtype={QUICK[name]}"]
-    check(experiment.load(FOLDER / f"{name}.py", options), exported)
+    check(experiment.load(FOLDER / f"{name}.py", options), gpu, exported)
 
 
-def test_what_makes_members_factorises_and_no_more(exported):
+def test_what_makes_members_factorises_and_no_more(gpu, exported):
     """By a library, which every platform has: weights are orthogonal."""
     config = experiment.load(FOLDER / "cartpole.py", [])
-    making = gpu().making(training.start, config)
+    making = gpu.making(training.start, config)
     text = exported(making.program, PLATFORMS, *making.args)
     factorised = exported(jax.jit(jnp.linalg.qr), PLATFORMS, X)
     assert foreign(text) == foreign(factorised)
@@ -120,10 +125,10 @@ def test_what_makes_members_factorises_and_no_more(exported):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_every_experiment_is_a_program_of_any_platform(path, exported):
+def test_every_experiment_is_a_program_of_any_platform(path, gpu, exported):
     with or_skip():
         config = experiment.load(path, [])
-    check(config, exported)
+    check(config, gpu, exported)
 
 
 X = jax.ShapeDtypeStruct((4, 3), jnp.float32)

@@ -1,0 +1,53 @@
+"""A mesh says which way of computing a value is traced."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AbstractDevice, AbstractMesh, Mesh
+from jax.sharding import PartitionSpec as Axes
+
+from ppo_jax.arrays.platforms import by_platform
+
+X = np.array([0.5, 1.0], np.float32)
+H100 = AbstractDevice("NVIDIA H100", 132, "gpu")
+MESHES = {
+    "cpu": Mesh(jax.local_devices()[:1], "x"),
+    "gpu": AbstractMesh((1,), ("x",), abstract_device=H100),
+}
+
+
+def either(x):
+    return by_platform(x, cpu=jnp.sin, default=jnp.cos)
+
+
+def under(mesh):
+    return jax.shard_map(either, mesh=mesh, in_specs=Axes(), out_specs=Axes())
+
+
+def ways(function):
+    text = str(jax.make_jaxpr(function)(X))
+    return {name for name in ("sin", "cos") if f"{name} " in text}
+
+
+@pytest.mark.parametrize("platform, way", [("cpu", "sin"), ("gpu", "cos")])
+def test_one_way_is_traced_for_the_devices_of_a_mesh(platform, way):
+    assert ways(under(MESHES[platform])) == {way}
+
+
+def test_both_are_without_a_mesh_and_one_is_compiled():
+    assert ways(either) == {"sin", "cos"}
+    np.testing.assert_allclose(jax.jit(either)(X), np.sin(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("platform, way", [("cpu", "sine"), ("cuda", "cosine")])
+def test_exports_have_the_way_of_their_platform(platform, way):
+    text = jax.export.export(jax.jit(either), platforms=[platform])(X).mlir_module()
+    assert set(re.findall(r"stablehlo\.(\w*sine)", text)) == {way}
+
+
+def test_a_program_of_a_mesh_computes_in_its_way():
+    result = jax.jit(under(MESHES["cpu"]))(X)
+    np.testing.assert_allclose(result, np.sin(X), rtol=1e-6)
