@@ -5,6 +5,7 @@ on, by the updates done before; every other purpose has one number of its own.
 """
 
 import jax
+import numpy as np
 from jax.typing import ArrayLike
 
 from ppo_jax.arrays.keys import fused, plain
@@ -22,7 +23,7 @@ def members(seed: ArrayLike, count: int = 1) -> Key:
 
 def evaluation(seed: int, update: int) -> Key:
     """Returns the key of the episodes that are played after so many updates."""
-    return plain(_stream(seed, 1 + update))
+    return _key(*np.uint32((seed, 1 + update)))
 
 
 def generation(seed: ArrayLike, update: int, count: int) -> Key:
@@ -33,8 +34,14 @@ def generation(seed: ArrayLike, update: int, count: int) -> Key:
 
 def settings(seed: int) -> Key:
     """Returns the key of the settings that a sweep draws."""
-    return plain(_stream(seed, SETTINGS))
+    return _key(*np.uint32((seed, SETTINGS)))
 
 
-def _stream(seed: ArrayLike, number: int) -> Key:
+@jax.jit
+def _key(seed: ArrayLike, number: ArrayLike) -> Key:
+    """Returns the key of one number, by a program for all of them."""
+    return plain(_stream(seed, number))
+
+
+def _stream(seed: ArrayLike, number: ArrayLike) -> Key:
     return jax.random.fold_in(fused(jax.random.key(seed)), number)

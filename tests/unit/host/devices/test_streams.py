@@ -2,6 +2,8 @@
 
 import chex
 import jax
+import numpy as np
+import pytest
 
 from ppo_jax.host.devices import streams
 
@@ -41,6 +43,14 @@ def test_no_stream_is_what_another_is_made_of():
 
 def test_a_seed_gives_the_same_again():
     assert bits(given(7)) == bits(given(7))
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**31, 2**32 - 1])
+def test_the_key_of_an_evaluation_is_folded_from_the_seed(seed):
+    """As JAX itself does it, which is what runs of before were played with."""
+    for update in (0, 41, LAST):
+        key = jax.random.fold_in(jax.random.key(seed), np.uint32(1 + update))
+        assert bits([streams.evaluation(seed, update)]) == bits([key])
 
 
 def test_a_single_run_is_the_only_member():
