@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 from jax._src import compilation_cache
+from jax._src.interpreters import mlir
 
 from ppo_jax.host.programs import store
 
@@ -20,6 +21,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # No environment, `fit` or command of this process takes every core.
 jax.config.update("jax_num_cpu_devices", 1)
+
+# A module's programs are written in one context: making one takes longer than most.
+mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 
 # Compilations outlive the session; the repository ignores the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -132,5 +136,6 @@ def forget_programs():
     """
     yield
     _mapped.cache_clear()
+    mlir.make_ir_context.cache_clear()
     jax.clear_caches()
     gc.collect()
