@@ -107,12 +107,16 @@ def first(config, seed=0):
 def drawn(config, seed=0, scale=1.0):
     """Returns such a member whose parameters NumPy draws; even less is compiled."""
     config = program(config)
-    network = config.build()
-    params = jax.tree.map(lambda x: scale * x, built.drawn(network, seed))
-    known = network._replace(init=lambda key: params)
+    params = jax.tree.map(lambda x: scale * x, built.drawn(config.build(), seed))
+    return _begun(config, params, jax.random.key(seed))
+
+
+@jax.jit
+def _begun(config, params, key):
+    known = config.build()._replace(init=lambda key: params)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(config), "build", lambda config: known)
-        return learner.init(config, jax.random.key(seed))
+        return learner.init(config, key)
 
 
 def with_numbers(run, config):

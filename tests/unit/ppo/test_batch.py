@@ -1,17 +1,19 @@
 """What is learned from a rollout that was made by hand, in float64."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tabular import drawn
 
 from ppo_jax import Config, networks, terms
-from ppo_jax.component import as_arrays, component, program
+from ppo_jax.component import component
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.normalization.advantages import OverAll, PerEnv
 from ppo_jax.normalization.return_scale import identity
-from ppo_jax.ppo import learner
 from ppo_jax.ppo.batch import advantages, assemble, chunks, held_out
 from ppo_jax.state import Trajectory
 
@@ -33,7 +35,7 @@ SCALE = identity().replace(mean=jnp.float32(1.0), std=jnp.float32(2.0))
 
 
 def numbers():
-    return jnp.asarray(np.float32(RANDOM.normal(size=(T, B))))
+    return np.float32(RANDOM.normal(size=(T, B)))
 
 
 TERMINATED = np.zeros((T, B), bool)
@@ -49,10 +51,10 @@ STEPS = Trajectory(**dict.fromkeys(Trajectory._fields, ()))._replace(
     value=numbers(),
     next_value=numbers(),
     reward=numbers(),
-    terminated=jnp.array(TERMINATED),
-    last=jnp.array(LAST),
-    valid=jnp.array(VALID),
-    weight=jnp.array(np.float32(VALID)),
+    terminated=TERMINATED,
+    last=LAST,
+    valid=VALID,
+    weight=np.float32(VALID),
     group=np.full((T, B), -1, np.int32),
 )
 
@@ -89,7 +91,7 @@ def test_advantages_are_cut_at_ends_and_bootstrapped_at_truncations(variant):
 
 def test_chunks_are_consecutive_steps_of_one_environment():
     """`[K, L]`: two of each environment, with the carry before the first step."""
-    carries = (jnp.arange(12.0).reshape(2, B, 2),)
+    carries = (np.arange(12.0).reshape(2, B, 2),)
     batch = chunks(CONFIG, STEPS, STEPS.value, STEPS.reward, carries)
     action = np.arange(T * B).reshape(T, B)
     want = [action[t : t + 2, env] for t in (0, 2) for env in range(B)]
@@ -101,7 +103,7 @@ def test_chunks_are_consecutive_steps_of_one_environment():
 
 
 def test_what_is_held_out_has_its_weight_apart():
-    weight = STEPS.weight.at[:, 2:].set(0.0)
+    weight = np.where(np.arange(B) < 2, STEPS.weight, np.float32(0))
     assert held_out(CONFIG, STEPS, weight) is None
     apart = Config(env=TimeLimitChain(), num_envs=B, holdout_envs=1, num_minibatches=1)
     want = np.where(np.arange(B) == 2, VALID, 0.0)
@@ -111,8 +113,10 @@ def test_what_is_held_out_has_its_weight_apart():
 
 @pytest.fixture(scope="module")
 def begun():
-    run = jax.jit(learner.init)(as_arrays(program(CONFIG)), jax.random.key(0))
-    return run.learner.replace(return_scale=SCALE)
+    return drawn(CONFIG).learner.replace(return_scale=SCALE)
+
+
+compiled = jax.jit(assemble)
 
 
 def assembled(begun, steps=STEPS, key=KEY, **changes):
@@ -129,8 +133,8 @@ def assembled(begun, steps=STEPS, key=KEY, **changes):
     )
     memories = tuple(term.init() for term in config.terms)
     begun = begun.replace(config=config, memories=memories)
-    carries = (jnp.zeros((2, B, 2)),)
-    return assemble(begun, key, steps, carries)
+    carries = (np.zeros((2, B, 2), np.float32),)
+    return jax.device_get(compiled(begun, key, steps, carries))
 
 
 def unchunked(x):
@@ -189,7 +193,7 @@ def test_each_term_prepares_its_own(begun):
         batch, targets, metrics, own = assembled(begun, terms=tail)
     assert batch.prepared[0] == () and own[0] == {}
     for i in (1, 2):
-        beyond, said = tail[i].prepare((), targets)
+        beyond, said = jax.jit(tail[i].prepare)((), targets)
         got = unchunked(batch.prepared[i])
         chex.assert_trees_all_close(got, beyond, rtol=1e-5, atol=1e-6)
         chex.assert_trees_all_close(own[i], said, rtol=1e-6)
@@ -200,29 +204,31 @@ def test_each_term_prepares_its_own(begun):
 def test_each_term_draws_with_a_key_of_its_own(begun):
     """Another one, too, than those that an update splits the same key into."""
 
+    bits = jax.jit(functools.partial(jax.random.bits, shape=(T, B)))
+
     @component
     class Drawing(terms.Surrogate):
         def prepare(self, memory, rollout):
-            return jax.random.bits(rollout.key, rollout.weight.shape), {}
+            return bits(rollout.key), {}
 
     @component
     class Other(Drawing):
         pass
 
-    drawn = [
+    found = [
         unchunked(each).tobytes()
         for key in (KEY, jax.random.key(1))
         for each in assembled(begun, key=key, terms=(Drawing(), Other()))[0].prepared
     ]
     split = jax.random.split(KEY, CONFIG.num_epochs)
-    drawn += [np.asarray(jax.random.bits(each, (T, B))).tobytes() for each in split]
-    assert len(set(drawn)) == 4 + CONFIG.num_epochs
+    found += [np.asarray(bits(each)).tobytes() for each in split]
+    assert len(set(found)) == 4 + CONFIG.num_epochs
 
 
 def test_a_tail_has_no_weight_beside_advantages_that_do_not_vary(begun):
     """All are 0, to the bit, though returns differ: they are as the critic said."""
-    value = jnp.arange(1.0, 1.0 + T * B).reshape(T, B)
-    steps = STEPS._replace(reward=value, value=value, next_value=jnp.zeros((T, B)))
+    value = np.arange(1, 1 + T * B, dtype=np.float32).reshape(T, B)
+    steps = STEPS._replace(reward=value, value=value, next_value=0 * value)
     tail = (terms.Surrogate(), terms.CVaR(0.5))
     batch, targets, _, own = assembled(
         begun.replace(return_scale=identity()), steps, terms=tail

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tabular import drawn
 
-from ppo_jax import networks
+from ppo_jax import networks, optimizers
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
@@ -72,31 +72,41 @@ def settings(env, **changes):
         "num_steps": 6,
         "num_minibatches": 1,
         "network": LINEAR,
+        "optimizer": optimizers.Sgd(),
         "total_timesteps": 10_000,
     }
     return fields | changes
 
 
-live, estimate = jax.jit(rollout.unroll), jax.jit(advantages)
+def fetched(function):
+    """A program whose results are arrays of NumPy."""
+    program = jax.jit(function)
+    return lambda *args: jax.device_get(program(*args))
 
 
-@jax.jit
+live, estimate, rows_of = map(fetched, (rollout.unroll, advantages, gather))
+
+
+@fetched
 def said(run, obs):
-    """What the network says of observations, none of which begins an episode."""
+    """The values `[T, B, C]` of observations, none of which begins an episode."""
     reset = jnp.zeros(obs.shape[:2], bool)
-    return run.learner.config.build().apply(run.learner.params, (), obs, reset)
+    out = run.learner.config.build().apply(run.learner.params, (), obs, reset)
+    return out.value.mean()
 
 
-@jax.jit
+@fetched
 def kept(run, steps, carries):
     """The chunks of a rollout, as they are learned from."""
     nothing = jnp.zeros_like(steps.reward)
     return chunks(run.learner.config, steps, nothing, nothing, carries)
 
 
-@jax.jit
+@fetched
 def replayed(run, rows):
-    return forward(run.learner.config.build(), run.learner.params, rows)
+    """Values `[L, K, C]` and log-ratios `[L, K]` of chunks that are learned from."""
+    out = forward(run.learner.config.build(), run.learner.params, rows)
+    return out.value.mean(), out.log_ratio
 
 
 def adding(limit):
@@ -114,16 +124,16 @@ def test_observations_are_consumed_once():
     _, steps, carries = live(run.learner, run.actor, run.key)
     assert steps.value[:, 1].tolist() == [1, 3, 6, 1, 3, 6]
     assert steps.next_value[:, 1].tolist() == [3, 6, 10, 3, 6, 10]
-    late = gather(kept(run, steps, carries), np.array([2, 3]))  # Both at t = 1.
+    late = rows_of(kept(run, steps, carries), np.array([2, 3]))  # Both at t = 1.
     late = late._replace(obs=steps.obs[1:3], reset=steps.reset[1:3])
     late = late._replace(action=steps.action[1:3], log_prob=steps.log_prob[1:3])
-    out = replayed(run, late)
-    assert out.value.mean()[..., 0].tolist() == [[3, 3], [6, 6]]
+    value, _ = replayed(run, late)
+    assert value[..., 0].tolist() == [[3, 3], [6, 6]]
 
 
 def test_what_is_not_finite_is_looked_for_once():
     """Compiled for a CPU: not in every kernel that reads what is left."""
-    run = drawn(Config(**settings(TimeLimit(env=RecallCue(delay=4), limit=4))))
+    run = drawn(Config(**settings(Accumulator())))
     shape = f"pred[{run.learner.config.num_steps},{run.learner.config.num_envs}]"
     program = jax.jit(iteration).lower(run, Progress.at(0.0)).compile().as_text()
     looks = [line for line in program.splitlines() if " is-finite(" in line]
@@ -152,32 +162,31 @@ def test_an_end_at_the_time_limit_is_not_bootstrapped():
 def test_boundaries_come_from_the_flags_of_the_step_before():
     """R-A18, X11, R-A23: `[T, B]` starts; each follows an end, over rollouts too."""
     env = TimeLimit(env=RecallCue(delay=4), limit=4)
-    run = drawn(Config(**settings(env, num_envs=4, num_steps=16)))
+    run = drawn(Config(**settings(env, num_steps=32)))
     actor, before, _ = live(run.learner, run.actor, run.key)
     _, after, _ = live(run.learner, actor, jax.random.key(7))
-    chex.assert_shape([before.reset, after.reset], (16, 4))
+    chex.assert_shape([before.reset, after.reset], (32, 2))
     chex.assert_type(before.reset, bool)
     assert before.reset[0].all()
     starts = np.concatenate([before.reset[1:], after.reset])
     ends = np.concatenate([before.last, after.last[:-1]])
     chex.assert_trees_all_equal(starts, ends)
-    shows_cue = np.asarray(after.obs[..., :2].any(axis=-1))
+    shows_cue = after.obs[..., :2].any(axis=-1)
     chex.assert_trees_all_equal(shows_cue, after.reset)
     assert not starts.all() and (after.last & ~after.terminated).any()
 
 
 def test_values_are_the_lesser_of_two_critics():
     """PROP-2.8, R-D17: advantages of min(Q₁, Q₂), of neither critic alone."""
-    fields = {"num_envs": 1, "num_steps": 8, "num_critics": 2, "gamma": 0.9}
+    fields = {"num_steps": 8, "num_critics": 2, "gamma": 0.9}
     bent = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)))
     fields = settings(Accumulator(limit=4), network=bent, **fields)
     run = drawn(Config(**fields), seed=2)
     _, steps, _ = live(run.learner, run.actor, run.key)
 
-    def values(obs):
-        return np.asarray(said(run, obs).value.outputs, np.float64)[:, 0, :, 0]
-
-    q, q_final = values(steps.obs), values(np.float32([[[5.0]]]))[0]
+    final = np.full((1, 2, 1), 5.0, np.float32)
+    value = said(run, np.concatenate([steps.obs, final]))[:, 0].astype(np.float64)
+    q, q_final = value[:-1], value[-1]
     assert (q[:, 0] < q[:, 1]).any() and (q[:, 0] > q[:, 1]).any()
 
     def by_hand(v, v_final):
@@ -189,7 +198,7 @@ def test_values_are_the_lesser_of_two_critics():
             adv[t] += 0 if t % 4 == 3 else 0.9 * 0.95 * adv[t + 1]
         return adv
 
-    got = np.asarray(estimate(run.learner.config, steps)[0])[:, 0]
+    got = estimate(run.learner.config, steps)[0][:, 0]
     least = by_hand(q.min(axis=1), q_final.min())
     chex.assert_trees_all_close(got, least, rtol=1e-5)
     for one in (0, 1):
@@ -199,7 +208,8 @@ def test_values_are_the_lesser_of_two_critics():
 def test_rewards_are_stored_as_paid():
     """PROP-3.4: observations are normalised, rewards and values' units never."""
     run = drawn(Config(**settings(Accumulator(), obs_clip=10.0)))
-    moments = run.learner.obs_moments.replace(mean=jnp.full(1, 2.0), var=jnp.full(1, 4))
+    mean, var = np.float32([2.0]), np.float32([4.0])
+    moments = run.learner.obs_moments.replace(mean=mean, var=var)
     learner = run.learner.replace(obs_moments=moments)
     _, steps, _ = live(learner, run.actor, run.key)
     assert steps.reward[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
@@ -215,7 +225,7 @@ def test_the_step_before_a_fault_keeps_its_bootstrap():
     run = drawn(Config(**settings(env, num_steps=4, gamma=0.9)))
     _, steps, _ = live(run.learner, run.actor, run.key)
     assert steps.valid[:, 0].tolist() == [True, True, False, True]
-    v = said(run, np.float32([[[2.0]], [[3.0]]])).value.mean()[:, 0, 0]
+    v = said(run, np.float32([[[2.0]], [[3.0]]]))[:, 0, 0]
     advantage, _ = estimate(run.learner.config, steps)
     chex.assert_trees_all_close(advantage[1, 0], 2 + 0.9 * v[1] - v[0], rtol=1e-5)
     assert advantage[2, 0] == 0 and steps.weight[2, 0] == 0
@@ -225,10 +235,11 @@ def steep(env, kernel, bias=0.0, **changes):
     """A run whose critic says `kernel` times the sum of an observation, and `bias`."""
     run = drawn(Config(**settings(env, **changes)))
     params = jax.tree_util.tree_map_with_path(
-        lambda path, x: jnp.full_like(x, path[-1].key == "kernel"), run.learner.params
+        lambda path, x: np.full(x.shape, path[-1].key == "kernel", np.float32),
+        run.learner.params,
     )
     params = networks.map_value_heads(
-        params, lambda k, b: (jnp.float32(kernel) + 0 * k, jnp.float32(bias) + 0 * b)
+        params, lambda k, b: (np.float32(kernel) + 0 * k, np.float32(bias) + 0 * b)
     )
     return run.replace(learner=run.learner.replace(params=params))
 
@@ -277,10 +288,10 @@ def test_a_truncation_that_nobody_announced_is_quarantined():
 
 def test_a_replay_knows_the_mask():
     """PROP-1.1: log-probabilities are those of the masked policy, ratio 1."""
-    run = drawn(Config(**settings(MaskedBandit(), num_envs=16)))
+    run = drawn(Config(**settings(MaskedBandit())))
     _, steps, carries = live(run.learner, run.actor, run.key)
     batch = kept(run, steps, carries)
-    rows = gather(batch, np.arange(batch.weight.shape[0]))
+    rows = rows_of(batch, np.arange(batch.weight.shape[0]))
     assert not steps.action_mask.all()
-    log_ratio = replayed(run, rows).log_ratio
+    _, log_ratio = replayed(run, rows)
     chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)

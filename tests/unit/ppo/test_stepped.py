@@ -23,10 +23,12 @@ CONFIG = Config(
     network=networks.ActorCritic(torso=networks.Mlp(hidden=(8,))),
 )
 PROGRESS = Progress.at(jnp.float32(0))
+depart, proceed = jax.jit(stepped.depart), jax.jit(stepped.proceed)
 
 
-class Learned(Exception):
-    """Nothing more is asked for."""
+@pytest.fixture(scope="module")
+def run():
+    return jax.jit(learner.init)(as_arrays(program(CONFIG)), jax.random.key(0))
 
 
 def first(tree):
@@ -35,32 +37,29 @@ def first(tree):
 
 def lived(monkeypatch, run, seeds):
     """What is learned from, and the actions of all steps `[T, B, 1]`."""
-    kept, done = [], []
+    done = []
 
     def learned(run, progress, key, actor, steps, carries):
-        kept.append(steps)
-        raise Learned
+        return steps, {}
 
     monkeypatch.setattr(learner, "learned", learned)
     with closing(CONFIG.env.simulators([CONFIG.env], 2, 1)) as simulators:
         simulators.reset(seeds[None])
-        journey, actions = stepped.depart(
-            run, PROGRESS, first(simulators.shown), jnp.ones(2, bool)
+        journey, actions = depart(
+            run, PROGRESS, first(simulators.shown), np.ones(2, bool)
         )
         for time in range(STEPS):
             done.append(np.asarray(actions))
             answer = first(simulators.step(actions[None]))
             if time < STEPS - 1:
                 given = (run.learner, PROGRESS, time, journey, answer)
-                journey, actions = stepped.proceed(*given)
-        with pytest.raises(Learned):
-            stepped.arrive(run, PROGRESS, journey, answer)
-    return jax.device_get(kept[0]), np.stack(done)
+                journey, actions = proceed(*given)
+        kept, _ = jax.jit(stepped.arrive)(run, PROGRESS, journey, answer)
+    return jax.device_get(kept), np.stack(done)
 
 
-def test_what_is_kept_is_what_gymnasium_steps(monkeypatch):
+def test_what_is_kept_is_what_gymnasium_steps(run, monkeypatch):
     """And the value of a truncated episode is that of where it truly ended."""
-    run = jax.jit(learner.init)(as_arrays(program(CONFIG)), jax.random.key(0))
     seeds = np.array([3, 5])
     steps, actions = lived(monkeypatch, run, seeds)
     network = CONFIG.build()
@@ -90,16 +89,15 @@ def test_what_is_kept_is_what_gymnasium_steps(monkeypatch):
     assert steps.reset[0].all() and steps.reset.sum() == 2 * 3
 
 
-def test_episodes_of_before_are_forgotten_where_others_began():
+def test_episodes_of_before_are_forgotten_where_others_began(run):
     """A run that is resumed: flags, returns and lengths are those of a beginning."""
-    run = jax.jit(learner.init)(as_arrays(program(CONFIG)), jax.random.key(0))
     actor = run.actor.replace(
-        reset=jnp.zeros(2, bool),
-        episode_return=jnp.array([5.0, jnp.nan]),
-        episode_length=jnp.array([2, 1]),
+        reset=np.zeros(2, bool),
+        episode_return=np.float32([5.0, np.nan]),
+        episode_length=np.int32([2, 1]),
     )
-    obs, anew = jnp.ones((2, 3)), jnp.array([False, True])
-    journey, _ = stepped.depart(run.replace(actor=actor), PROGRESS, (obs, ()), anew)
+    obs, anew = np.ones((2, 3), np.float32), np.array([False, True])
+    journey, _ = depart(run.replace(actor=actor), PROGRESS, (obs, ()), anew)
     after = journey.actor
     assert after.reset.tolist() == anew.tolist()
     assert after.episode_return.tolist() == [5.0, 0.0]
