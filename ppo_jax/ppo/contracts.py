@@ -151,7 +151,7 @@ def _struck(run: Run) -> Run:
     Each of them breaks once, one after the other.
     """
     num_steps, num_envs = run.learner.config.num_steps, run.learner.config.num_envs
-    start = num_steps + jnp.arange(num_envs) * num_steps // num_envs
+    start = num_steps + np.arange(num_envs, dtype=np.int32) * num_steps // num_envs
     env_state = run.actor.env_state._replace(start=start)
     actor = dataclasses.replace(run.actor, env_state=env_state)
     return dataclasses.replace(run, actor=actor)
@@ -189,6 +189,7 @@ def _replayed(learner: Learner, steps: Any, carries: Any) -> Array:
 
 
 def _seen(run: Run, steps: Any, struck: Any) -> Seen:
+    steps, struck = jax.device_get((steps, struck))
     num_steps, num_envs = steps.reset.shape
     return Seen(
         num_steps=num_steps,
