@@ -39,65 +39,78 @@ def deed(run, choice):
 
 def test_actions_are_as_likely_as_they_are():
     """Three of four are the second; the most likely one is always the same."""
-    policy = Categorical(jnp.log(jnp.tile(jnp.array([0.25, 0.75]), (10_000, 1))))
+    policy = Categorical(np.log(np.tile(np.float32([0.25, 0.75]), (10_000, 1))))
     drawn = acting.sampled(policy, jax.random.key(0))
-    assert abs(float(drawn.mean()) - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 10_000)
+    assert abs(np.mean(drawn) - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 10_000)
     chex.assert_trees_all_equal(acting.most_likely(policy, jax.random.key(0)), 1)
 
 
 @pytest.mark.parametrize("choice", [acting.sampled, acting.most_likely])
 def test_only_legal_actions_are_chosen(choice):
     run = drawn(experiment(MaskedBandit(), num_envs=48))
-    done = deed(run, choice).decision
+    done = jax.device_get(deed(run, choice).decision)
     assert done.mask is not None and not done.mask.all()
-    assert done.mask[jnp.arange(48), done.action].all()
+    assert done.mask[np.arange(48), done.action].all()
 
 
 def test_environments_begin_apart_and_memories_empty():
     run = drawn(experiment(Target(), num_envs=8, network=GRU, chunk_length=4))
-    actor = run.actor
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(run.actor))
+    actor = jax.device_get(run.actor)
     assert np.unique(actor.obs).size == 8 and actor.reset.all()
     chex.assert_trees_all_equal(actor.obs, actor.env_state)
     for nothing in (actor.carry, actor.episode_return, actor.episode_length):
         assert not any(leaf.any() for leaf in jax.tree.leaves(nothing))
-    assert not any(leaf.weak_type for leaf in jax.tree.leaves(actor))
 
 
 def test_the_memory_is_that_of_a_sequence():
     """Step by step as all at once, and anew after a reset."""
     network = experiment(Target(), network=GRU, chunk_length=4).build()
     params = built.drawn(network)
-    evaluate = jax.jit(functools.partial(acting.evaluate, network))
+
+    def said(out):
+        return out.policy, pessimistic(out.value), out.carry
+
+    @jax.jit
+    def evaluate(*args):
+        return said(acting.evaluate(network, *args))
+
+    @jax.jit
+    def apply(*args):
+        return said(network.apply(*args))
+
     obs = np.float32(np.random.default_rng(1).normal(size=(5, 3, 1)))
     reset = np.zeros((5, 3), bool)
     reset[0] = reset[2, 1] = True
     carry = network.initial_carry(3)
-    whole = jax.jit(network.apply)(params, carry, obs, reset)
+    *whole, last = jax.device_get(apply(params, carry, obs, reset))
     for t in range(5):
-        out = evaluate(params, carry, obs[t], reset[t])
-        carry = out.carry
-        said = (out.policy, pessimistic(out.value))
-        expected = (whole.policy, pessimistic(whole.value))
-        expected = jax.tree.map(lambda x, t=t: x[t], expected)
-        chex.assert_trees_all_close(said, expected, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_close(carry, whole.carry, rtol=1e-5, atol=1e-6)
+        *step, carry = evaluate(params, carry, obs[t], reset[t])
+        expected = jax.tree.map(lambda x, t=t: x[t], whole)
+        chex.assert_trees_all_close(step, expected, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(carry, last, rtol=1e-5, atol=1e-6)
+
+
+@functools.cache
+def seeing(obs_clip):
+    return drawn(experiment(Target(size=2), num_envs=3, obs_clip=obs_clip)).learner
 
 
 @pytest.mark.parametrize("obs_clip", [None, 10.0])
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_zeros_are_seen_where_there_is_no_number(obs_clip, bad, variant):
     """Of the whole observation, and whatever it is divided by; others as ever."""
-    run = drawn(experiment(Target(size=2), num_envs=3, obs_clip=obs_clip))
-    obs = jnp.array([[0.5, -1.0], [bad, 2.0], [3.0, 0.25]])
+    learner = seeing(obs_clip)
+    obs = np.float32([[0.5, -1.0], [bad, 2.0], [3.0, 0.25]])
 
     @variant
     def view(obs):
-        return acting.view(run.learner, obs, jnp.zeros(3, bool))
+        return acting.view(learner, obs, jnp.zeros(3, bool))
 
-    seen, finite = view(obs)
+    seen, finite = jax.device_get(view(obs))
     assert finite.tolist() == [True, False, True]
     assert not seen[1].any()
-    sound = jnp.array([0, 2])
+    sound = np.array([0, 2])
     chex.assert_trees_all_close(seen[sound], obs[sound], rtol=1e-6)
 
 
@@ -122,6 +135,11 @@ def test_actions_are_scored_as_sampled_and_acted_as_clipped():
     chex.assert_trees_all_close(steps.log_prob, density[..., 0], rtol=0, atol=1e-5)
     paid = -np.sum((np.clip(raw, -2, 2) - np.asarray(steps.obs)) ** 2, axis=-1)
     chex.assert_trees_all_close(steps.reward, paid, rtol=0, atol=1e-5)
+
+
+@functools.cache
+def counting():
+    return drawn(experiment(Accumulator(), num_envs=2))
 
 
 @component
@@ -153,10 +171,11 @@ def test_flags_of_a_wrong_shape_are_refused(field, how):
 
     `[B, 1]`, `[B, 2]` or NaN instead of one flag each.
     """
-    env = Misshapen(Accumulator(), field=field, how=how)
-    run = drawn(experiment(env, num_envs=2))
+    run, env = counting(), Misshapen(Accumulator(), field=field, how=how)
+    config = dataclasses.replace(run.learner.config, env=env)
+    learner = run.learner.replace(config=config)
     with pytest.raises(ValueError, match=rf"Timestep\.{field}: expected shape \(2,\)"):
-        jax.eval_shape(rollout.unroll, run.learner, run.actor, run.key)
+        jax.eval_shape(rollout.unroll, learner, run.actor, run.key)
 
 
 @component

@@ -83,7 +83,7 @@ def test_replay_reproduces_the_rollout(memory, chunk):
     env = RecallCue(delay=4)
     run = tabular.drawn(recurrent(memory, env=env, chunk_length=chunk))
     run, _, _ = replay(run)
-    _, steps, log_ratio = replay(run)
+    _, steps, log_ratio = jax.device_get(replay(run))
     assert steps.reset[1:].any(), "no reset in mid-rollout"
     chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)
 
@@ -115,7 +115,10 @@ def test_a_number_changes_without_compiling():
 def test_microbatches_add_up():
     """PROP-15.1, R-C2: the gradients do not depend on the number of microbatches."""
     whole, _ = advance(small())
-    parts, _ = advance(small(num_microbatches=4))
+    members = begun(small())
+    cut = dataclasses.replace(members.runs.learner.config, num_microbatches=4)
+    runs = members.runs.replace(learner=members.runs.learner.replace(config=cut))
+    parts, _ = three_updates(members.replace(runs=runs))
     chex.assert_trees_all_close(
         whole.runs.learner.params, parts.runs.learner.params, rtol=0, atol=1e-5
     )
@@ -155,11 +158,13 @@ def after_full_counts(config, learns=True):
     """A member that began with nearly full counts, three updates later."""
     members = begun(config)
     learner, counters = members.runs.learner, nearly_full(members.runs.counters)
-    params = jax.tree.map(lambda x: x if learns else np.nan * x, learner.params)
+    params = jax.tree.map(
+        lambda x: x if learns else np.full_like(x, np.nan), learner.params
+    )
     full = nearly_full((learner.memories, learner.opt_state))
     learner = learner.replace(params=params, memories=full[0], opt_state=full[1])
     runs = members.runs.replace(learner=learner, counters=counters)
-    members, metrics = three_updates(members.replace(runs=runs))
+    members, metrics = jax.device_get(three_updates(members.replace(runs=runs)))
     return jax.tree.map(lambda x: x[0], members.runs), {
         name: said[-1, 0] for name, said in metrics.items()
     }
@@ -212,7 +217,7 @@ def test_truncation_is_bootstrapped():
 def _final_observations(run, steps):
     """Plays the chain again; its observations do not depend on actions or keys."""
     env = run.learner.config.env
-    _obs, state = env.reset(jax.random.key(0))
+    _, state = jax.jit(env.reset)(jax.random.key(0))
     step, seen = jax.jit(env.step), []
     for _ in range(steps.reward.shape[0]):
         timestep, state = step(jax.random.key(0), state, jnp.int32(0))
