@@ -45,10 +45,15 @@ CONFIG = Config(
 )
 
 
+def begun(seed):
+    """A run before its first update."""
+    return jax.jit(learner.init)(program(CONFIG), jax.random.key(seed))
+
+
 @jax.jit
-def twins(run):
-    """A population of two members that are the same."""
-    runs = jax.tree.map(lambda x: jnp.stack([x, x]), run)
+def together(run, other):
+    """A population of two members."""
+    runs = jax.tree.map(lambda *x: jnp.stack(x), run, other)
     return Population(runs, fitness=jnp.zeros(2), waited=jnp.int32(0))
 
 
@@ -63,12 +68,12 @@ def advance(members, updates):
 
 def lived(run, updates=2):
     """A run after some updates, beside its twin."""
-    return one(advance(twins(run), updates))
+    return one(advance(together(run, run), updates))
 
 
 @pytest.fixture(scope="module")
 def run():
-    return lived(jax.jit(learner.init)(program(CONFIG), jax.random.key(0)))
+    return lived(begun(seed=0))
 
 
 def state_of(opt_state, kind):
@@ -115,7 +120,7 @@ def test_without_the_optimiser_statistics_and_controllers_are_kept(run):
 
 def test_memories_that_are_kept_have_moved(run):
     """R-A9: what the test above finds unchanged is not what it was at first."""
-    first = jax.jit(learner.init)(program(CONFIG), jax.random.key(0)).learner
+    first = begun(seed=0).learner
     for name in ("params", "obs_moments", "return_scale", "memories"):
         assert changed(getattr(first, name), getattr(run.learner, name))
     for old, new in zip(first.memories, run.learner.memories, strict=True):
@@ -124,8 +129,7 @@ def test_memories_that_are_kept_have_moved(run):
 
 def test_a_snapshot_outlives_a_population_that_was_donated():
     """R-A2: members are restored one by one, their statistics with them."""
-    members = population.init(CONFIG, jax.random.split(jax.random.key(1), 2))
-    members = advance(members, 2)
+    members = advance(together(begun(seed=1), begun(seed=2)), 2)
     kept = snapshot.take(members.runs.learner)
     copies = jax.tree.map(np.array, members.runs.learner)
     advance(members, 2)
