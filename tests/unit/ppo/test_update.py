@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component, replace_at
@@ -94,6 +94,7 @@ def three_steps(**changes):
     )
 
 
+first = functools.partial(drawn, scale=0.3)
 live, learn = jax.jit(learner.lived), jax.jit(learner.learned)
 
 
