@@ -93,7 +93,7 @@ def experience(run):
 @pytest.fixture(scope="module")
 def lived():
     """Who is to learn, and from what."""
-    run = tabular.first(tabular.experiment(terms=(terms.Surrogate(), terms.Value())))
+    run = tabular.drawn(tabular.experiment(terms=(terms.Surrogate(), terms.Value())))
     return run.learner, experience(run)
 
 
@@ -173,7 +173,7 @@ def stepping():
         terms=(terms.Surrogate(), terms.Value()),
         optimizer=AdaptiveUPGD(1e-2, schedule=Constant(), vgs=VGS(warmup_steps=2)),
     )
-    runs = jax.tree.map(lambda x: jnp.stack([x, x]), tabular.first(config))
+    runs = jax.tree.map(lambda x: jnp.stack([x, x]), tabular.drawn(config))
     return Population(runs, fitness=jnp.full(2, jnp.nan), waited=jnp.int32(0))
 
 

@@ -12,9 +12,10 @@ from brief import experiment
 from tabular import drawn
 
 from ppo_jax import networks, optimizers
-from ppo_jax.component import replace_at
+from ppo_jax.component import component, replace_at
 from ppo_jax.critics import Quantile, Scalar
-from ppo_jax.envs.probes import IdenticalRewards
+from ppo_jax.envs.env import Box
+from ppo_jax.envs.probes import IdenticalRewards, TimeLimitChain
 from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import diagnostics, learner, rollout
 from ppo_jax.schedules import Progress
@@ -37,11 +38,18 @@ def agent(memory, shared=False):
     )
 
 
+@component
+class Reals(TimeLimitChain):
+    """Takes any real number for an action."""
+
+    action_space = Box((-2.0,), (2.0,))
+
+
 @functools.cache
 def begun(network, critic):
     """A run before a step of length one along the gradient."""
     config = experiment(
-        "Pendulum-v1",
+        Reals(limit=5, negative=0.5),
         num_epochs=1,
         num_minibatches=1,
         network=network,
