@@ -592,7 +592,8 @@ def in_groups(fewest_steps, members):
 
 def loops(traced):
     """How often loops over groups of six members go round."""
-    return [n for n in (6, 3) if f"length={n}\n" in str(traced.jaxpr)]
+    text = str(traced.jaxpr)
+    return [n for n in (6, 3) if f"length={n}\n" in text]
 
 
 @pytest.mark.parametrize(("fewest_steps", "groups"), [(1, 6), (17, 3)])
