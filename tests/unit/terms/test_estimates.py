@@ -75,8 +75,9 @@ def test_only_the_prediction_reads_the_critic_and_may_teach_it():
         return Predicted(through=through)(out, given, 0.5, 9.0)[0].sum()
 
     outputs = forward(Quantile(4)).value.outputs
-    assert not jax.grad(loss)(outputs, 0.0).any()
-    assert jax.grad(loss)(outputs, 0.5).any(axis=-1).sum() == 6
+    slope = jax.jit(jax.grad(loss))
+    assert not np.any(slope(outputs, 0.0))
+    assert np.any(slope(outputs, 0.5), axis=-1).sum() == 6
 
 
 def test_an_estimate_has_to_say_what_it_does():
