@@ -9,6 +9,8 @@ import pytest
 import zygote
 from runs import ALIKE, EXPERIMENT, arguments, called, rows, saved
 
+LATE = EXPERIMENT.format(memory="").replace("limit=5", "limit=9")
+"""An experiment whose first episode ends after its first update."""
 BREAKING = """
 import dataclasses
 from ppo_jax.envs import Faulty
@@ -27,8 +29,7 @@ def path(tmp_path):
 
 def breaking(path, what="reward", rate=1.0):
     """An experiment, a share of whose environments says NaN."""
-    text = EXPERIMENT.format(memory="") + BREAKING.format(what=what, rate=rate)
-    path.write_text(text)
+    path.write_text(LATE + BREAKING.format(what=what, rate=rate))
     return path
 
 
@@ -50,7 +51,7 @@ def test_without_a_terminal_a_short_run_takes_few_lines(path, tmp_path):
         r"finished: 768 steps in [\d.]+ s, [\d.]+ s of it compiling", rest.pop(0)
     )
     assert rest == [
-        "  evaluation 5",
+        "  evaluation 9",
         f"  in {run_dir}",
         f"  {run_dir / 'report.html'}",
         f"  python -m ppo_jax.evaluate {run_dir}",
@@ -94,7 +95,7 @@ def test_a_terminal_has_a_bar(path, tmp_path):
     assert shown.returncode == 0, shown.stdout
     text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.stdout)
     last = text[text.rindex("━ 100% 768 of 768 steps") :].splitlines()[0]
-    for sign in ("steps/s", "return 5", "evaluation 5", "0:00:00"):
+    for sign in ("steps/s", "return 9", "evaluation 9", "0:00:00"):
         assert sign in last
     assert "finished: 768 steps" in text
 
@@ -139,11 +140,10 @@ def test_a_command_that_nobody_reads_ends(path):
 
 
 def test_before_an_episode_ends_there_is_no_return(path, tmp_path):
-    path.write_text(path.read_text().replace("limit=5", "limit=400"))
-    budget = ("--total-timesteps", 64, "--verbose")
+    budget = ("--total-timesteps", 32, "--verbose")
     done = called("train", path, "--run-dir", tmp_path / "run", *budget)
     assert done.returncode == 0 and "nan" not in done.stdout
-    assert "64 of 64 steps" in done.stdout and "return" not in done.stdout
+    assert "32 of 32 steps" in done.stdout and "return" not in done.stdout
 
 
 @pytest.mark.parametrize("what", ["reward", "obs", "state"])
