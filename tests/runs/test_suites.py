@@ -87,7 +87,8 @@ def told(place):
     """What is said of ids, by one process, which imports each suite but once."""
     lines = {env_id: train("the.py", env_id) for env_id in MISTAKES}
     lines |= {env_id: train("the.py", env_id, *into(env_id)) for env_id in BROUGHT}
-    return dict(zip(lines, session(lines.values(), place), strict=True))
+    answers = session(lines.values(), place, timeout=500)
+    return dict(zip(lines, answers, strict=True))
 
 
 def train(path, env_id, *options):
