@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from brief import experiment
 from runs import rows
-from tabular import first
+from tabular import drawn
 
 from ppo_jax import PBT, LogUniform, envs, fit, networks, optimizers, train
 from ppo_jax.ppo import rollout
@@ -56,7 +56,8 @@ def owed(env, final):
         final: Maps the state before a rollout and the actions to the final observation.
     """
     linear = networks.ActorCritic(torso=networks.Mlp(hidden=()))
-    run = jax.jit(first)(experiment(env, num_envs=4, network=linear), 1)
+    config = experiment(env, num_envs=4, network=linear)
+    run = jax.jit(lambda: drawn(config, 1, scale=0.1))()
     lived = jax.jit(rollout.unroll)(run.learner, run.actor, run.key)
     begun, kept = jax.device_get((run.actor.env_state, lived[1]))
     cut = kept.last & ~kept.terminated

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ppo_jax.arrays.keys import fused
 from ppo_jax.component import as_arrays
 from ppo_jax.envs.env import ActionSpace, Box, Discrete, Env, Timestep, strong
 from ppo_jax.types import Array, Key, PyTree
@@ -46,16 +47,16 @@ def play(env: Env, steps: int, num_envs: int, seed: int) -> tuple[Played, Played
     @jax.jit
     def run(numbers, key):
         env = structure.unflatten(numbers)
-        key_begun, key_steps = jax.random.split(key)
+        key_begun, key_steps = jax.random.split(fused(key))
 
         def step(state, keys):
             masks = jax.vmap(env.action_mask, axis_size=num_envs)(state)
             action, allowed = jax.vmap(functools.partial(_act, space))(keys[0], masks)
             timestep, state = jax.vmap(env.step)(keys[1], state, action)
-            return strong(state), (timestep, state, allowed)
+            return fused(strong(state)), (timestep, state, allowed)
 
         begun = jax.vmap(env.reset)(jax.random.split(key_begun, NUM_RESETS))
-        state = jax.tree.map(lambda x: x[:num_envs], strong(begun[1]))
+        state = fused(strong(jax.tree.map(lambda x: x[:num_envs], begun[1])))
         keys = jax.random.split(key_steps, (steps, 2, num_envs))
         _, record = jax.lax.scan(step, state, keys)
         return jax.tree.map(plain, Played(*record, begun))

@@ -156,3 +156,18 @@ def test_typed_keys_and_empty_states_are_states_too():
 
     envs.check(Keyed(), steps=16)
     envs.check(probes.IdenticalRewards(), steps=16)
+
+
+def test_keys_that_a_program_of_training_does_not_choose_between_are_found():
+    """One that it drew, and one of the environment's own making."""
+
+    @component
+    class Chosen(probes.IdenticalRewards):
+        def draw(self, key):
+            return key
+
+        def step(self, key, state, action):
+            timestep, _ = super().step(key, state, action)
+            return timestep, jnp.where(timestep.terminated, state, jax.random.key(5))
+
+    assert "step: got ValueError: dtype=key<fused>" in findings(Chosen())

@@ -77,5 +77,5 @@ def test_what_chance_decides_is_known(name, random):
         keys = jax.random.split(key, 64)
         return jax.lax.scan(lambda s, k: (env.step(k, s, action)[1], None), state, keys)
 
-    ends = jax.tree.leaves(jax.jit(jax.vmap(states))(keys))
+    ends = jax.tree.leaves(jax.jit(lambda keys: jax.lax.map(states, keys))(keys))
     assert all((x == x[:1]).all() for x in ends) != random

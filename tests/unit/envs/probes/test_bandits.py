@@ -2,68 +2,82 @@
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.envs import probes
+from ppo_jax.envs import Box, MultiDiscrete, probes
 
 NUM_EPISODES = 2048
 
 
+@jax.jit
+def episodes(env, keys, actions):
+    """First observations, masks and outcomes of episodes of one step."""
+
+    def episode(key, action):
+        key_reset, key_step = jax.random.split(key)
+        obs, state = env.reset(key_reset)
+        timestep, _ = env.transition(key_step, state, action)
+        return obs, env.action_mask(state), timestep
+
+    return jax.vmap(episode)(keys, actions)
+
+
 def outcomes(env, policy, key):
-    """First steps of many episodes, the action from the first observation and a key."""
+    """First steps of many episodes, the actions from the first observations.
 
-    @jax.jit
-    def run(keys):
-        def episode(key):
-            key_reset, key_act, key_step = jax.random.split(key, 3)
-            obs, state = env.reset(key_reset)
-            action = policy(key_act, obs, env.action_mask(state))
-            return env.transition(key_step, state, action)[0]
-
-        return jax.vmap(episode)(keys)
-
-    return jax.device_get(run(jax.random.split(key, NUM_EPISODES)))
+    One program for all policies of an environment: the first run shows observations.
+    """
+    keys = jax.random.split(key, NUM_EPISODES)
+    space = env.action_space
+    if isinstance(space, Box):
+        idle = np.zeros((NUM_EPISODES, len(space.low)), np.float32)
+    else:
+        several = (len(space.nvec),) * isinstance(space, MultiDiscrete)
+        idle = np.zeros((NUM_EPISODES, *several), np.int32)
+    obs, mask, _ = jax.device_get(episodes(env, keys, idle))
+    chosen = np.broadcast_to(policy(obs, mask), idle.shape).astype(idle.dtype)
+    return jax.device_get(episodes(env, keys, chosen)[2])
 
 
 def always(action):
-    return lambda key, obs, mask: jnp.asarray(action)
+    return lambda obs, mask: action
 
 
 def at_random(*nvec):
-    shape = () if len(nvec) == 1 else (len(nvec),)
-    return lambda key, obs, mask: jax.random.randint(key, shape, 0, jnp.array(nvec[0]))
+    size = (NUM_EPISODES, *(len(nvec),) * (len(nvec) > 1))
+    return lambda obs, mask: np.random.default_rng(0).integers(nvec[0], size=size)
 
 
-def last_allowed(key, obs, mask):
-    return jnp.max(jnp.where(mask, jnp.arange(mask.size), 0))
+def last_allowed(obs, mask):
+    return (mask * np.arange(mask.shape[1])).max(axis=1)
 
 
-def any_allowed(key, obs, mask):
-    return jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf))
+def any_allowed(obs, mask):
+    luck = np.random.default_rng(0).uniform(size=mask.shape)
+    return np.where(mask, luck, -1).argmax(axis=1)
 
 
-def digits(key, obs, mask):
-    return jnp.argmax(obs.reshape(2, 3), axis=1)
+def digits(obs, mask):
+    return obs.reshape(-1, 2, 3).argmax(axis=2)
 
 
-def first_digit(key, obs, mask):
-    return digits(key, obs, mask).at[1].set(0)
+def first_digit(obs, mask):
+    return digits(obs, mask) * [1, 0]
 
 
-def pointed_bit(key, obs, mask):
-    left, right = obs["bits"]["left"][0], obs["bits"]["right"][0]
-    return jnp.where(obs["which"][0] == 0, left, right).astype(jnp.int32)
+def pointed_bit(obs, mask):
+    left, right = (obs["bits"][side][:, 0] for side in ("left", "right"))
+    return np.where(obs["which"][:, 0] == 0, left, right)
 
 
-def left_bit(key, obs, mask):
-    return obs["bits"]["left"][0].astype(jnp.int32)
+def left_bit(obs, mask):
+    return obs["bits"]["left"][:, 0]
 
 
-def quadrant(key, obs, mask):
-    lit = jnp.stack([obs[3:].sum(), obs[:, 3:].sum()]).astype(jnp.int32)
-    return 2 * lit[0] + lit[1]
+def quadrant(obs, mask):
+    down, right = (half.sum(axis=(1, 2, 3)) for half in (obs[:, 3:], obs[:, :, 3:]))
+    return 2 * down + right
 
 
 @pytest.mark.parametrize(
@@ -81,7 +95,7 @@ def quadrant(key, obs, mask):
         (probes.NestedObservation(), pointed_bit, 1.0),
         (probes.NestedObservation(), left_bit, 0.75),
         (probes.NestedObservation(), at_random(2), 0.5),
-        (probes.Target(size=2), lambda key, obs, mask: obs, 0.0),
+        (probes.Target(size=2), lambda obs, mask: obs, 0.0),
         (probes.Target(size=2), always([0.0, 0.0]), -2 / 3),
         (probes.GridCue(), quadrant, 1.0),
         (probes.GridCue(), at_random(4), 0.25),
