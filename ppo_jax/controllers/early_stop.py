@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
@@ -189,7 +190,10 @@ class KlStop(EarlyStop):
 
     def begin(self, memory: Array, num_epochs: int) -> KlStopState:
         epochs = self.budget.epochs(memory, num_epochs)
-        return self._new_epoch(epochs, jnp.zeros((), jnp.int32))
+        state = self._new_epoch(epochs, jnp.zeros((), jnp.int32))
+        # What is carried depends on the member from the start: otherwise `jax.vmap`
+        # traces the loops of an update again and again until it knows that.
+        return jax.tree.map(lambda x: jnp.where(epochs > 0, x, x), state)
 
     def allows(self, state: KlStopState, epoch: ArrayLike) -> Array:
         return ~state.stopped & (epoch < state.epochs)

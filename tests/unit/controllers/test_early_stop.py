@@ -184,6 +184,17 @@ def test_members_have_their_own_targets():
     assert states.stopped.tolist() == [True, False]
 
 
+def test_what_an_update_begins_with_depends_on_the_member():
+    """So that `jax.vmap` maps the loops that carry it once."""
+
+    def begun(memory):
+        state = KlStop(0.02, smoothing=Ema(0.5)).begin(memory, num_epochs=4)
+        assert all(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(state))
+        return state
+
+    jax.vmap(begun)(jnp.ones(2))
+
+
 @pytest.mark.parametrize(
     "make",
     [
