@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -44,11 +45,11 @@ POLICY = Policy.of(
 def test_networks_of_ones_own_are_exported(tmp_path):
     pytest.importorskip("flatbuffers")
     folders.write(tmp_path, POLICY, "stablehlo", {})
-    call, state = program.load(str(tmp_path)), POLICY.init(2)
+    call, act, state = program.load(str(tmp_path)), jax.jit(POLICY.act), POLICY.init(2)
     obs = np.random.default_rng(0).normal(size=(9, 2, 3)).astype(np.float32)
     carry = state.carry[0]
     for now in obs:
-        action, state = POLICY.act(state, now)
+        action, state = act(state, now)
         found, carry = call(carry, (now,), np.zeros(2, bool))
         np.testing.assert_array_equal(found, action)
         np.testing.assert_allclose(carry, state.carry[0], rtol=0, atol=1e-5)
