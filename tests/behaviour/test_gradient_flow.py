@@ -59,7 +59,20 @@ POLICY = {
     "imitation": {"terms.advantage_weighted.coef": 0.5},
     "tail": {"terms.cvar.coef": 0.5},
 }
-iteration = jax.jit(learner.iteration)
+SAID = {
+    "train/kl_penalty_beta",
+    "train/cvar_lambda",
+    "train/cvar_gap",
+    "train/cvar_tail_size",
+    "train/value_clip_fraction",
+}
+
+
+@jax.jit
+def updated(run):
+    """Parameters after an update, and of its metrics those that tests look at."""
+    run, metrics = learner.iteration(run, Progress.at(0.0))
+    return run.learner.params, {k: v for k, v in metrics.items() if k in SAID}
 
 
 def experiment(critic, network, objective=OFF, **changes):
@@ -95,10 +108,8 @@ def after(run, numbers):
     config = run.learner.config
     for path, number in numbers.items():
         config = replace_at(config, path, jnp.float32(number))
-    run, metrics = iteration(
-        run.replace(learner=run.learner.replace(config=config)), Progress.at(0.0)
-    )
-    return jax.device_get((run.learner.params, metrics))
+    run = run.replace(learner=run.learner.replace(config=config))
+    return jax.device_get(updated(run))
 
 
 def remember(run, index, memory):

@@ -25,7 +25,7 @@ GRU = networks.ActorCritic(torso=networks.Mlp(hidden=(8,)), memory=networks.Gru(
 MLP = dataclasses.replace(GRU, memory=None)
 CLIMB = Pgd(EPS, steps=5, schedule=Ramp(initial=1.0, final=1.0))
 AT_THE_BORDER = dataclasses.replace(CLIMB, step_size=2.0)
-lived, learned = jax.jit(learner.lived), jax.jit(learner.learned)
+lived = jax.jit(learner.lived)
 observe, seen_after = jax.jit(acting.observe), jax.jit(observations.update)
 
 
@@ -58,11 +58,16 @@ def unroll(run, progress=0.0):
     return lived(run, Progress.at(progress))[3:]
 
 
+@jax.jit
+def learned(run, progress, *experience):
+    """The learner that an update leaves; metrics are not computed."""
+    return learner.learned(run, progress, *experience)[0].learner
+
+
 def after_an_update(run):
-    """The learner that an update leaves."""
     progress = Progress.at(0.0)
     run, *experience = lived(run, progress)
-    return learned(run, progress, *experience)[0].learner
+    return learned(run, progress, *experience)
 
 
 def any_harm(seen, honest):
