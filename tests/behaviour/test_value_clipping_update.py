@@ -9,7 +9,7 @@ from tabular import (
     descend,
     experiment,
     first,
-    update,
+    telling,
     with_numbers,
 )
 
@@ -32,6 +32,16 @@ KINDS = {
 pytestmark = pytest.mark.filterwarnings("ignore:Config.terms")  # Values alone.
 COEF, RATE, WIDE, NARROW = 0.7, 2.0, 1e6, 0.02
 GATE = ClipGate(warmup_updates=2.0, threshold=0.2)
+GATES = ("active", "warmup_active", "ev_gate_active", "last_ev")
+update = telling(
+    *(f"train/vf_clip_{name}" for name in GATES),
+    *(f"train/twin_critics/critic_{i}_loss" for i in (1, 2)),
+    "train/value_clip_fraction",
+    "train/cvar_predicted",
+    "train/cvar_estimate",
+    "train/advantages_std_raw",
+    "train/explained_variance",
+)
 FORESEEN = terms.CVaRConstraint(
     0.4, limit=5.0, learning_rate=0.1, max_dual=9.0, estimate=terms.Predicted()
 )
@@ -203,8 +213,7 @@ def test_gates_of_a_real_update(updates, value, is_known, warmup, poor):
     run = known(first(clipping(KINDS["scalar"], NARROW)), updates, value, is_known)
     after, metrics, _ = update(run)
     assert (metrics["train/value_clip_fraction"] > 0) == clips
-    names = ("active", "warmup_active", "ev_gate_active", "last_ev")
-    said = [metrics[f"train/vf_clip_{name}"] for name in names]
+    said = [metrics[f"train/vf_clip_{name}"] for name in GATES]
     last = value if is_known else np.nan
     np.testing.assert_allclose(said, [clips, warmup, poor, last])
     new = after.learner.memories[0]

@@ -4,7 +4,7 @@ import chex
 import jax
 import numpy as np
 import pytest
-from tabular import Examples, as_float64, descend, experiment, first, update
+from tabular import Examples, as_float64, descend, experiment, first, telling
 
 from ppo_jax import terms
 from ppo_jax.optimizers import VGS, Sgd
@@ -13,6 +13,8 @@ ALPHA, BETA, EPS, CAP = 0.05, 0.9, 1e-8, 10.0
 # The median over leaves: the mean gradient of a table of logits is 0 but for rounding.
 QUANTILE = 0.5
 SCALING = VGS(ALPHA, BETA, EPS, CAP, floor=0.01, quantile=QUANTILE, warmup_steps=0)
+TOLD = "train/grad_norm_post_clip", "train/vgs_scaling_factor_applied", "vgs/step_count"
+update = telling(*TOLD)
 
 
 def one_step(parts, bound):

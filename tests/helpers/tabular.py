@@ -3,6 +3,8 @@
 Gradients are differences of the objective, so that nothing of JAX is used twice.
 """
 
+import functools
+
 import built
 import chex
 import jax
@@ -140,12 +142,23 @@ def lived(run, progress):
 learned = jax.jit(learner.learned)
 
 
-def update(run, progress=0.0):
+def update(run, progress=0.0, learned=learned):
     """Returns the run after an update, its metrics, and the rollout it learned from."""
     progress = Progress.at(progress)
     key, experience = lived(run, progress)
     _, _, steps, _ = experience
     return (*learned(run.replace(key=key), progress, *experience), steps)
+
+
+def telling(*names):
+    """Returns an `update` with these metrics alone: nothing is compiled for others."""
+
+    @jax.jit
+    def learned(run, progress, *experience):
+        run, metrics = learner.learned(run, progress, *experience)
+        return run, {name: metrics[name] for name in names if name in metrics}
+
+    return functools.partial(update, learned=learned)
 
 
 class Examples:
