@@ -111,7 +111,13 @@ def foreseeing():
     """Members that avoid what critics foresee, beside what is met; their metrics."""
     met = terms.CVaRConstraint(SHARE, limit=-1e3)
     foresee = dataclasses.replace(CONSTRAINT, max_dual=1.0, estimate=terms.Predicted())
-    config = experiment(met, foresee, critic=critics.Quantile(10))
+    config = experiment(
+        met,
+        foresee,
+        critic=critics.Quantile(10),
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+        optimizer=optimizers.Adam(learning_rate=3e-2),
+    )
     members = population.init(config, jax.random.split(jax.random.key(0), 2 * COPIES))
     return population.advance(
         members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
