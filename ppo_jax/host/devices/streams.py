@@ -23,7 +23,7 @@ def members(seed: ArrayLike, count: int = 1) -> Key:
 
 def evaluation(seed: int, update: int) -> Key:
     """Returns the key of the episodes that are played after so many updates."""
-    return _key(*np.uint32((seed, 1 + update)))
+    return _key(np.uint32(seed), np.uint32(1 + update))
 
 
 def generation(seed: ArrayLike, update: int, count: int) -> Key:
@@ -34,7 +34,7 @@ def generation(seed: ArrayLike, update: int, count: int) -> Key:
 
 def settings(seed: int) -> Key:
     """Returns the key of the settings that a sweep draws."""
-    return _key(*np.uint32((seed, SETTINGS)))
+    return _key(np.uint32(seed), np.uint32(SETTINGS))
 
 
 @jax.jit
