@@ -22,9 +22,6 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # No environment, `fit` or command of this process takes every core.
 jax.config.update("jax_num_cpu_devices", 1)
 
-# A module's programs are written in one context: making one takes longer than most.
-mlir.make_ir_context = functools.cache(mlir.make_ir_context)
-
 # Compilations outlive the session; the repository ignores the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = Path(__file__).parents[1] / ".cache" / "jax"
@@ -49,6 +46,22 @@ QUICK = (
 
 Each program is given to LLVM in one piece; pieces are for cores that nobody else uses.
 """
+
+
+_new_context = mlir.make_ir_context
+_known_context = functools.cache(_new_context)
+
+
+def _context():
+    """Returns what JAX writes a program in: one context for all programs of a module.
+
+    Making one takes longer than writing most programs. What is compiled while another
+    program is written would be written into that one, and has its own.
+    """
+    return _new_context() if mlir.ir.Context.current else _known_context()
+
+
+mlir.make_ir_context = _context
 
 
 def pytest_configure(config):
@@ -136,6 +149,6 @@ def forget_programs():
     """
     yield
     _mapped.cache_clear()
-    mlir.make_ir_context.cache_clear()
+    _known_context.cache_clear()
     jax.clear_caches()
     gc.collect()
