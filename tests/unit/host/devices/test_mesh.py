@@ -1,7 +1,15 @@
 """How members are shared by devices."""
 
+import jax
+import numpy as np
 import pytest
+from brief import experiment
 from runs import ENVIRONMENT, python
+
+from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.host.devices.mesh import on_one_device
+from ppo_jax.host.loop import training
+from ppo_jax.schedules import Progress
 
 
 @pytest.mark.parametrize(
@@ -53,3 +61,13 @@ print(worthwhile(Config(env="CartPole-v1", {changes}), {members}))
 """
     environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "8"}
     assert python(code, environment) == str(shared)
+
+
+def test_programs_are_traced_in_the_way_of_their_devices():
+    """With 2048 environments a CPU predicts and learns in parts; others do not."""
+    many = {"num_envs": 2048, "total_timesteps": 2048 * 8}
+    config = experiment(TimeLimitChain(limit=5), **many)
+    members = jax.eval_shape(lambda: training.start(config))
+    given = members, Progress.of(np.arange(1), config.num_updates), np.int32(1)
+    program = str(on_one_device().advance.trace(*given).jaxpr)
+    assert "scan" in program and "platform_index" not in program
