@@ -191,8 +191,8 @@ class KlStop(EarlyStop):
     def begin(self, memory: Array, num_epochs: int) -> KlStopState:
         epochs = self.budget.epochs(memory, num_epochs)
         state = self._new_epoch(epochs, jnp.zeros((), jnp.int32))
-        # What is carried depends on the member from the start: otherwise `jax.vmap`
-        # traces the loops of an update again and again until it knows that.
+        # All of it depends on the member from the start: a loop that begins with the
+        # same for all members is mapped by `jax.vmap` once in vain.
         return jax.tree.map(lambda x: jnp.where(epochs > 0, x, x), state)
 
     def allows(self, state: KlStopState, epoch: ArrayLike) -> Array:
