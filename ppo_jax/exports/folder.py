@@ -2,7 +2,7 @@
 
 import io
 import json
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def write(
         "trained": trained,
         **describe(policy),
         "network": network,
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: import_module(name).__version__ for name in PACKAGES},
         "files": {name: runner.checksum(data) for name, data in contents.items()},
     }
     text = json.dumps(description, indent=2, allow_nan=False) + "\n"

@@ -107,7 +107,7 @@ class Layout:
 
     def making(self, begin: Begin, config: Config) -> Compilation:
         """Returns the program that makes an experiment's members in their places."""
-        how = compiling.QUICK.get(self.platform)
+        how = compiling.quick_options(self.platform)
         begin = begin if isinstance(begin, Partial) else Partial(begin)
         given = begin, component.program(config, "pbt"), np.uint32(config.seed)
         make = jax.jit(compiling.start, out_shardings=self._lies, compiler_options=how)

@@ -1,6 +1,7 @@
 """Options of the compiler for a program, by its platform and its operations."""
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -38,6 +39,8 @@ QUICK: dict[str, Options] = {
 }
 """Options for programs that run once, by platform. Compiling takes a third of the time,
 on one core."""
+NO_OPTION = re.compile("No such compile option: '(.+)'")
+"""What a compiler says of an option that its version does not have."""
 
 
 def training_options(platform: str, steps: float) -> Options | None:
@@ -47,9 +50,42 @@ def training_options(platform: str, steps: float) -> Options | None:
         platform: Platform of the compiler.
         steps: Steps of a minibatch on one device.
     """
-    options = COMPILER_OPTIONS.get(platform)
+    options = understood(platform, COMPILER_OPTIONS)
     splitter, least = SPLITTING.get(platform, ("", 0))
     return options if options is None or steps >= least else without(splitter, options)
+
+
+def quick_options(platform: str) -> Options | None:
+    """Returns the compiler's options for a program that runs once, or None for none."""
+    return understood(platform, QUICK)
+
+
+def understood(platform: str, options: dict[str, Options]) -> Options | None:
+    """Returns those options for a platform that the installed compiler has."""
+    if platform not in options:
+        return None
+    dropped = _dropped(platform)
+    return {k: v for k, v in options[platform].items() if k not in dropped}
+
+
+@functools.cache
+def _dropped(platform: str) -> frozenset[str]:
+    """Returns the names of options that the installed compiler does not have.
+
+    It refuses a program for them, and only it knows: releases of XLA drop some.
+    """
+    wanted = COMPILER_OPTIONS.get(platform, {}) | QUICK.get(platform, {})
+    with jax.default_device(jax.local_devices(backend=platform)[0]):
+        nothing = jax.jit(lambda: 0).lower()
+    dropped: set[str] = set()
+    while True:
+        try:
+            nothing.compile({k: v for k, v in wanted.items() if k not in dropped})
+            return frozenset(dropped)
+        except jax.errors.JaxRuntimeError as error:
+            if not (named := NO_OPTION.search(str(error))):
+                raise
+            dropped.add(named[1])
 
 
 def without(unwanted: str, options: Options) -> Options:

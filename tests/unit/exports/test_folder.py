@@ -2,12 +2,14 @@
 
 import itertools
 import py_compile
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
 from agents import Sights, agent
 
+import ppo_jax
 from ppo_jax import Policy, networks
 from ppo_jax.errors import UserError
 from ppo_jax.exports import folder as folders
@@ -47,6 +49,19 @@ def test_an_export_replaces_another_and_leaves_nothing_of_it(tmp_path):
         said = folders.read(tmp_path)
         assert said["files"].keys() == (both | more) - {"policy.json"}
         assert (said["network"] is None) == (kind == "stablehlo")
+
+
+def test_versions_are_known_where_nothing_was_installed(tmp_path, monkeypatch):
+    """A checkout on PYTHONPATH is enough."""
+
+    def none(_, name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata.Distribution, "from_name", classmethod(none))
+    folders.write(tmp_path, POLICY, "numpy", {})
+    told = folders.read(tmp_path)["versions"]
+    assert told["ppo_jax"] == ppo_jax.__version__
+    assert told["numpy"] == np.__version__
 
 
 def test_a_folder_with_anything_else_is_left_alone(tmp_path):

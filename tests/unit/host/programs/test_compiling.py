@@ -10,6 +10,7 @@ from runs import ENVIRONMENT, python
 
 from ppo_jax.arrays.devices import cores
 from ppo_jax.host.devices import mesh
+from ppo_jax.host.programs import compiling
 from ppo_jax.host.programs.compiling import COMPILER_OPTIONS, scatters, training_options
 
 
@@ -22,6 +23,26 @@ def test_a_compiler_is_given_options_of_its_own_platform(platform, monkeypatch):
     options = mesh.Layout([Mock(platform=platform, process_index=0)]).advance
     assert options == COMPILER_OPTIONS.get(platform)
     assert bool(options) == (platform == "cpu")
+
+
+@pytest.fixture
+def newer(monkeypatch):
+    """A compiler of which one option, and one of a hurry, are gone."""
+    for options in compiling.COMPILER_OPTIONS, compiling.QUICK:
+        gone = {"xla_cpu_gone": 1, **options["cpu"], "xla_cpu_gone_too": 2}
+        monkeypatch.setitem(options, "cpu", gone)
+    compiling._dropped.cache_clear()
+    yield
+    compiling._dropped.cache_clear()
+
+
+def test_options_that_a_compiler_no_longer_has_are_left_out(newer):
+    """It would refuse every program: jaxlib 0.11.1 dropped one of ours."""
+    for told in training_options("cpu", 4096), compiling.quick_options("cpu"):
+        assert len(told) >= 2
+        assert not [name for name in told if "gone" in name]
+        doubled = jax.jit(lambda x: 2 * x, compiler_options=told)
+        assert doubled(jnp.float32(2.0)) == 4.0
 
 
 @pytest.mark.parametrize(("steps", "split"), [(128, False), (2048, True)])
