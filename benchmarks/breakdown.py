@@ -14,8 +14,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from hlo import COMPUTATION, INSTRUCTION
 from measure import say
-from ours import experiment, parse_arguments
+from ours import experiment, parser
 
 from ppo_jax.arrays import devices
 from ppo_jax.host.devices import mesh
@@ -50,8 +51,6 @@ REST = "rest"
 KERNELS = ("kernel", "recurrent")
 """Parameters that rows are multiplied by."""
 
-COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\n((?:.*\n)*?)\}", re.M)
-INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?([\w.\-]+) = (.*)$", re.M)
 FRAME = re.compile(r"stack_frame_id=(\d+)")
 CALLED = re.compile(r"calls=%?([\w.\-]+)")
 PRODUCT = re.compile(r" dot\(|__ynn_fusion")
@@ -187,7 +186,7 @@ def network_flops(config):
 
 def main():
     """Prints a table, and a line of JSON."""
-    arguments = parse_arguments()
+    arguments = parser().parse_args()
     devices.prepare()
     config = experiment(arguments)
     seconds, shares = traced(config)

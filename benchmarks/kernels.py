@@ -1,80 +1,34 @@
-"""How many kernels an update is: our PPO on CartPole, as XLA compiles it.
+"""How many kernels an update is: our PPO on CartPole, as XLA compiles it."""
 
-A kernel is what the device is asked for at once: an operation, or several that were
-fused. Those of a loop count as often as it runs; a loop of which the compiler does not
-know that counts once, as the one over updates does. Of branches the longest counts.
-"""
-
-import functools
-import re
-
+import jax
 import numpy as np
-from breakdown import COMPUTATION, INSTRUCTION
-from measure import say
-from ours import experiment, parse_arguments
+from absent import h100
+from measure import absent_too, called, kernels, say
+from ours import experiment, parser
 
 from ppo_jax.arrays import devices
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
-ENTRY = re.compile(r"^ENTRY %?([\w.\-]+)", re.M)
-OPERATION = re.compile(r"\b([a-z][a-z0-9\-]*)\(")
-"""What an instruction does; its type comes before, in which no such word is."""
-TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
-INSIDE = ("while", "call", "conditional")
-"""Operations that are those of another computation."""
-CALLED = re.compile(
-    r"\b(?:body|to_apply|true_computation|false_computation)=(%?[\w.\-]+)"
-    r"|\bbranch_computations=\{([^}]*)\}"
-)
-NOTHING = frozenset(
-    {
-        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-        *("after-all", "opt-barrier", "partition-id", "replica-id"),
-        *("copy-done", "all-reduce-done", "all-gather-done", "async-done"),
-    }
-)
-"""Operations for which a device is asked for nothing."""
 
-
-def kernels(text):
-    """Kernels of a compiled program."""
-    bodies = dict(COMPUTATION.findall(text))
-
-    @functools.cache
-    def of_all(computation):
-        lines = INSTRUCTION.findall(bodies[computation])
-        return sum(of_one(line) for _, line in lines)
-
-    def of_one(line):
-        (operation,) = OPERATION.search(line).groups()
-        if operation not in INSIDE:
-            return int(operation not in NOTHING)
-        inside = [one or several for one, several in CALLED.findall(line)]
-        names = ", ".join(inside).replace("%", "").split(", ")
-        trips = TRIPS.search(line)
-        most = max(map(of_all, names))
-        return most * (int(trips[1]) if trips else 1)
-
-    return of_all(ENTRY.search(text)[1])
-
-
-def compiled(config, members):
-    """The text of the program that trains so many members."""
+def lowered(config, members, layout):
+    """The program that trains so many members."""
     keys = streams.members(config.seed, members)
-    layout = mesh.layout_of(config, members)
-    begun = layout.making(lambda config, _: population.init(config, keys), config)()
+    begun = layout.described(jax.eval_shape(lambda: population.init(config, keys)))
     progress = Progress.of(np.arange(1), config.num_updates)
-    return layout.advance.lower(begun, progress, np.int32(1)).compile().as_text()
+    return layout.advance.lower(begun, progress, np.int32(1))
 
 
 def main():
     """Prints the number, of one device and one update."""
-    arguments = parse_arguments()
+    arguments = absent_too(parser()).parse_args()
     devices.prepare()
-    text = compiled(experiment(arguments), arguments.members)
-    say({"kernels": kernels(text)})
+    absent = [h100()] if arguments.absent else []
+    config, members = experiment(arguments), arguments.members
+    layout = mesh.Layout(absent) if absent else mesh.layout_of(config, members)
+    found = kernels(lowered(config, members, layout), arguments.absent)
+    say({"kernels": found} | called(layout.devices[0], arguments.absent))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What every script of this folder accepts, measures and prints.
 
-The module needs nothing but JAX, so that it runs in each peer's own environment.
+The modules need nothing but JAX, so that it runs in each peer's own environment.
 """
 
 import argparse
@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import hlo
 import jax
 import numpy as np
+from absent import UNTUNED, h100
 
 ROLLOUT_LENGTH = 128
 LAST = 5
@@ -56,6 +58,23 @@ def argument_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def peer_parser(description: str | None) -> argparse.ArgumentParser:
+    """The same for agents that train as one program, whose kernels can be counted."""
+    parser = argument_parser(description)
+    parser.add_argument(
+        "--kernels", action="store_true", help="count those of an update, and no more"
+    )
+    return absent_too(parser)
+
+
+def absent_too(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Adds that kernels are those of a GPU that is not there."""
+    parser.add_argument(
+        "--absent", action="store_true", help="count for an H100 that is not there"
+    )
+    return parser
+
+
 def generation_parser(description: str | None) -> argparse.ArgumentParser:
     """The same for populations that evolve every `--updates`."""
     parser = argument_parser(description)
@@ -63,6 +82,30 @@ def generation_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--episodes", type=int, default=16, help="of an evaluation")
     return parser
+
+
+def say_kernels(
+    train: Callable[[jax.Array], Any], arguments: argparse.Namespace
+) -> None:
+    """Prints how many kernels an update of one agent is, or of several."""
+    device = h100() if arguments.absent else jax.devices()[0]
+    where = jax.sharding.SingleDeviceSharding(device)
+    members = () if arguments.members == 1 else (arguments.members,)
+    key = jax.ShapeDtypeStruct((*members, 2), np.uint32, sharding=where)
+    program = jax.jit(jax.vmap(train) if members else train, out_shardings=where)
+    found = kernels(program.lower(key), arguments.absent) / arguments.updates
+    say({"kernels": round(found)} | called(device, arguments.absent))
+
+
+def kernels(program: jax.stages.Lowered, absent: bool) -> int:
+    """How many kernels a program is; see `hlo.kernels`."""
+    options = UNTUNED if absent else None
+    return hlo.kernels(program.compile(options).as_text())
+
+
+def called(device: Any, absent: bool) -> dict[str, str]:
+    """What a line calls a device, if another one than that which computes."""
+    return {"device": f"{device.device_kind}, not there"} if absent else {}
 
 
 def measure(program: Callable[..., Any], *arguments: Any) -> Timing:
@@ -122,8 +165,8 @@ def say(line: dict[str, Any]) -> None:
     """Prints what was measured, with what every process says of itself."""
     peak_rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     versions = {"python": platform.python_version(), "jax": jax.__version__}
-    line = line | {"peak_rss_mib": round(peak_rss_kib / 1024), "versions": versions}
-    line |= {"device": device()} | peak_of_the_device()
+    every = {"peak_rss_mib": round(peak_rss_kib / 1024), "versions": versions}
+    line = every | {"device": device()} | peak_of_the_device() | line
     print(json.dumps(line, allow_nan=False), flush=True)
 
 

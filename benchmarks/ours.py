@@ -15,7 +15,7 @@ from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.ppo import population
 
 
-def parse_arguments():
+def parser():
     """Returns the command line: that of the peers, and what only we vary."""
     parser = argument_parser(__doc__)
     parser.add_argument("--width", type=int, help="of all layers, and of the memory")
@@ -27,7 +27,7 @@ def parse_arguments():
     parser.add_argument(
         "--compute-dtype", default="float32", help="of hidden layers (float32)"
     )
-    return parser.parse_args()
+    return parser
 
 
 def experiment(arguments):
@@ -113,7 +113,7 @@ def trained(config, members=1):
 
 def main():
     """Trains once and prints the figures."""
-    arguments = parse_arguments()
+    arguments = parser().parse_args()
     devices.prepare()
     report(arguments, *trained(experiment(arguments), arguments.members))
 

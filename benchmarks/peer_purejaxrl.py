@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measure import argument_parser, mean_returns, of_members, report
+from measure import mean_returns, of_members, peer_parser, report, say_kernels
 
 UNUSED_MODULES = ("brax", "brax.envs", "brax.envs.wrappers.training", "navix")
 
@@ -78,9 +78,12 @@ def returns(info: dict[str, jax.Array]) -> np.ndarray:
 
 def main() -> None:
     """Trains once and prints the figures."""
-    arguments = argument_parser(__doc__).parse_args()
+    arguments = peer_parser(__doc__).parse_args()
     peer = load(arguments.source, arguments.recurrent)
-    timing = of_members(peer.make_train(config(arguments)), arguments)
+    train = peer.make_train(config(arguments))
+    if arguments.kernels:
+        return say_kernels(train, arguments)
+    timing = of_members(train, arguments)
     info = timing.output["metric" if arguments.recurrent else "metrics"]
     report(arguments, timing, returns(info))
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments.classic_control.cartpole import CartPole
-from measure import argument_parser, mean_returns, of_members, report
+from measure import mean_returns, of_members, peer_parser, report, say_kernels
 
 
 class Counted(NamedTuple):
@@ -84,7 +84,7 @@ def learning_curves(total: jax.Array, count: jax.Array) -> np.ndarray:
 
 def main() -> None:
     """Trains once and prints the figures; an evaluation at the end is not timed."""
-    arguments = argument_parser(__doc__).parse_args()
+    arguments = peer_parser(__doc__).parse_args()
     if arguments.recurrent:
         sys.exit("rejax has no recurrent PPO.")
     if arguments.source:
@@ -98,6 +98,8 @@ def main() -> None:
         report(arguments, timing, learning_curves(*timing.output[1]))
         return
     timed = algorithm.replace(eval_callback=lambda *_: ())
+    if arguments.kernels:
+        return say_kernels(timed.train, arguments)
     timing = of_members(timed.train, arguments)
     state, _ = timing.output
     state = state if arguments.members > 1 else jax.tree.map(lambda x: x[None], state)

@@ -12,6 +12,7 @@ little memory, is kept as such. Libraries whose interpreter is not given are lef
 """
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -91,6 +92,12 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--source", nargs="+", default=[], type=pair, help="NAME=checkout"
     )
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds a run")
+    parser.add_argument(
+        "--cache",
+        type=lambda text: Path(text).absolute(),
+        help="folder in which programs are kept and found, where time on a device is "
+        "dear; how long it takes to compile them is then not told",
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what was kept")
     parser.add_argument("--table", action="store_true", help="make the document only")
     kept = HERE / "results" / "performance.jsonl"
@@ -182,6 +189,7 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
         command += ["--source", arguments.source[owner]]
     if turn.job.pinned:
         command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
+    shared = None if turn.job.whole else arguments.cache
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(1 + turn.job.warm):
             began = time.perf_counter()
@@ -191,13 +199,15 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
                 capture_output=True,
                 text=True,
                 check=True,
-                env=environment(turn, cache),
+                env=environment(turn, str(shared or cache), bool(shared)),
             )
             seconds = time.perf_counter() - began
     said = json.loads(done.stdout.splitlines()[-1])
     if turn.device is not None:
         machine.require_device(said["device"], turn.device)
     said["process_seconds"] = round(seconds, 1)
+    if shared:
+        said.pop("compile_seconds", None)
     return of_all(said, seconds) if turn.job.whole else said
 
 
@@ -225,10 +235,11 @@ def lost(error: subprocess.SubprocessError) -> str | None:
     return "out_of_memory" if killed or TOO_LARGE.search(error.stderr) else None
 
 
-def environment(turn: Turn, cache: str) -> dict[str, str]:
-    """Ours is imported from this checkout; programs are compiled, unless a job is warm.
+def environment(turn: Turn, cache: str, shared: bool = False) -> dict[str, str]:
+    """Programs are compiled anew, unless a job is warm or all runs share a cache.
 
-    Its modules are kept compiled, as those of libraries are that were installed.
+    Ours is imported from this checkout. Its modules are kept compiled, as those of
+    libraries are that were installed.
     All have the widest vectors, as ours has by itself. Batched factorisations block the
     threads of XLA's pool until others are done: with as many threads as cores, vmapped
     training of purejaxrl waits for ever. Ours has none; others are given a thread more.
@@ -238,7 +249,7 @@ def environment(turn: Turn, cache: str) -> dict[str, str]:
     kept["PYTHONPATH"] = str(HERE.parent)
     if turn.job.whole and turn.contestant.owner == "ours":
         kept["XDG_CACHE_HOME"] = cache  # It has a cache by itself, empty at first.
-    elif turn.job.warm:
+    elif turn.job.warm or shared:
         kept["JAX_COMPILATION_CACHE_DIR"] = cache
         kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     else:
@@ -295,7 +306,8 @@ def documented(name: str, lines: list[dict[str, Any]]) -> str:
     """The document of a suite; tables that it has no jobs for are those of others."""
     suite = SUITES[name]
     jobs = suite.jobs or SUITES["cpu"].jobs
-    accelerated = suite.accelerated or SUITES["gpu"].accelerated
+    gpus = (SUITES[each].accelerated for each in ("gpu", "absent"))
+    accelerated = suite.accelerated or tuple(itertools.chain(*gpus))
     endured = suite.endured or SUITES["soak"].endured
     there, here = parted(lines, accelerated)
     long, here = parted(here, endured)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from breakdown import warmed
 from measure import say
-from ours import experiment, parse_arguments
+from ours import experiment, parser
 
 from ppo_jax.arrays import devices
 
@@ -79,7 +79,7 @@ def main():
     """Prints a line of JSON."""
     if shutil.which("perf") is None:
         sys.exit("perf: expected Linux's profiler, as in the package linux-perf")
-    arguments = parse_arguments()
+    arguments = parser().parse_args()
     devices.prepare()
     config = experiment(arguments)
     _, advance, members = warmed(config)

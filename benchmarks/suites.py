@@ -42,8 +42,11 @@ LIMIT = Contestant("ours", "limits.py")
 SHORT = Contestant("ours, bfloat16", "ours.py", "--compute-dtype bfloat16")
 KERNELS = Contestant("ours", "kernels.py")
 SHORT_KERNELS = Contestant("ours, bfloat16", "kernels.py", "--compute-dtype bfloat16")
+PUREJAXRL_KERNELS = PUREJAXRL._replace(options="--kernels")
+REJAX_KERNELS = REJAX._replace(options="--kernels")
 
 ALL = (OURS, PUREJAXRL, REJAX)
+COUNTED = (KERNELS, SHORT_KERNELS, PUREJAXRL_KERNELS, REJAX_KERNELS)
 PBT = (GENERATIONS, EVORL, EVORL_ON_ALL_CORES)
 
 
@@ -227,6 +230,12 @@ POPULATION = "population"
 """The section whose jobs are named by how many members they have."""
 
 
+def kernels(section: str, name: str, options: str) -> Job:
+    """A job that counts kernels; rejax has no recurrent policy."""
+    there = COUNTED[:-1] if "--recurrent" in options else COUNTED
+    return Job(section, name, options, there, rounds=1)
+
+
 def accelerated(
     members: tuple[tuple[int, int], ...],
     wide: tuple[tuple[str, str], ...],
@@ -257,19 +266,23 @@ def accelerated(
             )
             for n, u in recurrent
         ),
-        *(
-            Job("kernels", *each, (KERNELS, SHORT_KERNELS), rounds=1)
-            for each in counted
-        ),
+        *(kernels("kernels", *each) for each in counted),
     )
     return tuple(job._replace(accelerated=there) for job in jobs)
 
 
+PROGRAMS = (
+    ("feed-forward, 64 environments", "--num-envs 64"),
+    ("feed-forward, 2048 environments", "--num-envs 2048"),
+    ("recurrent, 64 environments", "--recurrent --num-envs 64"),
+    ("64 members", "--members 64 --num-envs 16"),
+)
+
 GPU = accelerated(
     there=True,
     members=(
-        *((1, 400), (4, 400), (16, 200), (64, 100), (256, 50), (1024, 20)),
-        *((4096, 10), (16384, 4), (65536, 2)),
+        *((1, 400), (4, 400), (16, 200), (64, 100), (256, 50), (1024, 10)),
+        *((4096, 4), (16384, 2), (65536, 1)),
     ),
     wide=(
         *(
@@ -282,12 +295,12 @@ GPU = accelerated(
         ),
     ),
     recurrent=((64, 20), (1024, 10), (4096, 4)),
-    counted=(
-        ("feed-forward, 64 environments", "--num-envs 64"),
-        ("feed-forward, 2048 environments", "--num-envs 2048"),
-        ("recurrent, 64 environments", "--recurrent --num-envs 64"),
-        ("64 members", "--members 64 --num-envs 16"),
-    ),
+    counted=PROGRAMS,
+)
+
+ABSENT = tuple(
+    kernels("kernels, for a GPU that is not there", name, f"{options} --absent")
+    for name, options in PROGRAMS
 )
 
 QUICK_GPU = accelerated(
@@ -349,6 +362,7 @@ QUICK_SOAK = (Job("soak", "4 environments", "--num-envs 4 --updates 4"),)
 SUITES = {
     "cpu": Suite(5, (*SPEED, *START, *GROWTH, *LEARNING, *PARTS, *WORKS, *LIMITS)),
     "gpu": Suite(3, accelerated=GPU),
+    "absent": Suite(1, accelerated=ABSENT),
     "quick": Suite(1, QUICK, QUICK_GPU, QUICK_SOAK),
     "soak": Suite(20, endured=SOAK),
 }

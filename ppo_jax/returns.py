@@ -9,11 +9,14 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays import platforms
 from ppo_jax.arrays.tree import require_finite
 from ppo_jax.arrays.weights import weighted
 from ppo_jax.normalization.observations import TINY, centre
 from ppo_jax.types import Array
 
+STEPS_OF_A_KERNEL = {"cpu": 4, "default": 16}
+"""Steps of a recurrence that are done at once; a GPU takes longer to begin anything."""
 LIMIT = 1e6
 """Largest magnitude of an error δ and of an advantage."""
 
@@ -71,8 +74,11 @@ def gae(
         adv_tm1, clipped = _clip(delta_t + weighted(lambda_t, adv_t))
         return adv_tm1, (adv_tm1, clipped)
 
+    unroll = platforms.chosen(**STEPS_OF_A_KERNEL)
     _, (adv_tm1, sum_clipped) = jax.lax.scan(
-        step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t), reverse=True, unroll=4
+        *(step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t)),
+        reverse=True,
+        unroll=unroll,
     )
     return adv_tm1, delta_clipped | sum_clipped
 

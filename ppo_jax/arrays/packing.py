@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from ppo_jax.arrays import platforms
 from ppo_jax.types import Array, PyTree
 
-SMALL = 16
+SMALL = {"cpu": 16, "default": 4096}
 """Largest leaf whose numbers cost less, all together, than a kernel for it."""
 
 
@@ -90,13 +91,18 @@ def pack_like(tree: PyTree, example: PyTree) -> PyTree:
     return jax.tree.map(lambda x: pack(x) if is_like(x) else x, tree, is_leaf=is_like)
 
 
+def pack_small(tree: PyTree, leading: int) -> Packed:
+    """Packs the leaves that are small for the platform."""
+    return pack(tree, leading, platforms.chosen(**SMALL))
+
+
 def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
     """Packs a tree whose leaves have `leading` axes in common.
 
     Keys stay alone, and so do leaves of more than `most` numbers. Leaves of no numbers
     stay alone too, because XLA cannot always compile an empty slice.
 
-    >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=SMALL)
+    >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=16)
     >>> [part.shape for part in packed.parts], [leaf.shape for leaf in packed.alone]
     ([(2, 1)], [(2, 99)])
     """

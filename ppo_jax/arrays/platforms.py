@@ -1,11 +1,13 @@
-"""A value that a CPU computes in another way than the other platforms."""
+"""What a CPU computes in another way than the other platforms."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
 from ppo_jax.types import PyTree
+
+Choice = TypeVar("Choice")
 
 
 def by_platform(
@@ -16,8 +18,21 @@ def by_platform(
     The devices of a mesh say which, and the other way is not traced. Without a mesh a
     program has both, and one of them is compiled.
     """
-    device = jax.sharding.get_abstract_mesh().abstract_device
-    if device is None:
+    if (on_cpu := _is_cpu()) is None:
         return jax.lax.platform_dependent(*args, cpu=cpu, default=default)
+    return (cpu if on_cpu else default)(*args)
+
+
+def chosen(*, cpu: Choice, default: Choice) -> Choice:
+    """Returns a constant for the devices of a mesh; without one, for those of JAX."""
+    on_cpu = _is_cpu()
+    if on_cpu is None:
+        on_cpu = jax.default_backend() == "cpu"
+    return cpu if on_cpu else default
+
+
+def _is_cpu() -> bool | None:
+    """Returns whether the devices of the mesh are those of a CPU; None without one."""
+    device = jax.sharding.get_abstract_mesh().abstract_device
     # JAX 0.10.0 knows no platform of it; a CPU's kind is called as its platform is.
-    return (cpu if device.device_kind == "cpu" else default)(*args)
+    return None if device is None else device.device_kind == "cpu"

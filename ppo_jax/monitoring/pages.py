@@ -136,7 +136,7 @@ def _row(run: Seen) -> tuple[Content, ...]:
         _progress(now),
         number(now.last),
         number(now.best),
-        sparkline(evaluated) or sparkline(trained),
+        sparkline(evaluated if len(evaluated.x) > 1 else trained),
         f"{duration(now.left)} left" if now.left is not None else ago(now.changed),
     )
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from ppo_jax.arrays import counting, sharding, tree
 from ppo_jax.arrays.calls import apart
 from ppo_jax.arrays.keys import fused, plain
-from ppo_jax.arrays.packing import SMALL, pack
+from ppo_jax.arrays.packing import pack, pack_small
 from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, quarantine, valuation
@@ -60,7 +60,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     def one_step(loop, keys):
         packed, slots = loop
         (actor, slots), kept = _step(agent, packed.unpack(), slots, keys)
-        return (pack(actor, 1, SMALL), slots), pack(kept, leading=1)
+        return (pack_small(actor, 1), slots), pack(kept, leading=1)
 
     def one_chunk(loop, keys):
         carry = loop[0].unpack().carry
@@ -68,7 +68,7 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
         return loop, (steps, carry)
 
     actor = acting.renew(config.env, actor, drawn.renewals)
-    loop = (pack(actor, 1, SMALL), no_slots(config.env, actor, config.num_steps))
+    loop = (pack_small(actor, 1), no_slots(config.env, actor, config.num_steps))
     (packed, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
     actor = packed.unpack()
     steps, slot = tree.merge_leading(steps).unpack()

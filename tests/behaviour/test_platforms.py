@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brought import or_skip
+from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.sharding import AbstractDevice, AbstractMesh
 
 from ppo_jax.host.devices import mesh, streams
@@ -121,6 +122,42 @@ def test_what_makes_members_factorises_and_no_more(gpu, exported):
     text = exported(making.program, PLATFORMS, *making.args)
     factorised = exported(jax.jit(jnp.linalg.qr), PLATFORMS, X)
     assert foreign(text) == foreign(factorised)
+
+
+def loops(jaxpr, length):
+    """Of all loops of a length: how many arrays they carry, and their steps at once."""
+    for equation in jaxpr.eqns:
+        how = equation.params
+        if equation.primitive.name == "scan" and how["length"] == length:
+            yield how["num_carry"], how["unroll"]
+        for inside in jax.tree.leaves(list(how.values()), is_leaf=is_program):
+            if is_program(inside):
+                yield from loops(getattr(inside, "jaxpr", inside), length)
+
+
+def is_program(part):
+    return isinstance(part, Jaxpr | ClosedJaxpr)
+
+
+@pytest.fixture
+def cpu():
+    return mesh.Layout(jax.local_devices()[:1])
+
+
+@pytest.mark.parametrize(
+    ("where", "carried", "at_once"), [("gpu", 3, 16), ("cpu", 9, 4)]
+)
+def test_loops_of_a_gpu_are_of_few_and_large_kernels(where, carried, at_once, request):
+    """A rollout carries an actor by dtypes, or by leaves: each array is copied.
+
+    Advantages are of many steps at once. Besides, a rollout carries what two arrays
+    say of truncated episodes.
+    """
+    config = experiment.load(FOLDER / "cartpole.py", ["--num-envs=64"])
+    layout = request.getfixturevalue(where)
+    function, *arguments = programs(config, layout)["training"]
+    found = {*loops(function.trace(*arguments).jaxpr.jaxpr, config.num_steps)}
+    assert found == {(carried + 2, 1), (1, at_once)}
 
 
 @pytest.mark.slow

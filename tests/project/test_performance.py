@@ -20,6 +20,7 @@ if kept: open(os.path.join(kept, "program"), "w").close()
 print(json.dumps({
     "steps_per_second": 100, "versions": {"python": "3"}, "argv": sys.argv[1:],
     "cores": len(os.sched_getaffinity(0)), "seconds": 1000.0, "found": found,
+    "compile_seconds": 1.0,
     "device": "GPU " + os.environ.get("CUDA_VISIBLE_DEVICES", "of all"),
     "caches": {k: v for k, v in os.environ.items() if "CACHE" in k and "JAX" in k},
 }))
@@ -114,6 +115,17 @@ def test_a_whole_process_may_find_what_one_before_compiled(suite, modules, monke
     for line in lines:
         assert 0 < line["seconds"] < 60
         assert line["steps_per_second"] == pytest.approx(1e5 / line["seconds"], rel=0.1)
+
+
+def test_all_runs_may_share_a_cache_and_then_do_not_tell_how_long_they_compile(suite):
+    cache = suite.folder / "cache"
+    cache.mkdir()
+    _, lines = suite("--cache", str(cache))
+    for line in lines:
+        assert line["caches"]["JAX_COMPILATION_CACHE_DIR"] == str(cache)
+        assert "compile_seconds" not in line
+    _, lines = suite("--fresh")
+    assert all("compile_seconds" in line for line in lines)
 
 
 @pytest.fixture
@@ -233,7 +245,7 @@ def test_what_hangs_is_kept_as_such(suite, capsys):
         (["--python", "jaxppo=x"], "unknown library ['jaxppo']"),
         (["--python", "rejax"], "expected NAME=VALUE, got 'rejax'"),
         (["--only", "("], "missing )"),
-        (["--suite", "big"], "'cpu', 'gpu', 'quick'"),
+        (["--suite", "big"], "'cpu', 'gpu', 'absent', 'quick'"),
     ],
 )
 def test_mistakes_are_told(options, said, modules, capsys):
@@ -465,10 +477,19 @@ def test_kernels_by_hand(monkeypatch):
     """A product; five times, and once more, a fusion and the two of the longer branch;
     and the two of a call: 1 + 15 + 3 + 2."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from kernels import kernels
+    from hlo import kernels
 
     times = 'backend_config={"known_trip_count":{"n":"5"}}'
     assert kernels(PROGRAM.replace("TIMES", times)) == 21
+
+
+def test_all_who_can_are_counted_for_a_gpu_that_is_not_there(modules):
+    """rejax has no recurrent policy."""
+    for job in modules["suites"].ABSENT:
+        counted = {x.owner: job.command(x) for x in job.contestants}
+        assert all(" --absent" in command for command in counted.values())
+        assert ("rejax" in counted) == ("--recurrent" not in job.options)
+        assert not job.accelerated
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from jax.sharding import AbstractDevice, AbstractMesh, Mesh
 from jax.sharding import PartitionSpec as Axes
 
-from ppo_jax.arrays.platforms import by_platform
+from ppo_jax.arrays.packing import pack_small
+from ppo_jax.arrays.platforms import by_platform, chosen
 
 X = np.array([0.5, 1.0], np.float32)
 H100 = AbstractDevice("NVIDIA H100", 132, "gpu")
@@ -51,3 +52,31 @@ def test_exports_have_the_way_of_their_platform(platform, way):
 def test_a_program_of_a_mesh_computes_in_its_way():
     result = jax.jit(under(MESHES["cpu"]))(X)
     np.testing.assert_allclose(result, np.sin(X), rtol=1e-6)
+
+
+def times(x):
+    return x * chosen(cpu=2.0, default=3.0)
+
+
+@pytest.mark.parametrize("platform, factor", [("cpu", "2.0"), ("gpu", "3.0")])
+def test_a_constant_is_that_of_the_devices_of_a_mesh(platform, factor):
+    mapped = jax.shard_map(
+        times, mesh=MESHES[platform], in_specs=Axes(), out_specs=Axes()
+    )
+    assert re.search(rf"= mul \w+ {factor}:", str(jax.make_jaxpr(mapped)(X)))
+
+
+@pytest.mark.parametrize("platform, factor", [("cpu", 2.0), ("gpu", 3.0)])
+def test_a_constant_without_a_mesh_is_that_of_the_devices_of_jax(
+    platform, factor, monkeypatch
+):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    np.testing.assert_array_equal(times(X), factor * X)
+
+
+@pytest.mark.parametrize("platform, alone", [("cpu", 2), ("gpu", 1)])
+def test_what_is_small_for_a_gpu_is_more(platform, alone, monkeypatch):
+    """A kernel costs it more than thousands of numbers do."""
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    tree = {"few": X, "more": np.zeros((2, 512)), "image": np.zeros((2, 4096))}
+    assert len(pack_small(tree, 1).alone) == alone
