@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from brought import or_skip
 from jax.extend.core import ClosedJaxpr, Jaxpr
-from jax.sharding import AbstractDevice, AbstractMesh
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.host.loop import training
@@ -76,7 +76,8 @@ def gpu(monkeypatch):
     device = AbstractDevice("NVIDIA H100", 132, "gpu")
 
     def of(grid, axes):
-        return AbstractMesh(grid.shape, axes, abstract_device=device)
+        how = (AxisType.Auto,) * len(axes)
+        return AbstractMesh(grid.shape, axes, axis_types=how, abstract_device=device)
 
     monkeypatch.setattr(mesh, "Mesh", of)
     return mesh.Layout([device])
@@ -129,10 +130,17 @@ def loops(jaxpr, length):
     for equation in jaxpr.eqns:
         how = equation.params
         if equation.primitive.name == "scan" and how["length"] == length:
-            yield how["num_carry"], how["unroll"]
+            yield carried(equation), how["unroll"]
         for inside in jax.tree.leaves(list(how.values()), is_leaf=is_program):
             if is_program(inside):
                 yield from loops(getattr(inside, "jaxpr", inside), length)
+
+
+def carried(loop):
+    """How many results a loop hands from step to step; of others it keeps all steps."""
+    inside = loop.params["jaxpr"].jaxpr.outvars
+    pairs = zip(loop.outvars, inside, strict=True)
+    return sum(one.aval.ndim == step.aval.ndim for one, step in pairs)
 
 
 def is_program(part):

@@ -40,4 +40,4 @@ def test_nan_stays_nan(limited):
 @pytest.mark.parametrize("limited", [case[0] for case in CASES.values()], ids=CASES)
 def test_gradients_divide_nothing(limited):
     assert " div " not in str(jax.make_jaxpr(jax.grad(limited))(1.0))
-    assert " div " in str(jax.make_jaxpr(jax.grad(lambda x: jnp.minimum(x, 0.5)))(1.0))
+    assert " div " in str(jax.make_jaxpr(jax.grad(jnp.log))(1.0))

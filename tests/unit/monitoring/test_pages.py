@@ -70,6 +70,18 @@ def test_a_list_says_how_each_run_is(root):
     assert "/run/sound" in links
 
 
+@pytest.mark.parametrize("scores", [(None, None), (1.0, None), (1.0, 2.0)])
+def test_a_list_draws_evaluations_or_else_training(scores, tmp_path):
+    """A curve has two points; returns of training go up, those of evaluations down."""
+    steps = enumerate(scores, start=1)
+    run(tmp_path / "a", [row(10 * i, score and -score) for i, score in steps])
+    page = elements(tmp_path)
+    ((_, drawn),) = (x for x in page.found if "line" in x[1].get("class", ""))
+    first, last = re.findall(r"[ML][\d.]+[ ,]([\d.]+)", drawn["d"])
+    falls = float(last) > float(first)  # Heights of a picture count from above.
+    assert falls == (None not in scores)
+
+
 def test_a_page_says_all_of_a_run(root):
     """And an alert, with what it means; a report as soon as there is one."""
     page = elements(root, "sound")
