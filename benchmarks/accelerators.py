@@ -20,7 +20,6 @@ def tables(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
         own = [line for line in lines if line["device"] == device]
         yield from ("", f"On {device}:", "")
         yield from figures(jobs, own)
-        yield ""
         yield from largest(jobs, own)
 
 
@@ -54,7 +53,9 @@ def largest(jobs: Iterable[Job], lines: list[Line]) -> Iterator[str]:
                     fails.setdefault(library, []).append(int(job.name))
                 elif values(rounds, "steps_per_second"):
                     fits.setdefault(library, []).append(int(job.name))
-    yield "| library | members that fit | members that do not |"
+    if not {**fits, **fails}:
+        return
+    yield from ("", "| library | members that fit | members that do not |")
     yield "|---|--:|--:|"
     for library in {**fits, **fails}:
         most = max(fits.get(library, [0]))
