@@ -5,6 +5,7 @@ not tuned by trying them out, which a device has to be there for.
 """
 
 import os
+import sys
 
 import jax
 from jax.experimental import topologies
@@ -44,7 +45,8 @@ def h100():
     """Returns an H100 to compile for; JAX must not have started yet."""
     jax.config.update("jax_platforms", "cpu")
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"  # No driver is there either.
-    found = topologies.get_topology_desc(
-        "h100", platform="cuda", target_config=H100, topology="1x1x1"
-    )
-    return found.devices[0]
+    how = {"platform": "cuda", "target_config": H100, "topology": "1x1x1"}
+    try:
+        return topologies.get_topology_desc("h100", **how).devices[0]
+    except NotImplementedError:
+        sys.exit("--absent: expected the JAX of NVIDIA GPUs: pip install 'jax[cuda12]'")

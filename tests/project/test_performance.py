@@ -492,6 +492,20 @@ def test_all_who_can_are_counted_for_a_gpu_that_is_not_there(modules):
         assert not job.accelerated
 
 
+def test_an_absent_gpu_wants_its_compiler(monkeypatch):
+    """What JAX says without it is that nobody can describe the device."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setenv("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "0")
+    import absent
+
+    def unknown(*_, platform, **__):
+        raise NotImplementedError(f"topology not implemented for {platform}")
+
+    monkeypatch.setattr(absent.topologies, "get_topology_desc", unknown)
+    with pytest.raises(SystemExit, match=r"--absent: expected the JAX of NVIDIA GPUs"):
+        absent.h100()
+
+
 @pytest.fixture
 def measured(modules, monkeypatch, capsys, tmp_path):
     """Runs jobs of the quick suite: lines that it kept, and the document of them."""
