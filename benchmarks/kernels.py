@@ -2,7 +2,7 @@
 
 import jax
 import numpy as np
-from absent import h100
+from deviceless import h100
 from measure import absent_too, called, kernels, say
 from ours import experiment, parser
 

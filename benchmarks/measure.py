@@ -16,7 +16,7 @@ from typing import Any
 import hlo
 import jax
 import numpy as np
-from absent import UNTUNED, h100
+from deviceless import UNTUNED, h100
 
 ROLLOUT_LENGTH = 128
 LAST = 5

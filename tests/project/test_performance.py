@@ -496,14 +496,14 @@ def test_an_absent_gpu_wants_its_compiler(monkeypatch):
     """What JAX says without it is that nobody can describe the device."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "0")
-    import absent
+    import deviceless
 
     def unknown(*_, platform, **__):
         raise NotImplementedError(f"topology not implemented for {platform}")
 
-    monkeypatch.setattr(absent.topologies, "get_topology_desc", unknown)
+    monkeypatch.setattr(deviceless.topologies, "get_topology_desc", unknown)
     with pytest.raises(SystemExit, match=r"--absent: expected the JAX of NVIDIA GPUs"):
-        absent.h100()
+        deviceless.h100()
 
 
 @pytest.fixture
