@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 from deviceless import h100
-from measure import absent_too, called, kernels, say
+from measure import absent_too, say_kernels
 from ours import experiment, parser
 
 from ppo_jax.arrays import devices
@@ -27,8 +27,7 @@ def main():
     absent = [h100()] if arguments.absent else []
     config, members = experiment(arguments), arguments.members
     layout = mesh.Layout(absent) if absent else mesh.layout_of(config, members)
-    found = kernels(lowered(config, members, layout), arguments.absent)
-    say({"kernels": found} | called(layout.devices[0], arguments.absent))
+    say_kernels(lowered(config, members, layout), layout.devices[0])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What every script of this folder accepts, measures and prints.
 
-The modules need nothing but JAX, so that it runs in each peer's own environment.
+It needs nothing but JAX, and nor does what it imports from here: it runs in each peer's
+own environment.
 """
 
 import argparse
@@ -84,28 +85,23 @@ def generation_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def say_kernels(
-    train: Callable[[jax.Array], Any], arguments: argparse.Namespace
-) -> None:
+def count(train: Callable[[jax.Array], Any], arguments: argparse.Namespace) -> None:
     """Prints how many kernels an update of one agent is, or of several."""
     device = h100() if arguments.absent else jax.devices()[0]
     where = jax.sharding.SingleDeviceSharding(device)
     members = () if arguments.members == 1 else (arguments.members,)
     key = jax.ShapeDtypeStruct((*members, 2), np.uint32, sharding=where)
     program = jax.jit(jax.vmap(train) if members else train, out_shardings=where)
-    found = kernels(program.lower(key), arguments.absent) / arguments.updates
-    say({"kernels": round(found)} | called(device, arguments.absent))
+    say_kernels(program.lower(key), device, arguments.updates)
 
 
-def kernels(program: jax.stages.Lowered, absent: bool) -> int:
-    """How many kernels a program is; see `hlo.kernels`."""
-    options = UNTUNED if absent else None
-    return hlo.kernels(program.compile(options).as_text())
-
-
-def called(device: Any, absent: bool) -> dict[str, str]:
-    """What a line calls a device, if another one than that which computes."""
-    return {"device": f"{device.device_kind}, not there"} if absent else {}
+def say_kernels(program: jax.stages.Lowered, device: Any, updates: int = 1) -> None:
+    """Prints how many kernels an update is, of a program of so many for a device."""
+    line, options = {}, None
+    if device not in jax.devices():
+        line, options = {"device": f"{device.device_kind}, not there"}, UNTUNED
+    found = hlo.kernels(program.compile(options).as_text())
+    say(line | {"kernels": round(found / updates)})
 
 
 def measure(program: Callable[..., Any], *arguments: Any) -> Timing:

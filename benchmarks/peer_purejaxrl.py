@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measure import mean_returns, of_members, peer_parser, report, say_kernels
+from measure import count, mean_returns, of_members, peer_parser, report
 
 UNUSED_MODULES = ("brax", "brax.envs", "brax.envs.wrappers.training", "navix")
 
@@ -82,7 +82,7 @@ def main() -> None:
     peer = load(arguments.source, arguments.recurrent)
     train = peer.make_train(config(arguments))
     if arguments.kernels:
-        return say_kernels(train, arguments)
+        return count(train, arguments)
     timing = of_members(train, arguments)
     info = timing.output["metric" if arguments.recurrent else "metrics"]
     report(arguments, timing, returns(info))

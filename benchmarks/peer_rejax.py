@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments.classic_control.cartpole import CartPole
-from measure import mean_returns, of_members, peer_parser, report, say_kernels
+from measure import count, mean_returns, of_members, peer_parser, report
 
 
 class Counted(NamedTuple):
@@ -99,7 +99,7 @@ def main() -> None:
         return
     timed = algorithm.replace(eval_callback=lambda *_: ())
     if arguments.kernels:
-        return say_kernels(timed.train, arguments)
+        return count(timed.train, arguments)
     timing = of_members(timed.train, arguments)
     state, _ = timing.output
     state = state if arguments.members > 1 else jax.tree.map(lambda x: x[None], state)

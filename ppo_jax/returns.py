@@ -74,11 +74,10 @@ def gae(
         adv_tm1, clipped = _clip(delta_t + weighted(lambda_t, adv_t))
         return adv_tm1, (adv_tm1, clipped)
 
-    unroll = platforms.chosen(**STEPS_OF_A_KERNEL)
     _, (adv_tm1, sum_clipped) = jax.lax.scan(
         *(step, jnp.zeros_like(delta_t[0]), (delta_t, lambda_t)),
         reverse=True,
-        unroll=unroll,
+        unroll=platforms.chosen(**STEPS_OF_A_KERNEL),
     )
     return adv_tm1, delta_clipped | sum_clipped
 

@@ -42,12 +42,12 @@ QUICK = (
     "--xla_cpu_parallel_codegen_split_count=1 "
     f"--xla_disable_hlo_passes={','.join(UNNEEDED)}"
 )
-if jax.__version_info__ < (0, 11, 1):  # XLA ends a process for a flag that it lacks.
-    QUICK += " --xla_cpu_use_fusion_emitters=false"
 """On a CPU, code in a third of the time, which runs a quarter slower.
 
 Each program is given to LLVM in one piece; pieces are for cores that nobody else uses.
 """
+if jax.__version_info__ < (0, 11, 1):  # XLA ends a process for a flag that it lacks.
+    QUICK += " --xla_cpu_use_fusion_emitters=false"
 
 
 _new_context = mlir.make_ir_context

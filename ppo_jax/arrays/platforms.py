@@ -24,11 +24,8 @@ def by_platform(
 
 
 def chosen(*, cpu: Choice, default: Choice) -> Choice:
-    """Returns a constant for the devices of a mesh; without one, for those of JAX."""
-    on_cpu = _is_cpu()
-    if on_cpu is None:
-        on_cpu = jax.default_backend() == "cpu"
-    return cpu if on_cpu else default
+    """Returns a constant for the devices of a mesh; without one, that of a CPU."""
+    return default if _is_cpu() is False else cpu
 
 
 def _is_cpu() -> bool | None:

@@ -153,9 +153,9 @@ def cpu():
 
 
 @pytest.mark.parametrize(
-    ("where", "carried", "at_once"), [("gpu", 3, 16), ("cpu", 9, 4)]
+    ("where", "arrays", "at_once"), [("gpu", 3, 16), ("cpu", 9, 4)]
 )
-def test_loops_of_a_gpu_are_of_few_and_large_kernels(where, carried, at_once, request):
+def test_loops_of_a_gpu_are_of_few_and_large_kernels(where, arrays, at_once, request):
     """A rollout carries an actor by dtypes, or by leaves: each array is copied.
 
     Advantages are of many steps at once. Besides, a rollout carries what two arrays
@@ -165,7 +165,7 @@ def test_loops_of_a_gpu_are_of_few_and_large_kernels(where, carried, at_once, re
     layout = request.getfixturevalue(where)
     function, *arguments = programs(config, layout)["training"]
     found = {*loops(function.trace(*arguments).jaxpr.jaxpr, config.num_steps)}
-    assert found == {(carried + 2, 1), (1, at_once)}
+    assert found == {(arrays + 2, 1), (1, at_once)}
 
 
 @pytest.mark.slow
