@@ -1,4 +1,4 @@
-"""Trees packed into one array per dtype.
+"""Trees packed into one array per dtype, or into one of all.
 
 A program that writes or hands on many small arrays compiles and runs a kernel for each;
 a loop that changes them copies each of them as well. An update has dozens of metrics,
@@ -6,6 +6,7 @@ and a step of the environments has more than a dozen arrays to keep.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,26 @@ from ppo_jax.types import Array, PyTree
 
 SMALL = {"cpu": 16, "default": 4096}
 """Largest leaf whose numbers cost less, all together, than a kernel for it."""
+WORD = jnp.dtype("uint32")
+
+
+def itself(leaf: Array) -> jnp.dtype:
+    """Returns the type of a leaf: parts of it can be added up as the leaf can."""
+    return leaf.dtype
+
+
+def word(leaf: Array) -> jnp.dtype:
+    """Returns a type for the bits of all leaves of 32 bits a number, and of few flags.
+
+    >>> [str(word(jnp.ones(2, dtype))) for dtype in ("float32", "bool", "uint8")]
+    ['uint32', 'uint32', 'uint8']
+    """
+    few = leaf.dtype == bool and leaf.size <= SMALL["default"]
+    return WORD if few or leaf.dtype.itemsize == WORD.itemsize else leaf.dtype
+
+
+KEPT_AS = {"cpu": itself, "default": word}
+"""Types of what a loop hands on or writes: a kernel costs more than a conversion."""
 
 
 class Place(NamedTuple):
@@ -26,6 +47,8 @@ class Place(NamedTuple):
     start: int
     shape: tuple[int, ...]
     """Shape of the leaf without the leading axes."""
+    dtype: jnp.dtype | None = None
+    """Type of the leaf, if it is kept as another; None: that of the part."""
 
 
 @struct.dataclass
@@ -42,7 +65,7 @@ class Packed:
     """
 
     parts: tuple[Array, ...]
-    """Arrays of packed leaves, one per dtype, `[B..., n]`."""
+    """Arrays of packed leaves, one per type, `[B..., n]`."""
     alone: tuple[Array, ...]
     """Leaves that are in no part."""
     places: tuple[Place | int, ...] = struct.field(pytree_node=False)
@@ -60,10 +83,11 @@ class Packed:
     def _leaf(self, place: Place | int) -> Array:
         if isinstance(place, int):
             return self.alone[place]
-        index, start, shape = place
+        index, start, shape, dtype = place
         part = self.parts[index]
         leaf = part[..., start : start + math.prod(shape)]
-        return leaf.reshape(*part.shape[:-1], *shape)
+        leaf = leaf.reshape(*part.shape[:-1], *shape)
+        return leaf if dtype is None else _read_as(dtype, leaf)
 
 
 def unpack(tree: PyTree) -> PyTree:
@@ -91,16 +115,33 @@ def pack_like(tree: PyTree, example: PyTree) -> PyTree:
     return jax.tree.map(lambda x: pack(x) if is_like(x) else x, tree, is_leaf=is_like)
 
 
-def pack_small(tree: PyTree, leading: int) -> Packed:
-    """Packs the leaves that are small for the platform."""
-    return pack(tree, leading, platforms.chosen(**SMALL))
+def pack_small(tree: PyTree) -> Packed:
+    """Packs the leaves that are small for the platform, for a loop to hand on."""
+    most = platforms.chosen(**SMALL)
+    return pack(tree, most=most, kept_as=platforms.chosen(**KEPT_AS))
 
 
-def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
+def pack_rows(tree: PyTree) -> Packed:
+    """Packs leaves `[B, ...]`, for a loop to write."""
+    return pack(tree, leading=1, kept_as=platforms.chosen(**KEPT_AS))
+
+
+def pack(
+    tree: PyTree,
+    leading: int = 0,
+    most: float = math.inf,
+    kept_as: Callable[[Array], jnp.dtype] = itself,
+) -> Packed:
     """Packs a tree whose leaves have `leading` axes in common.
 
     Keys stay alone, and so do leaves of more than `most` numbers. Leaves of no numbers
     stay alone too, because XLA cannot always compile an empty slice.
+
+    Args:
+        tree: A tree of arrays.
+        leading: Number of axes that all leaves have in common.
+        most: Numbers of the largest leaf that is packed.
+        kept_as: Returns the type that a leaf is kept as; those of a type are together.
 
     >>> packed = pack({"image": jnp.ones((2, 99)), "time": jnp.ones(2)}, 1, most=16)
     >>> [part.shape for part in packed.parts], [leaf.shape for leaf in packed.alone]
@@ -110,14 +151,25 @@ def pack(tree: PyTree, leading: int = 0, most: float = math.inf) -> Packed:
     kinds: dict[jnp.dtype, list[Array]] = {}
     alone, places, widths = [], [], {}
     for leaf in map(jnp.asarray, leaves):
-        kind, shape = leaf.dtype, leaf.shape[leading:]
-        if not 0 < leaf.size <= most or jnp.issubdtype(kind, jax.dtypes.prng_key):
+        own = leaf.dtype
+        if not 0 < leaf.size <= most or jnp.issubdtype(own, jax.dtypes.prng_key):
             places.append(len(alone))
             alone.append(leaf)
             continue
+        kind, shape = kept_as(leaf), leaf.shape[leading:]
         part, start = kinds.setdefault(kind, []), widths.get(kind, 0)
-        places.append(Place(list(kinds).index(kind), start, shape))
-        part.append(leaf.reshape(*leaf.shape[:leading], -1))
+        other = None if kind == own else own
+        places.append(Place(list(kinds).index(kind), start, shape, other))
+        part.append(_read_as(kind, leaf.reshape(*leaf.shape[:leading], -1)))
         widths[kind] = start + math.prod(shape)
     parts = tuple(jnp.concatenate(part, axis=-1) for part in kinds.values())
     return Packed(parts, tuple(alone), tuple(places), structure)
+
+
+def _read_as(dtype: jnp.dtype, x: Array) -> Array:
+    """Returns the bits of an array as those of another type; flags are 0 and 1."""
+    if x.dtype == dtype:
+        return x
+    if bool in (x.dtype, dtype):
+        return x.astype(dtype)
+    return jax.lax.bitcast_convert_type(x, dtype)

@@ -14,9 +14,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.arrays import tree
+from ppo_jax.arrays import platforms, tree
 from ppo_jax.networks.products import across, kernel_gradient
 from ppo_jax.types import Array
+
+STEPS_OF_A_LOOP = {"cpu": 1, "default": 8}
+"""Steps that are compiled together: a GPU fuses their parts, and a CPU is slower."""
 
 State = tuple[Array, ...]
 """A carry (…, h), each `[B, H]`."""
@@ -87,7 +90,9 @@ def _forward(cell, kernel, carry, inputs, reset):
         return new, (new[-1], carry, _apart(cell, recurrent))
 
     inputs = _apart(cell, inputs)
-    last, (outputs, before, recurrent) = jax.lax.scan(step, carry, (inputs, reset))
+    last, (outputs, before, recurrent) = jax.lax.scan(
+        step, carry, (inputs, reset), unroll=platforms.chosen(**STEPS_OF_A_LOOP)
+    )
     return (last, outputs), (kernel, (before, inputs, recurrent), reset)
 
 
@@ -106,7 +111,9 @@ def _backward(cell, saved, gradients):
         return _cleared(d_carry, reset), (_apart(cell, d_inputs), d_recurrent)
 
     d_carry, (d_inputs, d_recurrent) = jax.lax.scan(
-        step, d_last, (d_outputs, steps, reset), reverse=True
+        *(step, d_last, (d_outputs, steps, reset)),
+        reverse=True,
+        unroll=platforms.chosen(**STEPS_OF_A_LOOP),
     )
     (*_, h), _, _ = steps
     rows = tree.merge_leading((h.astype(kernel.dtype), d_recurrent))

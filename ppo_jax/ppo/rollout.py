@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from ppo_jax.arrays import counting, sharding, tree
 from ppo_jax.arrays.calls import apart
 from ppo_jax.arrays.keys import fused, plain
-from ppo_jax.arrays.packing import pack, pack_small
+from ppo_jax.arrays.packing import pack_rows, pack_small
 from ppo_jax.critics import ValueDist, pessimistic
 from ppo_jax.envs.env import Env, Timestep
 from ppo_jax.ppo import acting, quarantine, valuation
@@ -58,19 +58,19 @@ def unroll(learner: Learner, actor: Actor, key: Key) -> tuple[Actor, Trajectory,
     drawn = draws(config, key)
 
     def one_step(loop, keys):
-        packed, slots = loop
-        (actor, slots), kept = _step(agent, packed.unpack(), slots, keys)
-        return (pack_small(actor, 1), slots), pack(kept, leading=1)
+        actor, slots = loop.unpack()
+        loop, kept = _step(agent, actor, slots, keys)
+        return pack_small(loop), pack_rows(kept)
 
     def one_chunk(loop, keys):
-        carry = loop[0].unpack().carry
+        actor, _ = loop.unpack()
         loop, steps = jax.lax.scan(one_step, loop, keys)
-        return loop, (steps, carry)
+        return loop, (steps, actor.carry)
 
     actor = acting.renew(config.env, actor, drawn.renewals)
-    loop = (pack_small(actor, 1), no_slots(config.env, actor, config.num_steps))
-    (packed, slots), (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
-    actor = packed.unpack()
+    loop = pack_small((actor, no_slots(config.env, actor, config.num_steps)))
+    loop, (steps, carries) = jax.lax.scan(one_chunk, loop, drawn.steps)
+    actor, slots = loop.unpack()
     steps, slot = tree.merge_leading(steps).unpack()
     steps = completed(agent, actor, slots, steps, slot, drawn.owed)
     actor = quarantine.reset_broken(config.env, actor, drawn.resets)

@@ -7,6 +7,7 @@ program may ask for the host, a 64-bit float, or a routine that not every platfo
 import re
 from pathlib import Path
 
+import brief
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,8 @@ from brought import or_skip
 from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
+from ppo_jax import networks
+from ppo_jax.envs.probes import RecallCue
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.host.loop import training
 from ppo_jax.host.run_dir import experiment
@@ -36,6 +39,11 @@ CALLS = frozenset[str]()
 written out, and how members lie is said by operations of Shardy."""
 HOST = ("send", "recv", "infeed", "outfeed")
 """How a program talks with its host, where that is no call."""
+
+
+LSTM = networks.ActorCritic(
+    torso=networks.Mlp(hidden=(8,)), memory=networks.Lstm(size=4)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -153,19 +161,28 @@ def cpu():
 
 
 @pytest.mark.parametrize(
-    ("where", "arrays", "at_once"), [("gpu", 3, 16), ("cpu", 9, 4)]
+    ("where", "arrays", "at_once"), [("gpu", 1, 16), ("cpu", 11, 4)]
 )
 def test_loops_of_a_gpu_are_of_few_and_large_kernels(where, arrays, at_once, request):
-    """A rollout carries an actor by dtypes, or by leaves: each array is copied.
+    """A rollout carries an array of all, or one per leaf: each array is copied.
 
-    Advantages are of many steps at once. Besides, a rollout carries what two arrays
-    say of truncated episodes.
+    Advantages are of many steps at once.
     """
     config = experiment.load(FOLDER / "cartpole.py", ["--num-envs=64"])
     layout = request.getfixturevalue(where)
     function, *arguments = programs(config, layout)["training"]
     found = {*loops(function.trace(*arguments).jaxpr.jaxpr, config.num_steps)}
-    assert found == {(arrays + 2, 1), (1, at_once)}
+    assert found == {(arrays, 1), (1, at_once)}
+
+
+@pytest.mark.parametrize(("where", "at_once"), [("gpu", 8), ("cpu", 1)])
+def test_a_gpu_remembers_several_steps_at_once(where, at_once, request):
+    """Forwards, with h and c, and backwards, with their gradients."""
+    config = brief.experiment(RecallCue(), network=LSTM)
+    layout = request.getfixturevalue(where)
+    function, *arguments = programs(config, layout)["training"]
+    found = [*loops(function.trace(*arguments).jaxpr.jaxpr, config.chunk)]
+    assert found.count((2, at_once)) >= 2
 
 
 @pytest.mark.slow

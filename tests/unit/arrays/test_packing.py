@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.arrays.packing import pack, pack_like, unpack
+from ppo_jax.arrays.packing import SMALL, pack, pack_like, unpack, word
 
 TREE = {
     "flag": np.array([[True, False, True]] * 2),
@@ -45,6 +45,30 @@ def test_keys_and_what_is_large_stay_alone(variant):
     assert sum(part.size for part in parts.parts) == 6 * (1 + 2 + 1 + 1)
     back = variant(there_and_back)(TREE, np.asarray(keys))
     chex.assert_trees_all_equal(back, TREE | {"key": keys})
+
+
+def test_as_words_every_bit_is_kept(variant):
+    """Of zeros with a sign, and of what is not finite; what has no word stays so."""
+    numbers = np.array([[-0.0, np.inf, 1e-45], [np.nan, -np.inf, 0.1]], np.float32)
+    numbers[1, 0] = np.int32(0x7F800001).view(np.float32)  # A NaN of one's own.
+    tree = TREE | {"numbers": numbers, "seed": np.uint32([[7, 2**32 - 1, 0]] * 2)}
+    packed = variant(lambda tree: pack(tree, leading=1, kept_as=word))(tree)
+    assert [str(part.dtype) for part in packed.parts] == ["uint32", "uint8"]
+    chex.assert_trees_all_equal_dtypes(packed.unpack(), tree)
+    bits = jax.tree.map(lambda x: np.asarray(x).view(np.uint8), (packed.unpack(), tree))
+    chex.assert_trees_all_equal(*bits)
+
+
+def test_many_flags_are_no_words():
+    """They would take four times as much memory."""
+    flags = np.ones((2, SMALL["default"] // 2 + 1), bool)
+    assert [str(word(x)) for x in (flags, flags[:, 1:])] == ["bool", "uint32"]
+
+
+def test_sums_of_flags_are_counts():
+    """Functions of leading axes may change the type of what is packed as it is."""
+    sums = jax.tree.map(lambda x: x.sum(axis=0), pack(TREE, leading=1)).unpack()
+    np.testing.assert_array_equal(sums["flag"], [2, 0, 2])
 
 
 def test_leading_axes_are_those_of_the_leaves():

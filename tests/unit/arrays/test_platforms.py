@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import AbstractDevice, AbstractMesh, Mesh
 from jax.sharding import PartitionSpec as Axes
 
-from ppo_jax.arrays.packing import pack_small
+from ppo_jax.arrays.packing import pack_rows, pack_small
 from ppo_jax.arrays.platforms import by_platform, chosen
 
 X = np.array([0.5, 1.0], np.float32)
@@ -71,18 +71,24 @@ def test_a_constant_without_a_mesh_is_that_of_a_cpu():
     np.testing.assert_array_equal(times(X), 2 * X)
 
 
-@pytest.mark.parametrize("platform, alone", [("cpu", 2), ("gpu", 1)])
-def test_what_is_small_for_a_gpu_is_more(platform, alone):
-    """A kernel costs it more than thousands of numbers do."""
-    tree = {"few": X, "more": np.zeros((2, 512)), "image": np.zeros((2, 4096))}
+@pytest.mark.parametrize("platform, alone, types", [("cpu", 2, 2), ("gpu", 1, 1)])
+def test_what_is_small_for_a_gpu_is_more(platform, alone, types):
+    """A kernel costs it more than thousands of numbers do, and than a conversion."""
+    tree = {
+        "few": X,
+        "flag": np.ones(2, bool),
+        "more": np.zeros((2, 512)),
+        "image": np.zeros((2, 4096)),
+    }
     found = []
 
     def packed(tree):
-        found.append(len(pack_small(tree, 1).alone))
+        small = pack_small(tree)
+        found.append((len(small.alone), len(small.parts), len(pack_rows(tree).parts)))
         return tree
 
     mapped = jax.shard_map(
         packed, mesh=MESHES[platform], in_specs=Axes(), out_specs=Axes()
     )
     jax.eval_shape(mapped, tree)
-    assert found == [alone]
+    assert found == [(alone, types, types)]

@@ -10,6 +10,7 @@ import pytest
 from tabular import drawn
 
 from ppo_jax import networks, optimizers
+from ppo_jax.arrays import platforms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
@@ -113,6 +114,15 @@ def adding(limit):
     network = dataclasses.replace(LINEAR, memory=networks.Lstm(size=1))
     fields = settings(Accumulator(limit=limit), network=network, chunk_length=1)
     return drawn(Adding(**fields))
+
+
+def test_the_way_of_a_gpu_keeps_the_same(monkeypatch):
+    """In words: numbers, counts, flags, a memory, and the ends of two episodes."""
+    run = adding(limit=3)
+    as_known = live(run.learner, run.actor, run.key)
+    monkeypatch.setattr(platforms, "_is_cpu", lambda: False)
+    in_words = fetched(lambda *args: rollout.unroll(*args))
+    chex.assert_trees_all_equal(in_words(run.learner, run.actor, run.key), as_known)
 
 
 def test_observations_are_consumed_once():
