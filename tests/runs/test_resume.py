@@ -411,11 +411,11 @@ def test_nothing_left_to_restore(run_dir):
 
 
 def contents(run_dir):
-    """All that a run directory holds, but for its lock and how it has ended."""
+    """All that a run directory holds, but for its lock."""
     return {
         path.relative_to(run_dir): path.read_bytes()
         for path in run_dir.rglob("*")
-        if path.is_file() and path.name not in (".lock", "ending.json")
+        if path.is_file() and path.name != ".lock"
     }
 
 

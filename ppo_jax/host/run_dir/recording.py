@@ -120,9 +120,11 @@ class Folder(Memory):
             claims.require_whole(self.run_dir)
         with (
             super().opened(),
-            recorded(self.run_dir) as self.ending,
+            ExitStack() as self._recorded,
             ExitStack() as self._prepared,
         ):
+            if not self.resumes:
+                self._replace_ending()
             yield
 
     def prepare(self) -> None:
@@ -143,6 +145,8 @@ class Folder(Memory):
     @contextmanager
     def written(self, past: Past) -> Iterator[None]:
         distributed.first_only(self._begin)
+        if self.resumes:  # What was refused until now leaves the run as it was.
+            self._replace_ending()
         with distributed.folder(self.run_dir) as folder:
             self.family = Lineage(folder, past.lineage)
             self.rows = Logger(folder, past.step, past.names, past.own, self._opened)
@@ -152,6 +156,9 @@ class Folder(Memory):
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         claims.note_saved(self.run_dir)
         self._checkpoints.save(update, population, fitness, meta)
+
+    def _replace_ending(self) -> None:
+        self.ending = self._recorded.enter_context(recorded(self.run_dir))
 
     def _begin(self) -> None:
         """Keeps the experiment, and that nothing is saved yet, before the first row."""
