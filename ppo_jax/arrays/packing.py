@@ -1,4 +1,4 @@
-"""Trees packed into one array per dtype, or into one of all.
+"""Trees packed into one array per dtype, or into one of words.
 
 A program that writes or hands on many small arrays compiles and runs a kernel for each;
 a loop that changes them copies each of them as well. An update has dozens of metrics,
