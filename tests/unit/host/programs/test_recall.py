@@ -6,7 +6,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import brief
 import chex
@@ -18,7 +18,7 @@ from jax import monitoring
 from jax._src import cache_key, compilation_cache
 from jax.tree_util import Partial
 
-from ppo_jax import component, networks, optimizers, terms
+from ppo_jax import component, errors, networks, optimizers, terms
 from ppo_jax.arrays import devices
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.envs.trading.sources import PriceFile
@@ -353,6 +353,20 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
         code, env = "from sizes import LIMIT", "TimeLimitChain(LIMIT)"
         path.write_text(FILE.format(code=code, env=env))
         assert traced(experiment.load(path, [])) == (name == "here")
+
+
+def test_what_python_begins_with_is_none(tmp_path, monkeypatch):
+    """Debian keeps it in /etc, and a link in the standard library."""
+    monkeypatch.setattr(errors, "STANDARD", tmp_path / "python")
+    customize, link = tmp_path / "etc.py", tmp_path / "python" / "customize.py"
+    link.parent.mkdir()
+    customize.write_text("if True:\n    unused = 1")
+    link.symlink_to(customize)
+    module = ModuleType("customize")
+    monkeypatch.setitem(sys.modules, "customize", module)
+    for file, again in ((customize, True), (link, False)):
+        module.__file__ = str(file)
+        assert [traced(), traced()] == [True, again]
 
 
 def test_what_a_file_puts_into_others_is_traced(tmp_path, monkeypatch):
