@@ -4,9 +4,8 @@ Tracing a program and preparing it for the compiler take longer than loading it.
 result is known beforehand if everything that it depends on is the same: its arguments
 and their structure, by which `jax.jit` knows its programs too, settings of JAX, and
 code. A file of code is the same while its time and its size are, as for Python's own
-bytecode. Nobody can tell the dependencies of the user's own code: it may read a file
-while it is traced, or change other modules. So nothing is recalled if a file of the
-user's does more than import modules and name values.
+bytecode. The user's own may read a file while it is traced, or change other modules: if
+it does more than import modules and name values, nothing is recalled.
 """
 
 import ast
@@ -38,11 +37,13 @@ from ppo_jax.host.programs.store import Store
 from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.script import RUN
 
-KNOWN = sys.stdlib_module_names | {
+PACKAGES = {
     *("ppo_jax", "jax", "jaxlib", "numpy", "flax", "optax", "chex", "gymnax", "brax"),
     *("craftax", "jumanji", "mujoco_playground", "xminigrid"),
+    *("sitecustomize", "usercustomize"),  # Debian and PyCharm have one.
 }
 """Packages whose code, while it is traced, depends on nothing but itself."""
+KNOWN = sys.stdlib_module_names | PACKAGES
 BEGAN = time.time()
 SETTLED = 60.0
 """Source files must be older than the process's start by this many seconds, so that the
@@ -209,7 +210,7 @@ def _code() -> Code:
     code = {
         name: _stamp(file)
         for name, _, file in _loaded()
-        if name not in ("__main__", RUN) and not _is_own(name, file)
+        if name != "__main__" and not _is_own(name, file)
     }
     if not _is_settled(code):
         raise UnknownCode
@@ -279,14 +280,15 @@ def _is_name(target: ast.expr) -> bool:
 
 
 def _is_own(name: str, file: str) -> bool:
-    """Returns whether a module is the user's own, and not named as a known package."""
-    return name.partition(".")[0] not in KNOWN and is_own(file)
+    """Returns whether a module is the user's own, as an experiment is anywhere."""
+    return name == RUN or (name.partition(".")[0] not in PACKAGES and is_own(file))
 
 
 def _loaded() -> Iterator[tuple[str, ModuleType, str]]:
-    """Yields the modules that have files: their names, the modules and the files."""
+    """Yields the names, the modules and the files of all that were loaded from one."""
     for name, module in [*sys.modules.items()]:
-        if file := getattr(module, "__file__", None):
+        file = getattr(module, "__file__", None) or ""
+        if name == RUN or os.path.isabs(file):  # PyTorch's `torch.ops` has "_ops.py".
             yield name, module, file
 
 

@@ -88,6 +88,7 @@ class Store:
 
     Args:
         folder: Folder of the files; if it is missing, it is made, and a line says so.
+            Another one says if no file can be added.
         machine: The machine and compiler of the programs, as `machine` returns them.
         limit: Most bytes of all files together; the least recently used ones beyond it
             are deleted.
@@ -107,6 +108,8 @@ class Store:
                 f"{OFF} turns that off",
                 file=sys.stderr,
             )
+        elif not os.access(folder, os.W_OK):
+            print(f"programs are not kept: {folder} is read-only", file=sys.stderr)
 
     def get(self, key: str) -> bytes | None:
         """Returns a program as it was put, or None."""

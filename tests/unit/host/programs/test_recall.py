@@ -18,7 +18,7 @@ from jax import monitoring
 from jax._src import cache_key, compilation_cache
 from jax.tree_util import Partial
 
-from ppo_jax import component, errors, networks, optimizers, terms
+from ppo_jax import component, networks, optimizers, terms
 from ppo_jax.arrays import devices
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.envs.trading.sources import PriceFile
@@ -355,18 +355,38 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
         assert traced(experiment.load(path, [])) == (name == "here")
 
 
-def test_what_python_begins_with_is_none(tmp_path, monkeypatch):
-    """Debian keeps it in /etc, and a link in the standard library."""
-    monkeypatch.setattr(errors, "STANDARD", tmp_path / "python")
-    customize, link = tmp_path / "etc.py", tmp_path / "python" / "customize.py"
-    link.parent.mkdir()
-    customize.write_text("if True:\n    unused = 1")
-    link.symlink_to(customize)
-    module = ModuleType("customize")
-    monkeypatch.setitem(sys.modules, "customize", module)
-    for file, again in ((customize, True), (link, False)):
-        module.__file__ = str(file)
-        assert [traced(), traced()] == [True, again]
+@pytest.mark.parametrize(
+    ("name", "text", "known"),
+    [
+        ("usercustomize", "if True:\n    unused = 1", True),
+        ("torch.ops", None, True),
+        ("turtle", "if True:\n    unused = 1", False),
+    ],
+    ids=["customization", "no file", "namesake"],
+)
+def test_what_others_load_is_none(tmp_path, monkeypatch, name, text, known):
+    """Debian begins with a module in /etc, and PyTorch's have files that are nowhere.
+
+    A module of the user's own is one, though the standard library has its namesake.
+    """
+    module = ModuleType(name)
+    module.__file__ = "_ops.py"
+    if text is not None:
+        path = tmp_path / "module.py"
+        path.write_text(text)
+        module.__file__ = str(path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, name, module)
+    assert [traced(), traced()] == [True, not known]
+
+
+def test_an_experiment_is_read_wherever_it_is(tmp_path):
+    """One that is installed, with a package of the user's, is no part of JAX."""
+    path = tmp_path / "site-packages" / "own.py"
+    path.parent.mkdir()
+    path.write_text(FILE.format(code=REGISTERED, env="'Own-v0'"))
+    for _ in range(2):
+        assert traced(experiment.load(path, []))
 
 
 def test_what_a_file_puts_into_others_is_traced(tmp_path, monkeypatch):

@@ -125,11 +125,15 @@ def test_a_full_disk_costs_a_compilation(home, capsys):
 
 
 def test_a_disk_that_takes_nothing_gives_what_was_kept(home, monkeypatch, capsys):
-    """One that is full, or may only be read."""
+    """One that is full, or may only be read, which is said."""
     start()
+    capsys.readouterr()
     monkeypatch.setattr(os, "utime", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK)
     with full_disk():
         assert start() == 2
+    expected = f"programs are not kept: {home}/ppo_jax/programs is read-only\n"
+    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", __file__])
