@@ -102,14 +102,22 @@ def is_own(file: str | None) -> bool:
     """
     if file is None or file.startswith("<"):  # No file, but a string for example.
         return False
-    return _is_own_folder(os.path.dirname(_followed(file)))
+    # Links in the standard library are of it: Debian's `sitecustomize` leads to /etc.
+    here, there = os.path.dirname(file), os.path.dirname(_followed(file))
+    return not _is_standard(here) and _is_own_folder(there)
+
+
+@functools.cache
+def _is_standard(folder: str) -> bool:
+    """Returns whether a folder is of the standard library."""
+    return Path(folder).resolve().is_relative_to(STANDARD)
 
 
 @functools.cache
 def _is_own_folder(name: str) -> bool:
     """Returns whether the files of a folder are the user's own."""
     path = Path(name).resolve()
-    installed = path.is_relative_to(STANDARD) or INSTALLED & set(path.parts)
+    installed = _is_standard(name) or INSTALLED & set(path.parts)
     return not (installed or path.is_relative_to(HERE))
 
 

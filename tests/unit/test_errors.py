@@ -158,3 +158,15 @@ def test_a_link_is_as_much_the_users_own_as_what_it_leads_to(tmp_path):
         file.touch()
         link.symlink_to(file)
         assert errors.is_own(str(file)) == errors.is_own(str(link)) == (file is own)
+
+
+def test_what_the_standard_library_holds_is_not_own_wherever_it_leads(
+    tmp_path, monkeypatch
+):
+    """Debian's `sitecustomize` is there, and a link to /etc."""
+    monkeypatch.setattr(errors, "STANDARD", tmp_path / "python")
+    customize, link = tmp_path / "etc.py", tmp_path / "python" / "sitecustomize.py"
+    link.parent.mkdir()
+    customize.touch()
+    link.symlink_to(customize)
+    assert errors.is_own(str(customize)) and not errors.is_own(str(link))

@@ -40,7 +40,6 @@ from ppo_jax.host.run_dir.script import RUN
 PACKAGES = {
     *("ppo_jax", "jax", "jaxlib", "numpy", "flax", "optax", "chex", "gymnax", "brax"),
     *("craftax", "jumanji", "mujoco_playground", "xminigrid"),
-    *("sitecustomize", "usercustomize"),  # Debian and PyCharm have one.
 }
 """Packages whose code, while it is traced, depends on nothing but itself."""
 KNOWN = sys.stdlib_module_names | PACKAGES

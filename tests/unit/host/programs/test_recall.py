@@ -355,29 +355,20 @@ def test_a_file_that_only_says_what_to_train_is_none(tmp_path):
         assert traced(experiment.load(path, [])) == (name == "here")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "known"),
-    [
-        ("usercustomize", "if True:\n    unused = 1", True),
-        ("torch.ops", None, True),
-        ("turtle", "if True:\n    unused = 1", False),
-    ],
-    ids=["customization", "no file", "namesake"],
-)
-def test_what_others_load_is_none(tmp_path, monkeypatch, name, text, known):
-    """Debian begins with a module in /etc, and PyTorch's have files that are nowhere.
-
-    A module of the user's own is one, though the standard library has its namesake.
-    """
-    module = ModuleType(name)
+def test_a_module_without_a_place_is_none(monkeypatch):
+    """As PyTorch's `torch.ops`, an object that poses as one."""
+    module = ModuleType("poses")
     module.__file__ = "_ops.py"
-    if text is not None:
-        path = tmp_path / "module.py"
-        path.write_text(text)
-        module.__file__ = str(path)
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, name, module)
-    assert [traced(), traced()] == [True, not known]
+    monkeypatch.setitem(sys.modules, "poses", module)
+    assert [traced(), traced()] == [True, False]
+
+
+def test_a_namesake_of_the_standard_library_is_ones_own(tmp_path, monkeypatch):
+    path, module = tmp_path / "turtle.py", ModuleType("turtle")
+    path.write_text("def unused():\n    pass\n")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, "turtle", module)
+    assert [traced(), traced()] == [True, True]
 
 
 def test_an_experiment_is_read_wherever_it_is(tmp_path):
