@@ -47,7 +47,7 @@ class Tracks(NamedTuple):
     updates: np.ndarray
     """Updates after which each member was at its best in validation, `[P]`."""
     failed: np.ndarray
-    """Whether training ended early, without a finite step for too long, bool `[P]`."""
+    """Whether each took no finite step for too long before its end, bool `[P]`."""
 
 
 def walk(
@@ -105,13 +105,13 @@ def _trained(
     if ended.ending == "interrupted":
         console.say(hint)
         raise KeyboardInterrupt
-    failed = ended.ending == "failed"
-    if failed:
+    endings = cohorts.endings(batch, ended)
+    if ended.ending == "failed":
         rows = files.rows(home / LOG)
         why = conclusion.cause(rows, config.max_failures, home)
         console.say(f"this batch failed: {why}")
     selection.look(population, ended.update)
-    return _tested(plan, batch, selection, population, failed)
+    return _tested(plan, batch, selection, population, endings)
 
 
 def _tested(
@@ -119,7 +119,7 @@ def _tested(
     batch: list[Member],
     selection: Selection,
     population: Population,
-    failed: bool,
+    endings: list[str],
 ) -> Tracks:
     places = np.array([plan.place_of(member) for member in batch])
     folds = [plan.folds[fold] for fold in places[:, 1]]
@@ -140,7 +140,7 @@ def _tested(
         trained=trained / [span.bars for span in train],
         validated=selected.scores / [span.bars for span in validation],
         updates=selected.updates,
-        failed=np.full(len(batch), failed),
+        failed=np.array([ending == "failed" for ending in endings]),
     )
 
 

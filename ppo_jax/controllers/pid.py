@@ -80,7 +80,8 @@ class KlPid:
         outward |= (coefficient <= self.minimum) & (error < 0)
         integral = jnp.where(outward, self.leak * integral, integral)
         new = KlPidState(coefficient, integral, error, *parts)
-        return tree.where(jnp.isfinite(kl), new, state)
+        finite = jnp.isfinite(kl) & jnp.isfinite(coefficient)  # ∞ − ∞ is none.
+        return tree.where(finite, new, state)
 
     def coefficient(self, state: KlPidState) -> Array:
         """Returns the penalty's coefficient in the next update, float32 `[]`."""

@@ -84,6 +84,10 @@ class Faulty(Wrapper):
         inner = hurt(inner, self.state)
         return timestep, FaultyState(inner, state.clock + 1, state.start)
 
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        obs, inner = self.env.restart(key, state.env)
+        return obs, state._replace(env=inner)
+
     def renew(self, key: Key, state: PyTree) -> PyTree:
         return state._replace(env=self.env.renew(key, state.env))
 

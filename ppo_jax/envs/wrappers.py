@@ -38,7 +38,8 @@ class Wrapper(Env):
     """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
 
     A subclass with a state of its own overrides `renew`, `metrics`, `action_mask` and
-    `render` too.
+    `render` too. One that overrides `reset` also overrides `restart`, if the episodes
+    of `env` depend on those before: without it, each starts by `reset`.
     """
 
     env: Env = converted(steppable)
@@ -64,6 +65,11 @@ class Wrapper(Env):
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
         return self.env.step(key, state, action)
+
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        if type(self).reset is not Wrapper.reset:
+            return self.reset(key)
+        return self.env.restart(key, state)
 
     def renew(self, key: Key, state: PyTree) -> PyTree:
         return self.env.renew(key, state)
@@ -127,6 +133,10 @@ class TimeLimit(Wrapper):
         timestep = timestep._replace(obs=obs, truncated=timestep.truncated | over)
         return timestep, TimeLimitState(inner, jnp.where(ended | over, 0, steps))
 
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        obs, inner = self.env.restart(key, state.env)
+        return obs, TimeLimitState(inner, jnp.zeros((), jnp.int32))
+
     def renew(self, key: Key, state: PyTree) -> PyTree:
         return state._replace(env=self.env.renew(key, state.env))
 
@@ -178,6 +188,10 @@ class MaskObservation(Wrapper):
         timestep, state = self.env.step(key, state, action)
         obs, final_obs = self._kept(timestep.obs), self._kept(timestep.final_obs)
         return timestep._replace(obs=obs, final_obs=final_obs), state
+
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        obs, state = self.env.restart(key, state)
+        return self._kept(obs), state
 
     def _kept(self, obs: Array) -> Array:
         return obs[jnp.array(self.keep)]

@@ -38,7 +38,7 @@ class Selection(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Ready members from best to worst; ties in the order of members."""
+    """Ready members from best to worst; lots decide between equals."""
 
     order: Array
     """Members by rank, `[P]`; the first `ready` of them are the ready ones."""
@@ -50,15 +50,23 @@ class Ranking(NamedTuple):
     """Whether each member lacks a finite fitness, bool `[P]`."""
 
 
-def ranking(fitness: Array, ready: Array) -> Ranking:
+def ranking(fitness: Array, ready: Array, keys: Key) -> Ranking:
     """Ranks the members that are ready and whose fitness is finite.
 
-    >>> ranking(jnp.array([1.0, jnp.nan, 3.0, 2.0]), jnp.ones(4, bool)).order.tolist()
+    Args:
+        fitness: Fitness of the members, `[P]`.
+        ready: Whether each member may be ranked, bool `[P]`.
+        keys: One key per member `[P]`, from which its lot is drawn.
+
+    >>> keys = jax.random.split(jax.random.key(0), 4)
+    >>> fitness = jnp.array([1.0, jnp.nan, 3.0, 2.0])
+    >>> ranking(fitness, jnp.ones(4, bool), keys).order.tolist()
     [2, 3, 0, 1]
     """
     finite = jnp.isfinite(fitness)
     ready = ready & finite
-    order = jnp.argsort(jnp.where(ready, -fitness, jnp.inf), stable=True)
+    lots = jax.vmap(lambda key: jax.random.bits(jax.random.fold_in(key, 1)))(keys)
+    order = jnp.lexsort((lots, jnp.where(ready, -fitness, jnp.inf)))
     return Ranking(order, jnp.argsort(order), ready, ~finite)
 
 
@@ -84,7 +92,7 @@ class Truncation(Selector):
 
     Of n members that are ready or broken, the ⌊n · ratio⌋ worst copy, at least one of
     two, and as many of the best are parents. Broken members are the worst, and all of
-    them copy.
+    them copy. Of the others, one that is as good as the parent that it draws does not.
 
     Attributes:
         ratio: Share in (0, 0.5] of the population at either end. The paper has 0.2, of
@@ -104,16 +112,18 @@ class Truncation(Selector):
     ratio: AtMostHalf = 0.25
 
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
-        order, rank, ready, broken = ranking(fitness, ready)
+        order, rank, ready, broken = ranking(fitness, ready, keys)
         ranked = ready.sum()
         taking_part = ranked + broken.sum()
         share = counting.share_of(taking_part, self.ratio).astype(jnp.int32)
         share = jnp.maximum(share, taking_part >= 2)
         worst = jnp.maximum(share - broken.sum(), 0)
-        copies = broken | (ready & (rank >= ranked - worst))
         best = jnp.clip(share, 1, ranked)
         drawn = jax.vmap(lambda key: jax.random.randint(key, (), 0, best))(keys)
-        return _selection(copies & (ranked > 0), order[drawn])
+        parent = order[drawn]
+        better = fitness[parent] > fitness
+        copies = broken | (ready & (rank >= ranked - worst) & better)
+        return _selection(copies & (ranked > 0), parent)
 
 
 @component
@@ -133,7 +143,7 @@ class BinaryTournament(Selector):
     """
 
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
-        order, _, ready, broken = ranking(fitness, ready)
+        order, _, ready, broken = ranking(fitness, ready, keys)
         others = ready.sum() - ready
         drawn = jax.vmap(lambda key, n: jax.random.randint(key, (), 0, n))(keys, others)
         # A drawn rank from a member's own on stands for a worse one: it copies nobody.
@@ -169,7 +179,7 @@ class Readiness:
 
     Attributes:
         min_episodes: Episodes that must end in a ready member since it last copied.
-        share: Share in (0, 1] of the population that must be ready.
+        share: Share in (0, 1] of the population that must be ready; one at the least.
         min_ready: Ready members that suffice after waiting.
         max_wait: Rounds in a row without a selection, after which `min_ready` suffice.
 
@@ -202,7 +212,7 @@ class Readiness:
             waited: Rounds in a row without a selection before this one, int32 `[]`.
         """
         count = ready.sum()
-        enough = count >= counting.share_of(ready.shape[0], self.share)
+        enough = count >= jnp.maximum(counting.share_of(ready.size, self.share), 1)
         waited = jnp.where(enough, 0, counting.add(waited))
         fallback = (waited >= self.max_wait) & (count >= self.min_ready)
         waited = jnp.where(fallback, 0, waited)

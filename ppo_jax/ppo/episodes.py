@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -167,10 +168,12 @@ def returns_at(
 def summarize(returns: Any) -> dict[str, float]:
     """Returns statistics of the returns of episodes, on the host.
 
+    Of returns of which one is NaN, all but the number of episodes are NaN.
+
     >>> {k: float(v) for k, v in summarize([1.0, 2.0, 3.0, 4.0]).items()}["cvar_5"]
     1.0
     """
-    x = np.sort(np.asarray(returns, np.float64))
+    x = np.sort(np.asarray(returns, np.float64))  # NaN comes last.
     tail = x[: max(1, int(np.ceil(0.05 * x.size)))]
     return {
         "mean": float(x.mean()),
@@ -178,7 +181,7 @@ def summarize(returns: Any) -> dict[str, float]:
         "median": float(np.median(x)),
         "q25": float(np.quantile(x, 0.25)),
         "q75": float(np.quantile(x, 0.75)),
-        "cvar_5": float(tail.mean()),
+        "cvar_5": math.nan if np.isnan(x[-1]) else float(tail.mean()),
         "episodes": int(x.size),
     }
 

@@ -235,13 +235,13 @@ def evolve(
 def _judged(pbt: PBT, population: Population) -> tuple[Array, Array]:
     """Returns the fitness of the members, and whether each is broken, `[P]` each.
 
-    A member is broken if its parameters are not finite, whatever its fitness. A member
-    without a finite fitness is broken too, unless it only has to wait for it: it
-    learns, and its fitness comes from no evaluation (for example from the return of
-    episodes that end).
+    A member is broken if its parameters are not finite, or if its last update took no
+    step for an error, whatever its fitness: a policy of NaN plays on, as some action is
+    always the first. A member without a finite fitness is broken too, unless it only
+    has to wait for it, as for the return of an episode that ends.
     """
     runs = population.runs
     whole = tree.all_finite(runs.learner.params, batch_axes=1)
-    fitness = jnp.where(whole, population.fitness, jnp.nan)
-    fails = (runs.counters.failure_streak > 0) | pbt.fitness.of_evaluations
-    return fitness, ~whole | (~jnp.isfinite(fitness) & fails)
+    learns = whole & (runs.counters.failure_streak == 0)
+    fitness = jnp.where(learns, population.fitness, jnp.nan)
+    return fitness, ~learns | (~jnp.isfinite(fitness) & pbt.fitness.of_evaluations)

@@ -81,9 +81,9 @@ def train(
         if found is None:
             console = consoles()
             console.note(f"batch {number} of {len(batches)}, {len(batch)} runs")
-            ending = cohorts.train(batch, home, hint, console).ending
-            if ending == "interrupted":
+            ended = cohorts.train(batch, home, hint, console)
+            if ended.ending == "interrupted":
                 console.say(hint)
                 raise KeyboardInterrupt
-            found = scores.keep(home, batch, ending)
+            found = scores.keep(home, batch, cohorts.endings(batch, ended))
         yield found

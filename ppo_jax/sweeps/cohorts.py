@@ -211,6 +211,16 @@ def train(
         )
 
 
+def endings(members: Sequence[Member], ended: Ended) -> list[str]:
+    """Returns how each member ended, whose batch goes on while one of them learns."""
+    counters = ended.layout.fetch(ended.population.runs.counters)
+    failed = counters.failure_streak >= members[0].config.max_failures
+    return [
+        "failed" if all(each) else ended.ending
+        for each in failed.reshape(len(members), -1)
+    ]
+
+
 def _alone(config: Config) -> Config:
     """Returns an experiment without its population, in phases of the same length."""
     if config.pbt is None:

@@ -148,4 +148,5 @@ def _together(group: list[Member], console: Console) -> dict[Member, Trained]:
     if ended.ending == "interrupted":
         raise KeyboardInterrupt
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
-    return running.each(group, population, ended.update, ended.ending, rows)
+    endings = cohorts.endings(group, ended)
+    return running.each(group, population, ended.update, endings, rows)

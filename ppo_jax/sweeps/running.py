@@ -62,7 +62,7 @@ def load(run_dir: Path, planned: Plan, sizes: Sequence[int]) -> list[Trained]:
         known = scores.kept(home)
         if known is None:
             raise _unfinished(home)
-        found |= _restored(home, batch, known[0]["ending"])
+        found |= _restored(home, batch, known)
     return [found[member] for member in planned.members]
 
 
@@ -70,7 +70,7 @@ def each(
     members: Sequence[Member],
     population: Population,
     update: int,
-    ending: str,
+    endings: Sequence[str],
     rows: Sequence[Row],
 ) -> dict[Member, Trained]:
     """Returns the members of one program as single agents."""
@@ -82,7 +82,7 @@ def each(
             ending,
             rows if len(members) == 1 else history.of_member(rows, index),
         )
-        for index, member in enumerate(members)
+        for index, (member, ending) in enumerate(zip(members, endings, strict=True))
     }
 
 
@@ -91,9 +91,10 @@ def _unfinished(place: Path) -> ExperimentError:
 
 
 def _restored(
-    home: Path, batch: Sequence[Member], ending: str
+    home: Path, batch: Sequence[Member], known: Sequence[Score]
 ) -> dict[Member, Trained]:
     with checkpoints(home) as saved:
         update, population, _ = saved.read(cohorts.begin(batch))
-    rows = files.rows(home / LOG)
-    return each(batch, population, update, ending, rows)
+    ended = {(score["setting"], score["seed"]): score["ending"] for score in known}
+    endings = [ended[member.setting, member.seed] for member in batch]
+    return each(batch, population, update, endings, files.rows(home / LOG))

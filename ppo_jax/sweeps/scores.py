@@ -34,7 +34,9 @@ UNCOMPARED: dict[str, Any] = {"improvement": None, "improvement_interval": None}
 """The statistics that a setting does not have against itself."""
 
 
-def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
+def of_batch(
+    run_dir: Path, members: Sequence[Member], endings: Sequence[str]
+) -> list[Score]:
     """Returns the scores of a batch, each run once; values not finite are None."""
     rows = files.rows(run_dir / LOG)
     rows = [row for row in rows if EVALUATIONS[0] in row]
@@ -43,7 +45,7 @@ def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Scor
         {
             "setting": member.setting,
             "seed": member.seed,
-            "ending": ending,
+            "ending": endings[i],
             "steps": [row["step"] for row in rows],
             "evaluations": {
                 name: [row[name if alone else f"each/{name}/{i}"] for row in rows]
@@ -55,9 +57,11 @@ def of_batch(run_dir: Path, members: Sequence[Member], ending: str) -> list[Scor
     ]
 
 
-def keep(run_dir: Path, members: Sequence[Member], ending: str) -> list[Score]:
+def keep(
+    run_dir: Path, members: Sequence[Member], endings: Sequence[str]
+) -> list[Score]:
     """Writes the scores of a batch beside its runs, and returns them."""
-    found = of_batch(run_dir, members, ending)
+    found = of_batch(run_dir, members, endings)
     files.write(run_dir / BATCH, json.dumps(found))
     return found
 

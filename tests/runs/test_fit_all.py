@@ -9,6 +9,7 @@ import time
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -16,6 +17,7 @@ from runs import rows
 
 from ppo_jax import PBT, Uniform, fit_all, load, load_all, sweep
 from ppo_jax.component import component
+from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.envs.probes import TimeLimitChain
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import source
@@ -74,6 +76,47 @@ def same(found, expected):
         both = [jax.tree.leaves(x.population.runs.learner) for x in (one, other)]
         chex.assert_trees_all_equal(*both)
         chex.assert_trees_all_equal(one.curves[SCORE], other.curves[SCORE])
+
+
+@component
+class Ill(Env):
+    """Has rewards that are no numbers for 16 of its steps, from `begin` on."""
+
+    begin: float = 0.0
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    def reset(self, key):
+        return jnp.ones(1), jnp.int32(0)
+
+    def restart(self, key, state):
+        return jnp.ones(1), state
+
+    def transition(self, key, state, action):
+        ill = (state >= self.begin) & (state < self.begin + 16)
+        reward = jnp.where(ill, jnp.nan, 1.0)
+        return outcome(jnp.ones(1), reward, terminated=state % 4 == 3), state + 1
+
+
+def test_each_agent_of_a_program_ends_as_it_does(tmp_path):
+    """One is ill in the first half, one in the second: never all, so all go on.
+
+    The latter took no finite step for longer than a run may that is alone, to its end.
+    """
+    config = dataclasses.replace(
+        FIRST, num_envs=2, num_steps=4, total_timesteps=64, max_failures=3
+    )
+    config = dataclasses.replace(config, phase_updates=config.num_updates)
+    begins = (0.0, 16.0, 99.0)
+    configs = [dataclasses.replace(config, env=Ill(begin)) for begin in begins]
+    found = fit_all(configs, tmp_path / "sweep", quiet=True)
+    assert [x.ending for x in found] == ["finished", "failed", "finished"]
+    assert [x.update for x in found] == [8, 8, 8]
+    same(found, fit_all(configs, quiet=True))
+    results = json.loads((tmp_path / "sweep" / "results.json").read_text())
+    assert [x["ending"] for x in results["runs"]] == [x.ending for x in found]
 
 
 def names(run_dir):

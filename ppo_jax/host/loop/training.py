@@ -43,6 +43,20 @@ class Steer(NamedTuple):
     """Updates between two changes, which begin a phase each; 0: any phase may."""
 
 
+class Phase(NamedTuple):
+    """What a phase came to."""
+
+    population: Population
+    done: int
+    """Updates of the run so far."""
+    members: list[dict[str, float]]
+    """Metrics of each member."""
+    failing: float
+    """The most updates in a row, up to one of this phase, without a step of anybody."""
+    speed: dict[str, float]
+    """Metrics of the clock."""
+
+
 class Ended(NamedTuple):
     """Result of a run."""
 
@@ -135,11 +149,10 @@ def train(
             while not ending:
                 watchdog.heard()
                 population = _steered(steer, layout, population, done)
-                population, done, members, speed = _phase(
-                    config, layout, population, done, rhythm.end(done)
-                )
+                phase = _phase(config, layout, population, done, rhythm.end(done))
+                population, done, members, failing, speed = phase
                 watchdog.heard()
-                ending = _ending(config, done, members, interrupt)
+                ending = _ending(config, done, failing, interrupt)
                 due = ending == "finished" or _is_evaluated(config, rhythm, done)
                 speed["time/compiling"] += watch.compiling
                 watch.compiling = 0.0  # Only the first row reports it.
@@ -179,12 +192,8 @@ def _steered(
 
 def _phase(
     config: Config, layout: Layout, population: Population, done: int, until: int
-) -> tuple[Population, int, list[dict[str, float]], dict[str, float]]:
-    """Advances to the end of a phase, or to that of the run.
-
-    Returns:
-        The population, the updates done, and metrics: of each member, and of the clock.
-    """
+) -> Phase:
+    """Advances to the end of a phase, or to that of the run."""
     until = min(until, config.num_updates)
     with Stopwatch() as watch:
         population, history = phases.advance(config, layout, population, done, until)
@@ -200,7 +209,8 @@ def _phase(
         "time/iterations": until,
         "time/total_timesteps": until * steps,
     }
-    return population, until, members, speed
+    failing = float(history["error/failure_streak"].min(axis=1).max())
+    return Phase(population, until, members, failing, speed)
 
 
 def _evolves(config: Config, done: int) -> bool:
@@ -211,15 +221,12 @@ def _is_evaluated(config: Config, rhythm: Rhythm, done: int) -> bool:
     return rhythm.count(done) % config.eval_phases == 0
 
 
-def _ending(
-    config: Config, done: int, members: list[dict[str, float]], interrupt: Interrupt
-) -> str:
+def _ending(config: Config, done: int, failing: float, interrupt: Interrupt) -> str:
     """Returns the ending of the run after this phase; empty: it goes on.
 
-    A run fails only if all members fail, as a single one can go on.
+    A run fails only if all members fail at once, as a single one can go on.
     """
-    streaks = [member["error/failure_streak"] for member in members]
-    if min(streaks) >= config.max_failures:
+    if failing >= config.max_failures:
         return "failed"
     if done >= config.num_updates:
         return "finished"

@@ -98,6 +98,16 @@ def test_pid_ignores_a_non_finite_divergence():
     assert pid.init().coefficient == pid.update(pid.init(), 0.0).coefficient == 0.5
 
 
+def test_a_divergence_of_any_size_leaves_a_coefficient():
+    """Proportional and derivative part of the second update are ∞ and −∞."""
+    pid = as_arrays(KlPid(0.02, kp=10.0, kd=10.0))
+    states = controlled(pid, jnp.array([3e38, 2e38, 0.02, 0.02]))
+    assert states.coefficient[:2].tolist() == [1.0, 1.0]
+    assert states.coefficient[2] == np.float32(1e-4)  # For it fell by 3e38.
+    assert np.isfinite(states.coefficient).all()
+    assert np.isfinite(states.integral).all() and states.error[-1] == 0.0
+
+
 def test_members_have_their_own_gains():
     """PROP-7.5: one program for a population, an integral gain of 0 among them."""
     kls = jnp.array([0.16, 0.16, 0.02, 0.0])

@@ -7,9 +7,43 @@ import numpy as np
 import pytest
 
 from ppo_jax import envs
-from ppo_jax.component import numbers
+from ppo_jax.component import component, numbers
 from ppo_jax.envs import probes
+from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.wrappers import TimeLimitState
+
+
+@component
+class Levels(Env):
+    """Each episode is one level above the one before, and says which, and the time."""
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    def reset(self, key):
+        return self._begun(0)
+
+    def restart(self, key, state):
+        return self._begun(state[0] + 1)
+
+    def transition(self, key, state, action):
+        state = state + jnp.array([0.0, 1.0])
+        return outcome(state, 1.0), state
+
+    def _begun(self, level):
+        state = jnp.array([level, 0.0], jnp.float32)
+        return state, state
+
+
+@component
+class Sunken(envs.Wrapper):
+    """Starts episodes in its own way: a level below."""
+
+    def reset(self, key):
+        obs, state = self.env.reset(key)
+        return obs - 1, state - 1
 
 
 def record(env, steps, key, num_envs=1, action=0):
@@ -131,6 +165,34 @@ def test_masks_name_components_that_exist(keep):
 def test_masks_need_flat_observations(env):
     with pytest.raises(ValueError, match="observations of one axis"):
         envs.MaskObservation(env, (0,))
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        Levels(),
+        envs.Wrapper(Levels()),
+        envs.MaskObservation(Levels(), (0,)),
+        envs.TimeLimit(Levels(), 9),
+        Faulty(Levels(), rate=0.0),
+        envs.MaskObservation(envs.TimeLimit(Levels(), 9), (0, 1)),
+    ],
+    ids=repr,
+)
+def test_a_time_limit_lets_episodes_follow_each_other(env, key):
+    """Whatever is between it and the environment whose levels they are."""
+    timestep, state = record(envs.TimeLimit(env, 2), 6, key)
+    assert timestep.obs[:, 0, 0].tolist() == [0, 1, 1, 2, 2, 3]
+    assert timestep.final_obs[:, 0, 0].tolist() == [0, 0, 1, 1, 2, 2]
+    if isinstance(env, envs.TimeLimit):
+        assert state.env.steps.ravel().tolist() == [1, 0] * 3
+    if isinstance(env, Faulty):
+        assert state.env.clock.ravel().tolist() == [*range(1, 7)]
+
+
+def test_a_wrapper_that_starts_episodes_itself_starts_them_all(key):
+    timestep, _ = record(envs.TimeLimit(Sunken(Levels()), 2), 4, key)
+    assert timestep.obs[:, 0, 0].tolist() == [-1, -1, -1, -1]
 
 
 def test_wrappers_pass_on_numbers_and_masks(key):

@@ -160,10 +160,23 @@ def test_who_is_not_ready_is_left_alone(selector):
 
 
 @each_selector
-def test_the_order_of_members_means_nothing(selector):
+def test_equals_do_not_copy(selector):
+    """Nor does any of them count for more: lots decide who heals, and who is worst."""
+    parent, copied = draw(selector, np.full(8, 500.0))
+    assert not copied.any() and parent.tolist() == [*range(8)]
+    healed = [draw(selector, [5, np.nan, 5, 5], seed=seed) for seed in range(20)]
+    assert all(copied.tolist() == [False, True, False, False] for _, copied in healed)
+    assert {int(parent[1]) for parent, _ in healed} == {0, 2, 3}
+    lost = [draw(selector, [0, 0, 9, 0], seed=seed)[1] for seed in range(20)]
+    assert {i for copied in lost for i in np.flatnonzero(copied)} == {0, 1, 3}
+
+
+@each_selector
+@pytest.mark.parametrize("levels", [3, 1000])
+def test_the_order_of_members_means_nothing(selector, levels):
     """Permuting members and keys permutes the selection; same keys, same selection."""
     rng = np.random.default_rng(0)
-    fitness = rng.normal(size=8).astype(np.float32)
+    fitness = rng.integers(levels, size=8).astype(np.float32)
     fitness[3] = np.nan
     ready = np.arange(8) != 5
     keys = jax.random.split(jax.random.key(1), 8)
@@ -210,6 +223,10 @@ def test_enough_ready_members():
     """P4: ⌊8 · .75⌋ = 6."""
     wanted = [(False, False, 1), (False, False, 2), (True, False, 0), (True, False, 0)]
     assert rounds(Readiness(share=0.75), [0, 5, 6, 8]) == wanted
+
+
+def test_a_share_of_nobody_is_one_member():
+    assert rounds(Readiness(share=0.1), [0, 1]) == [(False, False, 1), (True, False, 0)]
 
 
 def test_the_fallback_comes_with_the_tenth_failed_round():

@@ -11,7 +11,7 @@ from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.ppo import population
-from ppo_jax.ppo.episodes import run_episodes
+from ppo_jax.ppo.episodes import run_episodes, summarize
 
 LONGEST = 6
 
@@ -103,6 +103,16 @@ def test_only_the_first_episode_of_each_environment_counts(env):
     returns, ended = play(env)
     assert ended.all()
     assert set(returns) == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_return_that_is_no_number_is_in_every_statistic():
+    """Without it the worst would be better than it is."""
+    returns = np.arange(100.0, 228.0)
+    assert summarize(returns)["cvar_5"] == 103.0  # Of the 7 worst of 128.
+    returns[:64] = np.nan
+    said = summarize(returns)
+    assert said.pop("episodes") == 128
+    assert np.isnan([*said.values()]).all()
 
 
 def test_no_start_is_computed_that_nobody_plays():

@@ -360,9 +360,15 @@ def plain_members():
 
 
 def with_episodes(members, episodes):
-    counters = dataclasses.replace(
-        members.runs.counters, episodes=jnp.asarray(episodes, jnp.int32)
-    )
+    return counting(members, episodes=jnp.asarray(episodes, jnp.int32))
+
+
+def with_streaks(members, streaks):
+    return counting(members, failure_streak=jnp.asarray(streaks, jnp.int32))
+
+
+def counting(members, **changes):
+    counters = dataclasses.replace(members.runs.counters, **changes)
     runs = dataclasses.replace(members.runs, counters=counters)
     return dataclasses.replace(members, runs=runs)
 
@@ -505,9 +511,7 @@ def test_the_fallback_copies_by_the_default_rules():
 def test_a_member_waits_for_a_fitness_that_comes_later():
     """Of episodes none of which has ended; but not if it learned nothing finite."""
     members = rated(plain_members(), [4.0, np.nan, 3.0, 5.0, np.nan, 6.0])
-    streak = jnp.asarray([0, 0, 0, 9, 9, 0], jnp.int32)
-    counters = dataclasses.replace(members.runs.counters, failure_streak=streak)
-    members = members.replace(runs=dataclasses.replace(members.runs, counters=counters))
+    members = with_streaks(members, [0, 0, 0, 0, 9, 0])
     later = Maximize("rollout/ep_rew_mean")
     pbt = dataclasses.replace(PLAIN.pbt, fitness=later)
     after, generation = evolve(pbt, members)
@@ -517,6 +521,17 @@ def test_a_member_waits_for_a_fitness_that_comes_later():
     chex.assert_trees_all_equal(one(members.runs, 1), one(after.runs, 1))
     _, generation = evolve(PLAIN.pbt, members)
     chex.assert_trees_all_equal(generation.copied, np.array([0, 1, 0, 0, 1, 0]))
+
+
+@pytest.mark.parametrize("metric", ["eval/mean_reward", "rollout/ep_rew_mean"])
+def test_a_member_that_learns_nothing_finite_is_no_parent(metric):
+    """A policy that says NaN has an evaluation too, here the best; it is healed."""
+    members = with_streaks(plain_members(), [0, 0, 0, 0, 0, 1])
+    pbt = dataclasses.replace(PLAIN.pbt, fitness=Maximize(metric))
+    _, generation = evolve(pbt, members)
+    chex.assert_trees_all_equal(generation.ready, np.array([1, 1, 1, 1, 1, 0]))
+    chex.assert_trees_all_equal(generation.copied, np.array([0, 0, 0, 0, 0, 1]))
+    assert generation.parent[5] == 3 and np.isnan(generation.fitness[5])
 
 
 def test_a_broken_member_changes_no_bit_of_the_others():

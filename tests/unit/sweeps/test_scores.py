@@ -35,7 +35,7 @@ def score(setting, *values, metric=METRIC):
 def test_members_of_a_batch_are_told_apart(tmp_path):
     """A member that fills up the batch is told once; other rows are no evaluations."""
     written(tmp_path, row(10, 1.0, 2.0, 2.0), {"step": 20}, row(30, 5.0, None, None))
-    found = scores.of_batch(tmp_path, [*MEMBERS, MEMBERS[1]], "finished")
+    found = scores.of_batch(tmp_path, [*MEMBERS, MEMBERS[1]], ["finished"] * 3)
     assert [(each["setting"], each["seed"]) for each in found] == [(0, 3), (1, 4)]
     assert [each["evaluations"][METRIC] for each in found] == [[1.0, 5.0], [2.0, None]]
     for each in found:
@@ -45,7 +45,7 @@ def test_members_of_a_batch_are_told_apart(tmp_path):
 
 def test_a_single_run_has_metrics_of_its_own(tmp_path):
     written(tmp_path, {"step": 10} | dict.fromkeys(EVALUATIONS, 7.0))
-    (found,) = scores.of_batch(tmp_path, MEMBERS[:1], "failed")
+    (found,) = scores.of_batch(tmp_path, MEMBERS[:1], ["failed"])
     assert found["evaluations"][METRIC] == [7.0] and found["ending"] == "failed"
 
 
