@@ -47,10 +47,10 @@ def accelerator(python: str, folder: Path) -> str:
 
 
 def require_device(found: str, wanted: str | None = None) -> None:
-    """Raises `Elsewhere` for a CPU, and for what is not the device that is wanted."""
-    if found == "cpu" or wanted not in (None, found):
+    """Raises `Elsewhere` unless it is the device that is wanted, or one GPU or TPU."""
+    if found == "cpu" or " × " in found or wanted not in (None, found):
         raise Elsewhere(
-            f"runs on {found}, not on {wanted or 'a GPU or TPU'}: its interpreter "
+            f"runs on {found}, not on {wanted or 'one GPU or TPU'}: its interpreter "
             "needs the JAX of the device, such as jax[cuda12]"
         )
 

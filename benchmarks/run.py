@@ -12,10 +12,11 @@ little memory, is kept as such. Libraries whose interpreter is not given are lef
 """
 
 import argparse
-import itertools
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,14 +85,14 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--suite", choices=SUITES, default="cpu")
     parser.add_argument("--only", type=pattern, default="", help="jobs by their title")
-    parser.add_argument("--rounds", type=int, help="others than the suite's")
+    parser.add_argument("--rounds", type=rounds, help="others than the suite's")
     parser.add_argument(
         "--python", nargs="+", default=[], type=pair, help="NAME=interpreter"
     )
     parser.add_argument(
         "--source", nargs="+", default=[], type=pair, help="NAME=checkout"
     )
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds a run")
+    parser.add_argument("--timeout", type=seconds, default=900.0, help="of a run")
     parser.add_argument(
         "--cache",
         type=lambda text: Path(text).absolute(),
@@ -110,7 +111,28 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     unknown = sorted({*arguments.python, *arguments.source} - {*LIBRARIES})
     if unknown:
         parser.error(f"unknown library {unknown}; known are {sorted(LIBRARIES)}")
+    for name, path in arguments.python.items():
+        if shutil.which(path) is None:
+            parser.error(f"--python: no interpreter {path!r} for {name}")
+    if not any(arguments.only.search(job.title) for job in SUITES[arguments.suite].all):
+        parser.error(f"--only: no job of the suite {arguments.suite!r} is called so")
+    if arguments.table and not arguments.results.exists():
+        parser.error(f"--results: nothing was kept in {arguments.results}")
     return arguments
+
+
+def rounds(text: str) -> int:
+    """A number of rounds."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time to wait."""
+    if not 0 < float(text) < math.inf:
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return float(text)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -201,14 +223,14 @@ def measure(turn: Turn, arguments: argparse.Namespace) -> dict[str, Any]:
                 check=True,
                 env=environment(turn, str(shared or cache), bool(shared)),
             )
-            seconds = time.perf_counter() - began
+            took = time.perf_counter() - began
     said = json.loads(done.stdout.splitlines()[-1])
     if turn.device is not None:
         machine.require_device(said["device"], turn.device)
-    said["process_seconds"] = round(seconds, 1)
+    said["process_seconds"] = round(took, 1)
     if shared:
         said.pop("compile_seconds", None)
-    return of_all(said, seconds) if turn.job.whole else said
+    return of_all(said, took) if turn.job.whole else said
 
 
 def of_all(said: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -306,8 +328,8 @@ def documented(name: str, lines: list[dict[str, Any]]) -> str:
     """The document of a suite; tables that it has no jobs for are those of others."""
     suite = SUITES[name]
     jobs = suite.jobs or SUITES["cpu"].jobs
-    gpus = (SUITES[each].accelerated for each in ("gpu", "absent"))
-    accelerated = suite.accelerated or tuple(itertools.chain(*gpus))
+    gpus = (*SUITES["gpu"].accelerated, *SUITES["absent"].accelerated)
+    accelerated = (suite.jobs and suite.accelerated) or gpus
     endured = suite.endured or SUITES["soak"].endured
     there, here = parted(lines, accelerated)
     long, here = parted(here, endured)

@@ -221,6 +221,8 @@ class Config:
         once = self.total_timesteps >= envs * steps
         expected = f"at least one rollout of num_envs · num_steps = {envs * steps}"
         require_field(self, "total_timesteps", once, expected)
+        expected = f"num_envs · num_steps = num_envs · {steps} below 2³¹"
+        require_field(self, "num_envs", envs * steps < 2**31, expected)
 
     def _validate_critic(self) -> None:
         follows = self.critic.rescalable or self.return_scale is None

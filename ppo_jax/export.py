@@ -22,6 +22,7 @@ from ppo_jax.exports import folder
 from ppo_jax.exports.provenance import trained
 from ppo_jax.host.agents import runs
 from ppo_jax.host.process import command
+from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import experiment, files
 from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.policy import Policy
@@ -35,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     out = options.out or options.run_dir / "export"
     folder.require_free(out)
     devices.start()
+    store.keep()
     run = runs.restore(
         options.run_dir, "ppo_jax.export", options.best, options.checkpoint
     )

@@ -24,6 +24,7 @@ from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host.agents import runs
 from ppo_jax.host.process import command, tables
+from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import experiment, presence
 from ppo_jax.policy import Policy
 
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     options = command.parse(_parser(), argv)
     experiment.stored_overrides(options.run_dir)
     devices.start()
+    store.keep()
     run = runs.restore(
         options.run_dir, "ppo_jax.paper", options.best, options.checkpoint
     )

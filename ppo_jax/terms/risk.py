@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import jax.numpy as jnp
 
 from ppo_jax import losses, returns
-from ppo_jax.component import component, concrete, require, require_field
+from ppo_jax.component import component, concrete, require, require_field, require_range
 from ppo_jax.component.bounds import (
     Bound,
     Finite,
@@ -112,6 +112,12 @@ class _Tail(Term):
     clip_eps: Positive[float] = 0.2
     winsor: Annotated[float, Bound("a number in [0, ½)", lambda x: 0 <= x < 0.5)] = 0.0
 
+    def validate(self) -> None:
+        """Raises a `ValueError` for a tail that winsorising makes a single value."""
+        if concrete(self.alpha):
+            expected = f"a number below alpha = {self.alpha}, of which a tail is left"
+            require_range(self, "winsor", expected, lambda x: x < self.alpha)
+
     def doubts(self, config: Any) -> Iterator[str]:
         """Warns where actions are not blamed for what they lead to."""
         if self.quantity.at_once and config.env.acts_late:
@@ -155,7 +161,7 @@ class CVaR(_Tail):
         alpha: Share α of worst outcomes, in (0, 1].
         quantity: What outcomes are, `Returns()`, `Rewards()` or `Costs()`.
         clip_eps: Clip range of the surrogate.
-        winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
+        winsor: Share of outcomes, in [0, ½) and below α, pulled in at both ends before.
         coef: Weight ≥ 0 of the CVaR against the mean.
 
     Raises:
@@ -186,7 +192,7 @@ class CVaRConstraint(_Tail):
         alpha: Share α of worst outcomes, in (0, 1].
         quantity: What outcomes are, `Returns()`, `Rewards()` or `Costs()`.
         clip_eps: Clip range of the surrogate.
-        winsor: Share of outcomes, in [0, ½), that is pulled in at either end before.
+        winsor: Share of outcomes, in [0, ½) and below α, pulled in at both ends before.
         limit: Least CVaR that is accepted, in units of the quantity.
         learning_rate: Step size η ≥ 0 of the multiplier.
         max_dual: Largest multiplier λ_max ≥ 0, in rewards for one of the quantity.
@@ -208,7 +214,8 @@ class CVaRConstraint(_Tail):
     guides = False
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a quantity that critics do not predict."""
+        """Raises a `ValueError` for a quantity that critics do not predict as well."""
+        super().validate()
         known = self.quantity.predicted or not self.estimate.reads_critic
         expected = f"Returns(), which critics predict, with {self.estimate}"
         require_field(self, "quantity", known, expected)

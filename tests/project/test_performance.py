@@ -168,9 +168,12 @@ def test_a_library_that_has_no_gpu_is_told_and_not_kept(suite, capsys):
     assert "failed: runs on cpu, not on GPU 0: its interp" in capsys.readouterr().out
 
 
-def test_a_suite_for_a_gpu_wants_one(suite, gpus):
-    gpus("'cpu'")
-    with pytest.raises(SystemExit, match="error: ours runs on cpu, not on a GPU or"):
+@pytest.mark.parametrize("found", ["cpu", "8 × TPU v5 lite"])
+def test_a_suite_for_a_gpu_wants_one(found, suite, gpus):
+    gpus(repr(found))
+    with pytest.raises(
+        SystemExit, match=f"error: ours runs on {found}, not on one GPU"
+    ):
         suite()
 
 
@@ -246,6 +249,13 @@ def test_what_hangs_is_kept_as_such(suite, capsys):
         (["--python", "rejax"], "expected NAME=VALUE, got 'rejax'"),
         (["--only", "("], "missing )"),
         (["--suite", "big"], "'cpu', 'gpu', 'absent', 'quick'"),
+        (["--only", "nothing"], "no job of the suite 'cpu' is called so"),
+        (["--rounds", "0"], "expected at least 1, got '0'"),
+        (["--timeout", "0"], "expected seconds above 0, got '0'"),
+        (["--timeout", "nan"], "expected seconds above 0, got 'nan'"),
+        (["--timeout", "x"], "invalid seconds value: 'x'"),
+        (["--python", "rejax=/no/python"], "no interpreter '/no/python' for rejax"),
+        (["--table", "--results", "/no/file"], "nothing was kept in /no/file"),
     ],
 )
 def test_mistakes_are_told(options, said, modules, capsys):
@@ -529,6 +539,14 @@ def test_the_document_says_what_was_kept(tmp_path):
     done = zygote.run(words, ENVIRONMENT, ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     assert made.read_text() == (ROOT / "docs" / "performance.md").read_text()
+
+
+@pytest.mark.parametrize("suite", ["gpu", "absent", "soak"])
+def test_the_document_is_the_same_whatever_suite_was_run(suite, modules):
+    run = modules["run"]
+    kept = ROOT / "benchmarks" / "results" / "performance.jsonl"
+    lines = [json.loads(x) for x in kept.read_text().splitlines()]
+    assert run.documented(suite, lines) == run.documented("cpu", lines)
 
 
 def test_a_row_of_the_quick_suite(measured):

@@ -109,11 +109,10 @@ def test_each_agent_of_a_program_ends_as_it_does(tmp_path):
         FIRST, num_envs=2, num_steps=4, total_timesteps=64, max_failures=3
     )
     config = dataclasses.replace(config, phase_updates=config.num_updates)
-    begins = (0.0, 16.0, 99.0)
-    configs = [dataclasses.replace(config, env=Ill(begin)) for begin in begins]
+    configs = [dataclasses.replace(config, env=Ill(begin)) for begin in (0.0, 16.0)]
     found = fit_all(configs, tmp_path / "sweep", quiet=True)
-    assert [x.ending for x in found] == ["finished", "failed", "finished"]
-    assert [x.update for x in found] == [8, 8, 8]
+    assert [x.ending for x in found] == ["finished", "failed"]
+    assert [x.update for x in found] == [8, 8]
     same(found, fit_all(configs, quiet=True))
     results = json.loads((tmp_path / "sweep" / "results.json").read_text())
     assert [x["ending"] for x in results["runs"]] == [x.ending for x in found]

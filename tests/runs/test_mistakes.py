@@ -67,6 +67,9 @@ WRITTEN = {
     "changed(num_envs=10**12)": [
         "Config.total_timesteps: expected at least one rollout of num_envs · num_steps"
     ],
+    "changed(num_envs=2**28, num_steps=8, total_timesteps=2**40)": [
+        "Config.num_envs: expected num_envs · num_steps = num_envs · 8 below 2³¹, got"
+    ],
     "changed(total_timesteps=1.5)": ["Config.total_timesteps: expected int, got 1.5"],
     "changed(eval_episodes=0)": ["Config.eval_episodes: expected at least 1, got 0"],
     "changed(gamma=np.float32(2.0))": ["Config.gamma", "got 2.0"],
@@ -632,13 +635,14 @@ config = changed(
         },
         size=4,
         interval=8,
+        fitness=pbt.Minimize("train/value_loss"),
     ),
 )
 """
 
 
 def test_what_is_odd_is_told_in_a_line_and_trains(tmp_path):
-    """A population of four too, with no choice of its own but size and interval."""
+    """A population of four too, with no rule of selection of its own."""
     path, run_dir = tmp_path / "experiment.py", tmp_path / "run"
     path.write_text(BEGINNING + ODD)
     done = called("train", path, "--run-dir", run_dir)

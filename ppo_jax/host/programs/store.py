@@ -157,11 +157,12 @@ class Store:
     def _shrink(self) -> None:
         """Deletes all but the most recently used files that fit the limit together."""
         found = [(file, file.stat()) for file in self._path.iterdir()]
-        total = 0
+        room = self._limit
         for file, facts in sorted(found, key=lambda one: -one[1].st_mtime_ns):
-            total += facts.st_size
-            if total > self._limit:
+            if facts.st_size > room:
                 file.unlink(missing_ok=True)
+            else:
+                room -= facts.st_size
 
 
 def _folder() -> Path:

@@ -5,6 +5,7 @@ The meaning of each metric is in `metrics.md`, beside them.
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -52,6 +53,9 @@ class Rows:
     def read(self) -> list[Row]:
         """Returns all rows so far."""
         return self._rows
+
+    def settle(self) -> None:
+        """Returns once a power cut cannot take any of the rows, if they are files."""
 
     def close(self) -> None:
         """Completes files and closes them, if there are any."""
@@ -101,6 +105,10 @@ class Logger(Rows):
 
     def read(self) -> list[Row]:
         return files.rows(self._path)
+
+    def settle(self) -> None:
+        with self._path.open("ab") as file:
+            os.fsync(file.fileno())
 
     def close(self) -> None:
         self._events.close()

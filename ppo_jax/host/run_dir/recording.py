@@ -154,6 +154,7 @@ class Folder(Memory):
                 yield
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
+        self.rows.settle()  # They reach as far as the checkpoint, whatever happens.
         claims.note_saved(self.run_dir)
         self._checkpoints.save(update, population, fitness, meta)
 

@@ -201,6 +201,18 @@ def test_rescaling_by_hand(variant):
     )
 
 
+def test_a_small_bias_keeps_its_digits_beside_a_large_mean(variant):
+    """In float64: (3e-3 · 0.123456 + 1000 − 1000.0005) / 2e-3."""
+    old, new = scale(1000.0, 3e-3), scale(1000.0005, 2e-3)
+    rescale = variant(critics.Scalar().rescale)
+    _, bias = rescale(jnp.array([1.0]), jnp.array([0.123456]), old, new)
+    moved = np.float64(np.float32(1000.0)) - np.float64(np.float32(1000.0005))
+    exact = (np.float64(np.float32(3e-3)) * 0.123456 + moved) / np.float32(2e-3)
+    chex.assert_trees_all_close(bias[0], exact, rtol=1e-5)
+    _, bias = rescale(jnp.array([1.0]), jnp.array([0.123456]), old, old)
+    chex.assert_trees_all_close(bias[0], 0.123456, rtol=1e-6)
+
+
 @pytest.mark.parametrize("critic", [critics.Scalar(), critics.Quantile(5)])
 def test_rescaled_heads_predict_what_they_predicted(critic):
     """PROP-3.7: values and explained variance, over a drift of the returns by 100."""

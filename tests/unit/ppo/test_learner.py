@@ -11,7 +11,7 @@ import pytest
 import tabular
 from brief import signs
 
-from ppo_jax import controllers, networks, terms
+from ppo_jax import controllers, networks, optimizers, terms
 from ppo_jax.component import program
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
@@ -112,10 +112,18 @@ def test_a_number_changes_without_compiling():
     assert population.advance._cache_size() == before
 
 
-def test_microbatches_add_up():
-    """PROP-15.1, R-C2: the gradients do not depend on the number of microbatches."""
-    whole, _ = advance(small())
-    members = begun(small())
+@pytest.mark.parametrize("vgs", [None, optimizers.VGS(warmup_steps=1)], ids=["", "VGS"])
+def test_microbatches_add_up(vgs):
+    """V1, PROP-15.1, R-C2: gradients do not depend on the number of microbatches.
+
+    Nor does what is followed of them; the mean of a head's is rounding alone.
+    """
+    config = small()
+    config = dataclasses.replace(
+        config, optimizer=dataclasses.replace(config.optimizer, vgs=vgs)
+    )
+    whole, _ = advance(config)
+    members = begun(config)
     cut = dataclasses.replace(members.runs.learner.config, num_microbatches=4)
     runs = members.runs.replace(learner=members.runs.learner.replace(config=cut))
     parts, _ = three_updates(members.replace(runs=runs))

@@ -210,6 +210,10 @@ def limited(limit, quantity):
         (lambda: CVaR(alpha=0.0), r"CVaR\.alpha: expected a number in \(0, 1\]"),
         (lambda: CVaR(clip_eps=0.0), r"CVaR\.clip_eps: expected"),
         (lambda: CVaR(winsor=0.5), r"CVaR\.winsor: expected a number in \[0, ½\)"),
+        *(
+            (lambda kind=kind: kind(alpha=0.1, winsor=0.1), "below alpha = 0.1")
+            for kind in (CVaR, CVaRConstraint)
+        ),
         (lambda: CVaR(coef=-1.0), r"CVaR\.coef: expected"),
         (lambda: CVaRConstraint(max_dual=-1.0), r"CVaRConstraint\.max_dual: expected"),
         (lambda: CVaRConstraint(learning_rate=-1.0), "learning_rate: expected"),

@@ -211,6 +211,20 @@ def test_a_constant_gradient_has_no_variance_over_time():
     )
 
 
+def test_what_rounding_leaves_of_a_mean_is_no_noise():
+    """Gradients of a softmax, p − 1{a}, whose exact sum is 0 whatever p and a are."""
+    rng = np.random.default_rng(5)
+    logits = rng.normal(size=(300, 7, 5))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    taken = np.eye(5)[rng.integers(5, size=(300, 7))]
+    sequence = {"w": chances - taken}
+    sums = sequence["w"].astype(np.float32).sum(axis=(1, 2))
+    assert (sums != 0).any()
+    _, factors, state = run(sequence, warmup_steps=0, statistic=layer_mean)
+    chex.assert_trees_all_equal(factors, 1)
+    assert state.mean["w"] == state.variance["w"] == 0
+
+
 def test_uniform_noise_is_seen_by_all_statistics_alike():
     """V3, modules 1.7.4."""
     noise = 1 + np.random.default_rng(3).normal(size=(100, 1, 1))

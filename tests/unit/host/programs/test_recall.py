@@ -1,6 +1,7 @@
 """Programs of runs before, and all that they must not be taken for."""
 
 import dataclasses
+import importlib
 import math
 import shutil
 import sys
@@ -274,6 +275,10 @@ def test_prices_are_known_by_what_they_are(tmp_path):
     assert gains[0] != gains[1] == gains[2]
 
 
+def reward_of(env):
+    return env.reward
+
+
 def gain_of(env):
     """A function that buys at a close, and says what that gains until the next."""
 
@@ -378,6 +383,43 @@ def test_an_experiment_is_read_wherever_it_is(tmp_path):
     path.write_text(FILE.format(code=REGISTERED, env="'Own-v0'"))
     for _ in range(2):
         assert traced(experiment.load(path, []))
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed package that is not known to depend on itself alone."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    chain = "from ppo_jax.envs.probes import TimeLimitChain\n"
+    (folder / "mine.py").write_text(chain + OWN)
+    monkeypatch.syspath_prepend(str(folder))
+    return importlib.import_module("mine")
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("code", ["from mine import Own", "import mine"])
+def test_what_an_unknown_package_computes_is_traced(tmp_path, code):
+    path = tmp_path / "experiment.py"
+    path.write_text(FILE.format(code=code, env=CHAIN))
+    for _ in range(2):
+        assert traced(experiment.load(path, []))
+
+
+def test_an_argument_of_an_unknown_package_is_traced(package):
+    """Where no file of an experiment names it, as from Python."""
+    for kind, again in ((TimeLimitChain, False), (package.Own, True)):
+        env = component.as_arrays(kind(limit=5))
+        seen = [made(reward_of, (env,), CONFIG) for _ in range(2)]
+        assert seen == [(1.0, True), (1.0, again)]
+
+
+def test_an_edited_file_is_traced(tmp_path):
+    """Whatever is edited: it is no matter of numbers that an option gives."""
+    path = tmp_path / "experiment.py"
+    for text in ("# First.", "# Second."):
+        path.write_text(FILE.format(code=text, env=CHAIN))
+        config = experiment.load(path, [])
+        assert [traced(config), traced(config)] == [True, False]
 
 
 def test_what_a_file_puts_into_others_is_traced(tmp_path, monkeypatch):

@@ -238,6 +238,13 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
     assert ours.get("d") and len(files(tmp_path)) == 3
 
 
+def test_a_program_that_is_too_large_goes_alone(tmp_path):
+    kept = Store(tmp_path, "ours", 3 * 64)
+    for key, size in {"a": 32, "b": 32, "large": 3 * 64}.items():
+        kept.put(key, bytes(size))
+    assert [key for key in ("a", "b", "large") if kept.get(key)] == ["a", "b"]
+
+
 def test_a_limit_is_that_of_jax_if_it_has_one(home):
     before = jax.config.jax_compilation_cache_max_size
     jax.config.update("jax_compilation_cache_max_size", 0)

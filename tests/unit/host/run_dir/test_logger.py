@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import time
+from unittest.mock import Mock
 
 import pytest
 from runs import event_steps, event_values, rows
@@ -11,6 +13,7 @@ from tensorboardX.proto.layout_pb2 import Layout
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import logger
 from ppo_jax.host.run_dir.logger import Logger
+from ppo_jax.host.run_dir.recording import Folder
 
 
 def log(run_dir, steps, first_step=0, names=None, **metrics):
@@ -66,6 +69,28 @@ def test_a_run_that_resumes_is_cut_back_to_where_it_does(tmp_path):
         *[(10, None), (20, None), (30, 1.0), (40, 1.0)]
     ]
     assert event_steps(tmp_path) == [10, 20, 30, 40]
+
+
+def test_a_power_cut_takes_no_row_before_a_checkpoint(tmp_path, monkeypatch):
+    """Which it would, of what the disk was not asked to keep."""
+    kept, asked = Folder(tmp_path), []
+
+    def identity(file):
+        return file.st_ino, file.st_size
+
+    def save(*_):
+        assert asked[-1] == identity((tmp_path / "metrics.jsonl").stat())
+
+    monkeypatch.setattr(
+        os, "fsync", lambda file: asked.append(identity(os.fstat(file)))
+    )
+    kept._checkpoints = Mock(save=Mock(side_effect=save))
+    kept.rows = Logger(tmp_path, 0, {}, (), time.monotonic())
+    for step in (10, 20):
+        kept.rows.write(step, {"train/loss": 1.0})
+        kept.save(step, None, 0.0, {})
+    kept.rows.close()
+    assert kept._checkpoints.save.call_count == 2
 
 
 def test_the_clock_goes_on_where_it_stopped(tmp_path):
