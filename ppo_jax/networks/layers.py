@@ -21,9 +21,14 @@ from ppo_jax.types import Array, Key
 Activation = Literal["tanh", "relu", "leaky_relu", "elu", "gelu", "silu"]
 
 
-def as_kernel(inputs: Any, *weights: Any, **_: Any) -> Any:
-    """Converts a layer's inputs to the type of its first weight, the kernel."""
-    return inputs.astype(weights[0].dtype), *weights
+def as_kernel(inputs: Any, kernel: Array, bias: Array | None, **_: Any) -> Any:
+    """Converts a layer's inputs to the type of its kernel, and its bias to float32.
+
+    So what the layer gives is of the latter type, and the gradient of the bias, a sum
+    over all rows, has all digits, also on GPUs that can add short floats.
+    """
+    long = bias if bias is None else bias.astype(jnp.promote_types(bias.dtype, "f4"))
+    return inputs.astype(kernel.dtype), kernel, long
 
 
 class Dense(nn.Dense):
@@ -40,7 +45,8 @@ class Dense(nn.Dense):
 
     def __call__(self, inputs: Array) -> Array:
         rows = inputs.reshape(-1, inputs.shape[-1])
-        return super().__call__(rows).reshape(*inputs.shape[:-1], -1)
+        given = _of_kernel(self, super().__call__(rows))
+        return given.reshape(*inputs.shape[:-1], -1)
 
     def param(self, name: str, init: Any, *given: Any, **how: Any) -> Any:
         """Returns a weight as flax does, but without making another to compare with it.
@@ -54,6 +60,20 @@ class Dense(nn.Dense):
         if weight.shape != shape:
             raise ScopeParamShapeError(name, scope.path_text, weight.shape, shape)
         return weight
+
+
+class Conv(nn.Conv):
+    """A convolution that computes in the type of its kernel."""
+
+    promote_dtype: Any = as_kernel
+
+    def __call__(self, inputs: Array) -> Array:
+        return _of_kernel(self, super().__call__(inputs))
+
+
+def _of_kernel(layer: nn.Module, x: Array) -> Array:
+    """Converts what a layer gives to the type of its kernel."""
+    return x.astype(layer.get_variable("params", "kernel").dtype)
 
 
 dense = functools.partial(Dense, bias_init=nn.initializers.zeros)
@@ -116,9 +136,7 @@ def convolved(x: Array, channels: tuple[int, ...], activation: str) -> Array:
     grids = tree.merge_leading(x)
     for count in channels:
         init = orthogonal(2**0.5)
-        layer = nn.Conv(
-            count, (3, 3), padding="VALID", kernel_init=init, promote_dtype=as_kernel
-        )
+        layer = Conv(count, (3, 3), padding="VALID", kernel_init=init)
         grids = getattr(nn, activation)(layer(grids))
     return grids.reshape(*x.shape[:2], *grids.shape[1:])
 

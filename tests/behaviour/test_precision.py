@@ -101,6 +101,12 @@ def products(text):
         yield left, right, "HIGHEST, HIGHEST" in how
 
 
+def sums(text):
+    """Types of the floats that are added up to fewer."""
+    operation = r"applies stablehlo\.add across .*: \(tensor<(?:\d+x)+(f\w+|bf16)>"
+    return {*re.findall(operation, text)}
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_only_hidden_layers_compute_in_short_floats(case):
     """In a whole update, forward and backward.
@@ -120,6 +126,7 @@ def test_only_hidden_layers_compute_in_short_floats(case):
         assert whole is last, (a, b)
         kinds.add(left)
     assert kinds == {"f32", "bf16"}
+    assert sums(text) == {"f32"}  # Of biases, too, over the rows of a minibatch.
 
 
 @component

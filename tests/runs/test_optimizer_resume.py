@@ -97,14 +97,16 @@ def test_a_checkpoint_holds_states_versions_and_configuration(half):
     scaling, gate, meta, config = restored(half)
     assert scaling.count == gate.count == gate.inner.count == 4 * STEPS
     leaves = [
-        *scaling.mean["actor"]["head"].values(),
-        *scaling.variance["actor"]["head"].values(),
+        *scaling.mean["critic"]["heads"]["head"].values(),
+        *scaling.variance["critic"]["heads"]["head"].values(),
         *gate.utility["actor"]["head"].values(),
         *gate.noise.unit["actor"]["head"].values(),
         *gate.inner.mu["actor"]["head"].values(),
         *gate.inner.nu["actor"]["head"].values(),
     ]
     assert all(np.asarray(leaf).any() for leaf in leaves)
+    logits = [*scaling.mean["actor"]["head"].values()]
+    assert not any(np.asarray(leaf).any() for leaf in logits)  # Their gradients cancel.
     described = meta["config"]
     for path, number in numbers(config).items():
         assert described[path] == {"kind": "number", "value": repr(float(number))}

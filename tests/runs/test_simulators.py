@@ -41,8 +41,11 @@ config = Config(
 """
 POPULATION = """
 import dataclasses
+from ppo_jax.pbt import Maximize
+
 space = {"optimizer.learning_rate": LogUniform(1e-4, 1e-2)}
-config = dataclasses.replace(config, pbt=PBT(space, size=4, interval=2))
+rules = PBT(space, size=4, interval=2, fitness=Maximize("train/learning_rate"))
+config = dataclasses.replace(config, pbt=rules)
 """
 LONG = ("--total-timesteps", str(32 * 100_000))
 
