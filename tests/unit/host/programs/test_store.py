@@ -1,11 +1,13 @@
 """Programs kept between runs, and all that may go wrong with them."""
 
 import contextlib
+import importlib
 import os
 import pwd
 import resource
 import shutil
 import warnings
+from pathlib import Path
 from unittest.mock import Mock
 
 import jax
@@ -18,6 +20,7 @@ from ppo_jax.host.programs import store
 from ppo_jax.host.programs.store import Store
 
 ROOM = 1 << 20
+RUN = Path(__file__).parents[3] / "runs" / "stored" / "feed_forward"
 UNSEEN = "--xla_force_host_platform_device_count=3"
 """A flag that the key of JAX leaves out."""
 HITS = "/jax/compilation_cache/cache_hits"
@@ -251,6 +254,21 @@ def test_a_limit_is_that_of_jax_if_it_has_one(home):
     start()
     jax.config.update("jax_compilation_cache_max_size", before)
     assert files(home) == []
+
+
+class Asked(Exception):
+    """A command has asked for its programs to be kept."""
+
+
+@pytest.mark.parametrize(
+    "words", ["evaluate", "export", "paper prices.csv", "robustness"], ids=str.split
+)
+def test_what_reads_a_run_keeps_its_programs(words, monkeypatch):
+    monkeypatch.setattr(store, "keep", Mock(side_effect=Asked))
+    name, *more = words.split()
+    command = importlib.import_module(f"ppo_jax.{name}")
+    with pytest.raises(Asked):
+        command.main([str(RUN), *more])
 
 
 def test_any_number_of_processes_make_one_folder(tmp_path, capsys):
