@@ -24,6 +24,7 @@ SHAPE = ["--folds", "2", "--train", "100", "--validation", "30", "--embargo", "3
 ASKED = [*SHAPE, "--seeds", 2, "--grid", "env.cost=5,20"]
 PAIRED = [*SHAPE, "--seeds", 2, "--trials", 96]
 BRIEF = [*SHAPE, "--seeds", 4]
+HALF = [*SHAPE, "--seeds", 2, "--grid", "terms.weighed.factor=1.0,float('nan')"]
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,9 @@ def home(tmp_path_factory):
         ["walkforward", "mine.py", "--run-dir", "walk", *ASKED],
         ["walkforward", "pairs.py", "--run-dir", "pairs", *PAIRED],
         ["walkforward", "broken.py", "--run-dir", "broken", *BRIEF],
+        ["walkforward", "broken.py", "--run-dir", "half", *HALF],
     ]
-    names = "mine", "pairs", "broken"
+    names = "mine", "pairs", "broken", "half"
     for name, (status, text) in zip(names, session(lines, home), strict=True):
         assert status == 0, text
         (home / f"{name}.txt").write_text(text)
@@ -225,6 +227,17 @@ def test_agents_whose_training_failed_are_said(home, found):
     assert words in said(parsed((broken / "backtest.html").read_text()))
     assert not any(np.any(each["failed"]) for each in found["agents"])
     assert "failed" not in (home / "mine.txt").read_text()
+
+
+def test_agents_fail_beside_others_that_do_not(home):
+    """Those of one setting, though their batch went on to its end."""
+    text = (home / "half.txt").read_text()
+    found = json.loads((home / "half" / "backtest.json").read_text())["agents"]
+    whole, broken = np.split(np.array([agents["failed"] for agents in found]), 2)
+    assert broken.all() and not whole.any()
+    count = broken.size
+    assert f"The training of {count} of {2 * count} agents failed" in text
+    assert "this batch failed" not in text
 
 
 MISTAKES = {
