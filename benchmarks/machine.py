@@ -48,10 +48,15 @@ def accelerator(python: str, folder: Path) -> str:
 
 def require_device(found: str, wanted: str | None = None) -> None:
     """Raises `Elsewhere` unless it is the device that is wanted, or one GPU or TPU."""
-    if found == "cpu" or " × " in found or wanted not in (None, found):
+    several = " × " in found
+    if found == "cpu" or several or wanted not in (None, found):
+        needed = (
+            "it has to see one of them"
+            if several
+            else "its interpreter needs the JAX of the device, such as jax[cuda12]"
+        )
         raise Elsewhere(
-            f"runs on {found}, not on {wanted or 'one GPU or TPU'}: its interpreter "
-            "needs the JAX of the device, such as jax[cuda12]"
+            f"runs on {found}, not on {wanted or 'one GPU or TPU'}: {needed}"
         )
 
 

@@ -168,12 +168,17 @@ def test_a_library_that_has_no_gpu_is_told_and_not_kept(suite, capsys):
     assert "failed: runs on cpu, not on GPU 0: its interp" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("found", ["cpu", "8 × TPU v5 lite"])
-def test_a_suite_for_a_gpu_wants_one(found, suite, gpus):
+@pytest.mark.parametrize(
+    ("found", "needed"),
+    [
+        ("cpu", "its interpreter needs the JAX"),
+        ("8 × TPU", "it has to see one of them"),
+    ],
+)
+def test_a_suite_for_a_gpu_wants_one(found, needed, suite, gpus):
     gpus(repr(found))
-    with pytest.raises(
-        SystemExit, match=f"error: ours runs on {found}, not on one GPU"
-    ):
+    said = f"error: ours runs on {found}, not on one GPU or TPU: {needed}"
+    with pytest.raises(SystemExit, match=said):
         suite()
 
 
