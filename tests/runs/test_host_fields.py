@@ -34,6 +34,8 @@ BASE = {
     "eval_phases": 2,
     "eval_episodes": 4,
 }
+NEVER = terms.Surrogate(), terms.Value(3e38), terms.Entropy()
+"""No step is ever finite: gradients are infinite."""
 
 
 def rows(**changes):
@@ -86,13 +88,24 @@ def test_a_seed_is_another_run():
 @pytest.mark.parametrize(("most", "last"), [(1, 2), (2, 2), (3, 4), (99, 8)])
 def test_a_run_that_fails_too_often_ends(most, last, capsys):
     """PROP-0: max_failures updates in a row of which no step was finite; it is said."""
-    never = terms.Surrogate(), terms.Value(3e38), terms.Entropy()  # Gradients are ∞.
-    said, ending = rows(max_failures=most, terms=never)
+    said, ending = rows(max_failures=most, terms=NEVER)
     assert ending == ("failed" if most < 99 else "finished")
     assert told(said, "time/iterations")[-1] == last
     assert told(said, "error/failure_streak")[-1] == last
     text = f"failed: {most} updates in a row had no finite step"
     assert (text in capsys.readouterr().out) == (most < 99)
+
+
+def test_what_failed_at_its_very_end_has_not_finished(tmp_path):
+    """PROP-0: nothing is left to be done of it, and it says so whenever it goes on."""
+    config = Config(**BASE | {"max_failures": 8, "terms": NEVER})
+    first = fit(config, tmp_path / "run", quiet=True)
+    again = fit(config, tmp_path / "run", resume=True, quiet=True)
+    assert first.update == again.update == 8
+    assert first.ending == again.ending == "failed"
+    patient = dataclasses.replace(config, max_failures=9)
+    later = fit(patient, tmp_path / "run", resume=True, quiet=True)
+    assert later.ending == "finished"
 
 
 def test_a_watchdog_waits_as_long_as_one_says(monkeypatch):

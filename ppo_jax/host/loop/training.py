@@ -144,7 +144,7 @@ def train(
             record.written(past),
             closing(Sinks(config, record, begun.id, past.step, console)) as sinks,
         ):
-            ending = "finished" if done >= config.num_updates else ""
+            ending = _already(config, layout, population, done)
             ending = ending or stop.before(record.rows.last)
             while not ending:
                 watchdog.heard()
@@ -170,6 +170,14 @@ def train(
             record.ending.became(ending, stop.error)
     stop.reraise()
     return Ended(ending, done, population, layout, alarms.streaks)
+
+
+def _already(config: Config, layout: Layout, population: Population, done: int) -> str:
+    """Returns how a run has ended that has no updates left; empty: it goes on."""
+    if done < config.num_updates:
+        return ""
+    streaks = layout.fetch(population.runs.counters.failure_streak)
+    return "failed" if streaks.min() >= config.max_failures else "finished"
 
 
 def _checked(

@@ -74,7 +74,7 @@ def kept() -> "Store | None":
 def machine() -> str:
     """Returns the CPU, settings and versions that JAX's key of a program omits."""
     lines = CPUINFO.read_text().splitlines()
-    cpu = sorted({line for line in lines if line.split("\t")[0].strip() in CPU})
+    cpu = sorted({line for line in lines if line.partition(":")[0].strip() in CPU})
     given = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
     versions = [f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}"]
     return "\n".join([*versions, *cpu, f"{devices.cores()} cores", *given])

@@ -175,9 +175,10 @@ def test_a_relative_place_is_none(home, monkeypatch):
         lambda set, path: set.setenv("JAX_NUM_CPU_DEVICES", "7"),
         lambda set, path: set.setattr(store.devices, "cores", lambda: 77),
         lambda set, path: set.setattr(store.jaxlib.version, "__version__", "0.0.1"),
+        lambda set, path: set.setattr(store.jax, "__version__", "0.0.1"),
         lambda set, path: set.setattr(store, "CPUINFO", path),
     ],
-    ids=["flags", "threads", "devices", "cores", "jaxlib", "cpu"],
+    ids=["flags", "threads", "devices", "cores", "jaxlib", "jax", "cpu"],
 )
 def test_programs_of_another_machine_are_not_run(home, monkeypatch, other):
     """Nor are they lost: it finds them again."""
@@ -199,6 +200,35 @@ def test_a_machine_is_known_again(monkeypatch, tmp_path):
         store.CPUINFO.write_text(lines.format(0, clock) + lines.format(1, 2600.0))
         said.append(store.machine())
     assert said[0] == said[1] and said[0].count("flags") == 1
+
+
+X86 = """\
+vendor_id\t: AuthenticAMD
+cpu family\t: 25
+model\t\t: 1
+model name\t: AMD EPYC
+stepping\t: 1
+flags\t\t: fpu sse avx
+"""
+ARM = """\
+Features\t: fp asimd sve
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x1
+CPU part\t: 0xd40
+"""
+
+
+@pytest.mark.parametrize("lines", [X86, ARM], ids=["x86", "arm"])
+def test_any_other_kind_of_cpu_is_another_machine(lines, monkeypatch, tmp_path):
+    monkeypatch.setattr(store, "CPUINFO", tmp_path / "cpuinfo")
+    told = lines.splitlines()
+    said = set()
+    for line in (None, *told):
+        other = [each + "9" * (each == line) for each in told]
+        store.CPUINFO.write_text("\n".join(other))
+        said.add(store.machine())
+    assert len(said) == 1 + len(told)
 
 
 @pytest.mark.parametrize(
@@ -246,6 +276,13 @@ def test_a_program_that_is_too_large_goes_alone(tmp_path):
     for key, size in {"a": 32, "b": 32, "large": 3 * 64}.items():
         kept.put(key, bytes(size))
     assert [key for key in ("a", "b", "large") if kept.get(key)] == ["a", "b"]
+
+
+def test_files_have_a_limit_by_themselves(home, monkeypatch):
+    limits = []
+    monkeypatch.setattr(store, "Store", lambda *given: limits.append(given[-1]))
+    store.keep()
+    assert limits == [256 * 1024**2]
 
 
 def test_a_limit_is_that_of_jax_if_it_has_one(home):
