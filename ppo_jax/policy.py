@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax import networks
-from ppo_jax.envs.env import ActionSpace, Box, MultiDiscrete
+from ppo_jax.envs.env import ActionSpace, Box, Discrete, MultiDiscrete
 from ppo_jax.errors import Misfit, kind
 from ppo_jax.networks import ActorCritic
 from ppo_jax.normalization import observations
@@ -159,7 +159,7 @@ def _of_tuples(space: ActionSpace) -> ActionSpace:
         return Box(*(tuple(map(float, limit)) for limit in space))
     if isinstance(space, MultiDiscrete):
         return MultiDiscrete(tuple(map(int, space.nvec)))
-    return space
+    return Discrete(int(space.n))
 
 
 def _require_like(name: str, given: PyTree, spec: PyTree, n: int) -> None:

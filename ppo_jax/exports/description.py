@@ -4,9 +4,13 @@ import math
 from typing import Any
 
 import jax
+import numpy as np
 
 from ppo_jax.envs.env import ActionSpace, Box, MultiDiscrete
 from ppo_jax.policy import Policy
+
+LARGEST = float(np.finfo(np.float32).max)
+"""The bound of observations that are normalised and have none: JSON has no infinity."""
 
 
 def describe(policy: Policy) -> dict[str, Any]:
@@ -16,7 +20,7 @@ def describe(policy: Policy) -> dict[str, Any]:
         "observation": leaves(policy.obs_spec),
         "action": _actions(policy.action_space),
         "mask": None if masks is None else _array(masks) | {"used": policy.masked},
-        "normaliser": None if bound is None else float(bound),
+        "normaliser": None if bound is None else min(float(bound), LARGEST),
         "carry": leaves(_of_one(policy.init(1).carry)),
     }
 

@@ -37,6 +37,8 @@ def trained(
 def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | None:
     """Returns the last evaluation up to an update; None: there was none.
 
+    A member that has copied another one since has that one's evaluation.
+
     Args:
         rows: Lines of `metrics.jsonl`.
         update: Updates done.
@@ -46,12 +48,16 @@ def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | 
     >>> evaluation(rows, 4, None)
     {'update': 2, 'mean_reward': 1.5}
     """
-    own = "{}" if member is None else f"each/{{}}/{member}"
-    known = [row for row in rows if row.get(own.format(SCORE)) is not None]
-    past = [row for row in known if row["time/iterations"] <= update]
-    if not past:
-        return None
-    values = {name: past[-1].get(own.format(name)) for name in EVALUATIONS}
-    return {"update": int(past[-1]["time/iterations"])} | {
-        name.removeprefix("eval/"): x for name, x in values.items() if x is not None
-    }
+    past = [row for row in rows if row["time/iterations"] <= update]
+    for row in reversed(past):
+        if member is not None:  # Who is copied, is so after the row's evaluation.
+            member = int(row.get(f"pbt/parent/{member}", member))
+        own = "{}" if member is None else f"each/{{}}/{member}"
+        values = {name: row.get(own.format(name)) for name in EVALUATIONS}
+        if values[SCORE] is not None:
+            return {"update": int(row["time/iterations"])} | {
+                name.removeprefix("eval/"): x
+                for name, x in values.items()
+                if x is not None
+            }
+    return None

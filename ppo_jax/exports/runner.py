@@ -153,7 +153,7 @@ class Policy:
     def _seen(self, obs):
         """Returns observations as the network sees them, or zeros if not finite."""
         xp, clip = self.xp, self._said["normaliser"]
-        floats = [x for x in obs if x.dtype.kind == "f"]
+        floats = [x for x in obs if x.dtype.kind not in "iub"]
         flat = [xp.isfinite(x).reshape(x.shape[0], -1) for x in floats]
         finite = xp.concatenate(flat, axis=1).all(axis=1) if flat else None
         seen = []

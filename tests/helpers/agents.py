@@ -14,14 +14,16 @@ from ppo_jax.state import Learner
 
 LONGEST = 40
 ONE = ((None, (3,)),)
+KINDS = {"count": jnp.dtype("int32"), "short": jnp.dtype("bfloat16")}
+"""Types of sights by their names; float32 otherwise."""
 
 
 @component
 class Sights(Env):
     """Random sights, in episodes of random lengths; rewards depend on actions.
 
-    A sight is a single array without a name, or several by name. Sights called
-    `count` are whole numbers; a share of the others is NaN.
+    A sight is a single array without a name, or several by name, of `KINDS`; a share of
+    those that are not whole numbers is NaN.
     """
 
     sights: Any = ONE
@@ -62,8 +64,8 @@ class Sights(Env):
         drawn = {}
         for name, shape in self.sights:
             x = 3 * jax.random.normal(key, shape) + 1
-            whole = name == "count"
-            drawn[name] = x.astype(int) if whole else jnp.where(gone, jnp.nan, x)
+            x = x if name == "count" else jnp.where(gone, jnp.nan, x)
+            drawn[name] = x.astype(KINDS.get(name, jnp.float32))
         return drawn.get(None, drawn)
 
 
@@ -92,7 +94,7 @@ def seen(env, steps, count, seed=0):
     for name, shape in env.sights:
         x = np.float32(3 * rng.normal(size=(steps, count, *shape)) + 1)
         x[gone] = 0 if name == "count" else np.nan
-        obs[name] = x.astype(np.int32) if name == "count" else x
+        obs[name] = x.astype(KINDS.get(name, np.float32))
     reset = rng.random((steps, count)) < 0.1
     if env.forbids:
         mask = rng.random((steps, count, sum(env.space.nvec))) < 0.5

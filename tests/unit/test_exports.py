@@ -16,6 +16,7 @@ from ppo_jax.exports import program, runner
 STEPS, COUNT = 200, 3
 BOX = Box((-1.0, -2.0), (1.5, 2.0))
 SEVERAL = MultiDiscrete((2, 4))
+SHORT = (("short", (3,)),)
 GRID = ((None, (5, 6, 2)),)
 MIXED = (("grid", (5, 5, 2)), ("count", (3,)), ("other", (4, 4, 1)))
 
@@ -44,11 +45,12 @@ POLICIES = {
     "MLP, GRU, Gaussian, normalised": partial(
         made, mlp("leaky_relu"), networks.Gru(size=6), space=BOX, obs_clip=2.0
     ),
-    "MLP, LSTM, sigmoid, normalised": partial(
+    "MLP of short sights, LSTM, sigmoid, normalised": partial(
         made,
         mlp("silu"),
         networks.Lstm(size=6),
         networks.SigmoidHead(),
+        sights=SHORT,
         space=BOX,
         obs_clip=2.0,
     ),
@@ -60,8 +62,8 @@ POLICIES = {
         forbids=True,
         obs_clip=2.0,
     ),
-    "MLP, squashed": partial(
-        made, mlp("tanh"), head=networks.SquashedHead(), space=BOX
+    "MLP, squashed, normalised without a bound": partial(
+        made, mlp("tanh"), head=networks.SquashedHead(), space=BOX, obs_clip=np.inf
     ),
     "CNN, several choices, normalised": partial(
         made, cnn("relu"), sights=GRID, space=SEVERAL, obs_clip=2.0

@@ -1,6 +1,7 @@
 """What a policy does by itself is what evaluations do with the whole agent."""
 
 import dataclasses
+import json
 
 import chex
 import jax
@@ -135,6 +136,12 @@ def test_it_knows_nothing_of_the_environment():
     bound, deviation = policy.obs_clip, policy.architecture.head.init_std
     expected = [*params, *moments, bound, deviation]
     assert len(jax.tree.leaves(policy)) == len(expected)
+
+
+def test_the_number_of_choices_may_be_one_of_numpy():
+    """As a product is; an export writes it down."""
+    policy = Policy.of(made(Sights(space=Discrete(np.prod((2, 3))))))
+    assert json.dumps(policy.action_space.n) == "6"
 
 
 def test_bounds_may_be_arrays():

@@ -57,6 +57,12 @@ def test_real_actions_without_bounds_and_single_choices():
     assert said["mask"] == {"shape": [3], "dtype": "bool", "used": False}
 
 
+def test_what_is_normalised_without_a_bound_is_not_what_is_not():
+    """The largest float32, as JSON has no infinity."""
+    said = json.loads(json.dumps(described(obs_clip=np.inf), allow_nan=False))
+    assert np.float32(said["normaliser"]) == np.finfo(np.float32).max
+
+
 class Pair(NamedTuple):
     left: jax.ShapeDtypeStruct
     right: jax.ShapeDtypeStruct
