@@ -17,7 +17,7 @@ from typing import Any
 from ppo_jax.envs.check import traces
 from ppo_jax.host.agents import players
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir import claims, files
 from ppo_jax.ppo import episodes
 
 
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     """Evaluates a checkpoint of a run; returns the exit status."""
     options, fields = players.parse(_parser(), argv)
     if options.json:
-        files.require_writable(options.json)
+        claims.require_output(options.json)
     figures = _evaluate(options, fields)
     if options.json:
         files.write_json(options.json, figures)

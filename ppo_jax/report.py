@@ -16,7 +16,7 @@ import webbrowser
 from pathlib import Path
 
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir import claims, files
 from ppo_jax.reports import making
 
 
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     options = command.parse(_parser(), argv)
     text = making.text(options.run_dirs)
     out = options.out or making.place(options.run_dirs)
-    files.require_writable(out)
+    claims.require_output(out)
     files.write(out, text)
     print(out)
     if options.open and not webbrowser.open(out.resolve().as_uri()):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import command
-from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir import claims, files
 from ppo_jax.monitoring import listing
 
 
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="also write the list to a file")
     options = command.parse(parser, argv)
     if options.json:
-        files.require_writable(options.json)
+        claims.require_output(options.json)
     runs = listing.listed(options.folder)
     if not runs:
         raise UserError(f"{options.folder}: no run to be found there")

@@ -14,13 +14,12 @@ from ppo_jax.component import former
 from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE, Rows
 from ppo_jax.host.run_dir import batched, experiment, files
+from ppo_jax.host.run_dir.claims import is_own
 from ppo_jax.host.run_dir.description import Description
 from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG
 from ppo_jax.monitoring import status
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
-OURS = ("config", "overrides", "digest", "sweep", "results", "ending")
-"""Names of JSON files about a run itself; all others are later measurements."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,8 @@ def _is_generation(line: dict[str, Any], first: dict[str, Any]) -> bool:
 
 
 def _measured(run_dir: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
-    paths = [path for path in sorted(run_dir.glob("*.json")) if path.stem not in OURS]
+    """Returns the JSON files of a directory that are not of the run itself."""
+    paths = [path for path in sorted(run_dir.glob("*.json")) if not is_own(path.name)]
     values = [
         _tried(partial(_json, path), path, default=None, notes=notes) for path in paths
     ]

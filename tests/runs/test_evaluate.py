@@ -64,6 +64,24 @@ def evaluated(tmp_path, run_dir, *options):
     return done.stdout, json.loads(path.read_text())
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "file"),
+    [
+        ("evaluate", "--json", "results.json"),
+        ("evaluate", "--json", "schedule.json"),
+        ("report", "--out", "metrics.jsonl"),
+    ],
+)
+def test_no_file_of_the_run_itself_is_written_over(signs, name, option, file):
+    """A file of such a name would end its life as a run."""
+    before = sorted((x, x.read_bytes()) for x in signs.iterdir() if x.is_file())
+    done = called(name, signs, option, signs / file)
+    assert done.returncode == 2 and done.stdout == ""
+    said = f"error: {signs / file}: is of the run itself; give another name\n"
+    assert done.stderr == said
+    assert sorted((x, x.read_bytes()) for x in signs.iterdir() if x.is_file()) == before
+
+
 @pytest.mark.parametrize("update", [None, 20])
 def test_it_plays_the_episodes_that_training_has_logged(tmp_path, signs, update):
     options = ("--checkpoint", update) if update else ()

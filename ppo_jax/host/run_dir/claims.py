@@ -1,8 +1,10 @@
-"""Checks whether a run may begin, or go on, in a directory."""
+"""Checks what may begin, go on or be written in the directory of a run."""
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 
+from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import batched, ending, experiment, files, script
 from ppo_jax.host.run_dir.experiment import UNSAVED, ExperimentError
 from ppo_jax.host.run_dir.names import (
@@ -52,6 +54,28 @@ def require_new(run_dir: Path) -> None:
             message = f"holds {', '.join(found)}, which a run would replace"
             raise ExperimentError(f"{run_dir}: {message}; give another directory")
     require_whole(run_dir)
+
+
+def is_own(name: str) -> bool:
+    """Returns whether runs, or many runs together, write a file of this name.
+
+    >>> is_own("config.json"), is_own("figures.json")
+    (True, False)
+    """
+    return any(fnmatch(name, each) for each in REPLACED)
+
+
+def require_output(path: Path) -> None:
+    """Checks at once that a command may write a file later, and can.
+
+    Raises:
+        UserError: If it is a file of the run in that directory, other than its page,
+            or cannot be written.
+    """
+    own = path.name != REPORT and is_own(path.name)
+    if own and experiment.is_kept(path.parent):
+        raise UserError(f"{path}: is of the run itself; give another name")
+    files.require_writable(path)
 
 
 def require_begun(run_dir: Path) -> None:

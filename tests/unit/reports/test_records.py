@@ -58,7 +58,7 @@ def test_a_lineage_that_cannot_be_costs_a_note(tmp_path, change):
 def test_what_was_measured_later_is_found(tmp_path):
     """And not what tells of the run itself."""
     written(tmp_path, [row(1)])
-    for name in ("figures", "overrides", "digest", "list"):
+    for name in ("figures", "overrides", "schedule", "list"):
         value = [] if name == "list" else {"mean": 1.0}
         (tmp_path / f"{name}.json").write_text(json.dumps(value))
     (tmp_path / "torn.json").write_text("{")
