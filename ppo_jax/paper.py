@@ -76,6 +76,8 @@ def _told(decision: dict[str, Any], symbols: tuple[str, ...]) -> str:
     rows = [(name, f"{held:.2%}", f"{wanted:.2%}") for name, held, wanted in columns]
     equity = f"equity {decision['equity']:.6f} of 1 at the start"
     head = f"close of {decision['time']}, {equity}"
+    if paper.is_bankrupt(decision):
+        head += "; bankrupt, and nothing is decided any more"
     return f"{head}\n\n{tables.aligned(('asset', 'held', 'wanted'), rows)}"
 
 

@@ -63,8 +63,9 @@ def deflated(returns: np.ndarray, trials: np.ndarray) -> float:
 
     Args:
         returns: Returns of the track `[T]`.
-        trials: Sharpe ratios per bar of all trials, this track included, `[N]`.
-            Trials that resemble each other count as much: this errs on the safe side.
+        trials: Sharpe ratios per bar of all trials, this track included, `[N]`; NaN of
+            those that are not known. These differ by what known ones do, and by no less
+            than T bars without any skill: 1 / √(T − 1).
 
     Returns:
         The probability; NaN of a track that never moves.
@@ -74,6 +75,8 @@ def deflated(returns: np.ndarray, trials: np.ndarray) -> float:
     if not spread > 1e-15:
         return math.nan
     deviation = float(known.std(ddof=1)) if known.size > 1 else 0.0
+    if known.size < len(trials):
+        deviation = max(deviation, 1 / math.sqrt(len(returns) - 1))
     ratio, normed = returns.mean() / spread, (returns - returns.mean()) / returns.std()
     skew, kurtosis = (float((normed**power).mean()) for power in (3, 4))
     above = hurdle(len(trials), deviation)

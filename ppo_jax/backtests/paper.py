@@ -16,7 +16,7 @@ import numpy as np
 
 from ppo_jax import component, policy
 from ppo_jax.envs.env import exact
-from ppo_jax.envs.trading import PriceError, PriceFile, Prices, Trading
+from ppo_jax.envs.trading import RUIN, PriceError, PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
 from ppo_jax.envs.trading.bars import digest
 from ppo_jax.envs.trading.causality import until
@@ -82,7 +82,8 @@ def prices_like(env: Trading, path: Path) -> Prices:
 def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
     """Decides at every bar that is new, and keeps each decision as it is made.
 
-    In a new folder, the first decision is at the last bar of the prices.
+    In a new folder, the first decision is at the last bar of the prices. The last one
+    is that of a bankrupt account, which wants nothing.
 
     Args:
         agent: The agent, which takes its most likely actions.
@@ -101,9 +102,17 @@ def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
         _keep(home, book)
     _require_same_past(book, prices, home)
     for bar in range(book.bar + 1, count):
+        if is_bankrupt(book.decisions[-1]):
+            break
         book = _next(agent, now, book, bar)
         _keep(home, book)
     return book
+
+
+def is_bankrupt(decision: Decision) -> bool:
+    """Returns whether nothing was left to decide on; no decision comes after it."""
+    equity = decision["equity"]
+    return equity is not None and equity <= RUIN
 
 
 def _at(env: Trading, prices: Prices) -> Trading:
@@ -154,6 +163,8 @@ def _decided(
         "wanted": np.asarray(env.target(action[0])).tolist(),
         "late": bar + 1 < len(bars.times),
     }
+    if is_bankrupt(decision):
+        decision["wanted"] = [0.0] * len(bars.symbols)
     seen = digest(until(bars, bar))
     last = account, remembered, action[0]
     return Book(_digest(agent), seen, bar, last, [*decisions, decision])

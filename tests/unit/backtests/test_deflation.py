@@ -51,6 +51,20 @@ def test_a_trial_without_a_ratio_still_counts():
     assert math.isnan(deflation.deflated(np.zeros(9), luck))
 
 
+@pytest.mark.parametrize("known", [1, 2], ids=["alone", "with a twin"])
+def test_the_best_of_many_without_skill_is_as_good_as_chance(known):
+    """Although nothing is known of the others, and its twin differs from it by little."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(200):
+        tracks = 0.01 * rng.standard_normal((50, 500))
+        ratios = tracks.mean(axis=1) / tracks.std(axis=1, ddof=1)
+        best = ratios.argmax()
+        trials = np.full(50, np.nan)
+        trials[:known] = ratios[best] * np.array([1.0, 0.999])[:known]
+        found.append(deflation.deflated(tracks[best], trials))
+    assert 0.4 < np.median(found) < 0.6
+
+
 def test_as_ffn_says():
     """Which takes out the bias of skew and kurtosis: less than 0.2 % at 2000 bars."""
     ffn = pytest.importorskip("ffn")

@@ -7,13 +7,13 @@ import json
 import jax
 import numpy as np
 import pytest
-from traders import cautious, csv_of, loud, tiny
+from traders import FEATURES, cautious, csv_of, loud, tiny
 
 from ppo_jax import Policy, networks
 from ppo_jax.backtests import paper, playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.component import paths
-from ppo_jax.envs.trading import PriceFile, RandomWalk
+from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import files
 from ppo_jax.ppo import population
@@ -82,6 +82,36 @@ def test_positions_and_equity_are_those_of_the_backtest(config, learners, grown)
     turnover = [said["turnover"] for said in decisions[1:]]
     np.testing.assert_allclose(turnover, played.track.turnover[0], atol=1e-5)
     assert np.abs(positions).max() > 0.1
+
+
+def test_who_is_bankrupt_decides_nothing_more(tmp_path):
+    """Although the prices of the next bar would make it rich again."""
+    days, close = np.arange(60), np.full((60, 1), 100.0)
+    close[31] = 240.0  # At the opens before and after, nothing has happened.
+    times = np.datetime64("2020-01-01", "ns") + days.astype("timedelta64[D]")
+    steady, open_market = np.full((60, 1), 100.0), np.ones((60, 1), bool)
+    bars = Bars(times, ("A",), close, steady, open_market)
+    (tmp_path / "prices.csv").write_text(csv_of(bars, 60))
+    prices = PriceFile(str(tmp_path / "prices.csv"))
+    env = Trading(prices, window=4, features=FEATURES, positions=(-1.0, 0.0), cost=0.0)
+    config = tiny(env=dataclasses.replace(env, first=28.0, last=60.0))
+    runs = population.init(config, jax.random.split(jax.random.key(0), 1)).runs
+    short = jax.tree.map(np.zeros_like, runs.learner.params)  # The first of equals.
+    learners = runs.learner.replace(params=short)
+    agent = Policy.of(jax.tree.map(lambda x: x[0], learners))
+    for count in (29, 31, 60, 60):
+        (tmp_path / "prices.csv").write_text(csv_of(bars, count))
+        found = paper.prices_like(env, tmp_path / "prices.csv")
+        book = paper.follow(agent, env, found, tmp_path)
+    assert [said["time"][:10] for said in book.decisions] == [
+        f"2020-0{month}-{day:02}" for month, day in ((1, 29), (1, 30), (1, 31), (2, 1))
+    ]
+    assert [said["wanted"] for said in book.decisions] == [*[[-1.0]] * 3, [0.0]]
+    equity = np.array([said["equity"] for said in book.decisions])
+    interest = env.borrow * 1 / 365  # Of a day; the fall is 2.4 - 1 times the equity.
+    np.testing.assert_allclose(equity[:3], 1.0, atol=2.5 * interest)
+    assert equity[3] == pytest.approx(-0.4, abs=4 * interest)
+    assert paper.is_bankrupt(book.decisions[-1])
 
 
 def test_what_is_forbidden_is_not_decided(tmp_path):
