@@ -18,9 +18,13 @@ from ppo_jax import component, policy
 from ppo_jax.envs.env import exact
 from ppo_jax.envs.trading import RUIN, PriceError, PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
-from ppo_jax.envs.trading.bars import digest
+from ppo_jax.envs.trading.bars import Bars, digest
 from ppo_jax.envs.trading.causality import until
+from ppo_jax.envs.trading.checks import examined
 from ppo_jax.envs.trading.files import Cells
+from ppo_jax.envs.trading.repairs import adjust
+from ppo_jax.envs.trading.table import Table, table
+from ppo_jax.envs.trading.table import bars as bars_of
 from ppo_jax.errors import UserError, own_lines
 from ppo_jax.host.run_dir import files
 from ppo_jax.policy import Policy
@@ -51,9 +55,18 @@ class GrowingFile(PriceFile):
     """Prices of a file that is written while it is read.
 
     Raises:
-        PriceError: At construction, as `PriceFile`, and for a last line without its
-            end: the rest of its last number may be on its way.
+        PriceError: At construction, as `PriceFile`, for a last line without its end, as
+            the rest of its last number may be on its way, and for a last bar that lacks
+            an asset, as that may be.
     """
+
+    def load(self) -> Bars:
+        found = table(self.read())
+        _require_whole(found)
+        asked = {*self.repairs}
+        if "adjusted" not in found.rows:
+            asked -= {adjust}
+        return bars_of(examined(found, asked))
 
     def read(self) -> Cells:
         found = super().read()
@@ -65,8 +78,21 @@ class GrowingFile(PriceFile):
         return found
 
 
+def _require_whole(table: Table) -> None:
+    """Raises a `PriceError` unless the last bar has a close of each asset."""
+    known = table.rows.dropna(subset=["close"])
+    last = known[known["time"] == table.rows["time"].max()]
+    for symbol in sorted({*table.rows["symbol"]} - {*last["symbol"]})[:1]:
+        raise PriceError(
+            f"{table.name}: the last bar has no close of {symbol}, which may be on its "
+            "way; expected one of each asset"
+        )
+
+
 def prices_like(env: Trading, path: Path) -> Prices:
     """Reads prices from a file that grows, repaired as those of an environment were.
+
+    Prices that have no adjusted closes beside them are taken as they are.
 
     Raises:
         UserError: If the prices cannot be used, or are of other assets.

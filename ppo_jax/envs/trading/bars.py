@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ppo_jax.envs.trading.files import PriceError
+
 DAYS = 252
 """Trading days of a year."""
 LIKE = 0.1
@@ -42,6 +44,32 @@ class Bars(NamedTuple):
         """Bars of a year: 252 if they are daily, otherwise as many as there were."""
         found = (len(self.times) - 1) / float(self.years.sum())
         return DAYS if abs(found / DAYS - 1) < LIKE else found
+
+
+def require_whole(bars: Bars, name: str) -> None:
+    """Checks that all there should be of bars is there, and can be traded at.
+
+    Args:
+        bars: The bars.
+        name: Name of their source.
+
+    Raises:
+        PriceError: If not; the message names the array, and the first bar and asset.
+    """
+    shape = len(bars.times), len(bars.symbols)
+    prices = {"close": bars.close, "open": bars.fill}
+    for field, array in {**prices, "tradable": bars.tradable}.items():
+        if np.shape(array) != shape:
+            expected = f"{shape}, as there are so many times and symbols"
+            raise PriceError(f"{name}: {field}: expected {expected}, got {array.shape}")
+    for bar in np.flatnonzero(~(np.diff(bars.times) > np.timedelta64(0)))[:1]:
+        expected = f"expected one after {bars.times[bar]}, got {bars.times[bar + 1]}"
+        raise PriceError(f"{name}: times: {expected}")
+    for field, array in prices.items():
+        for bar, asset in np.argwhere(~((array > 0) & np.isfinite(array)))[:1]:
+            where = f"{bars.symbols[asset]} at {bars.times[bar]}"
+            expected = f"expected a price > 0 of {where}, got {array[bar, asset]}"
+            raise PriceError(f"{name}: {field}: {expected}")
 
 
 def digest(bars: Bars) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.envs.trading.bars import DAYS, Bars, digest
+from ppo_jax.envs.trading.bars import DAYS, Bars, digest, require_whole
 from ppo_jax.errors import missing
 
 
@@ -33,8 +33,14 @@ class Prices:
 
     @functools.cached_property
     def bars(self) -> Bars:
-        """The prices, as arrays of the host."""
-        return self.load()
+        """The prices, as arrays of the host.
+
+        Raises:
+            PriceError: If `load` returns what is no market; the message says where.
+        """
+        bars = self.load()
+        require_whole(bars, type(self).__name__)
+        return bars
 
     @functools.cached_property
     def sha256(self) -> str:

@@ -7,9 +7,9 @@ prices before an event alike, so that no return changes but the one across the e
 import numpy as np
 import pandas as pd
 
-from ppo_jax.envs.trading.files import Frame
+from ppo_jax.envs.trading.files import Frame, PriceError
 from ppo_jax.envs.trading.splits import factors
-from ppo_jax.envs.trading.table import Table
+from ppo_jax.envs.trading.table import ADJUSTED, Table
 
 
 def drop_other_columns(table: Table) -> Table:
@@ -59,7 +59,14 @@ def forward_fill(table: Table) -> Table:
 
 
 def adjust(table: Table) -> Table:
-    """Scales prices by adjusted close / close, for splits and dividends."""
+    """Scales prices by adjusted close / close, for splits and dividends.
+
+    Raises:
+        PriceError: If there are no adjusted closes.
+    """
+    if "adjusted" not in table.rows:
+        message = f"no column {ADJUSTED[0]!r}, which the repair adjust is to scale by"
+        raise PriceError(f"{table.name}: {message}")
     scale = table.rows["adjusted"] / table.rows["close"]
     scaled = {name: table.rows[name] * scale for name in table.prices}
     return table._replace(rows=table.rows.assign(**scaled))
@@ -101,9 +108,12 @@ def _filled(rows: Frame, times: np.ndarray, prices: list[str]) -> Frame:
     """Returns the rows of an asset at all times from its first one on, filled."""
     whole = rows.set_index("time").reindex(times[times >= rows["time"].iloc[0]])
     missing = whole[prices].isna().any(axis=1)
-    held = whole["close"].where(~missing).ffill()
-    filled = {name: whole[name].where(~missing, held) for name in prices}
+    held = whole.where(~missing).ffill()
+    filled = {name: whole[name].where(~missing, held["close"]) for name in prices}
+    if "adjusted" in whole:
+        filled["adjusted"] = whole["adjusted"].where(~missing, held["adjusted"])
     tradable = whole["tradable"].astype("boolean").fillna(False).astype(bool) & ~missing
     whole = whole.assign(tradable=tradable, **filled)
     constant = ["place", "zone", "symbol"]
-    return whole.assign(**whole[constant].ffill()).rename_axis("time").reset_index()
+    whole = whole.assign(**whole[constant].ffill()).astype({"place": int})
+    return whole.rename_axis("time").reset_index()

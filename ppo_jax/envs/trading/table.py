@@ -17,6 +17,8 @@ ADJUSTED = ("adj close", "adjclose", "adjusted close")
 OTHERS = ("volume", "tradable")
 MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
 """Texts that stand for a missing number, in small letters."""
+YEARS = 1678, 2261
+"""The years that nanoseconds reach from 1970, but for the first and last."""
 LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 """A time without its zone."""
 ISO = re.compile(LOCAL.pattern + r"(Z|[+-]\d\d:?\d\d)?")
@@ -53,7 +55,8 @@ def table(cells: Cells) -> Table:
     """Returns the rows of a file, whatever its layout.
 
     Layouts are: one asset, with a column `close`; many below each other, with a column
-    `symbol` as well; many side by side, a column of closes each.
+    `symbol` as well; many side by side, a column of closes each. An asset beside others
+    may be called as a price is, such as LOW; not half of them.
 
     Raises:
         PriceError: If a column, a time or a number cannot be understood.
@@ -66,7 +69,8 @@ def table(cells: Cells) -> Table:
     symbols = [i for i, name in enumerate(names) if name in SYMBOLS]
     rest = {*range(len(names))} - {time, *fields, *symbols}
     begun = _times(cells, time)
-    if not symbols and len(fields) <= len(rest) and "close" not in names:
+    beside = len(fields) < len(rest) and not {*names} & {"close", *ADJUSTED, *OTHERS}
+    if not symbols and beside:
         return _side_by_side(cells, begun, sorted(rest | {*fields}))
     if "close" not in names:
         there = [cells.header[i] for i in sorted({*range(len(names))} - {time})]
@@ -174,10 +178,11 @@ def _times(cells: Cells, index: int) -> Frame:
     times: Column = pd.to_datetime(
         text.where(form), errors="coerce", format="ISO8601", utc=True
     )
-    for row in np.flatnonzero(times.isna())[:1]:
+    for row in np.flatnonzero(~times.dt.year.between(*YEARS))[:1]:
         raise PriceError(
             f"{_at(cells, row, cells.header[index])}: got {text[row]!r}, expected a "
-            "time as 2020-01-31 or 2020-01-31T16:00:00+00:00"
+            "time as 2020-01-31 or 2020-01-31T16:00:00+00:00, of the years "
+            f"{YEARS[0]} to {YEARS[1]}"
         )
     zones = text.str.replace(LOCAL, "", regex=True)
     naive = times.dt.tz_localize(None).astype("datetime64[ns]")

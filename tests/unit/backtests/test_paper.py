@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ from ppo_jax import Policy, networks
 from ppo_jax.backtests import paper, playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.component import paths
-from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading
+from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading, repairs
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import files
 from ppo_jax.ppo import population
@@ -214,6 +215,36 @@ def test_a_line_without_its_end_is_refused(config, tmp_path, cut):
     known = PriceFile(str(path))
     path.write_text(text)
     assert (paper.prices_like(config.env, path) == known) == (cut == 1)
+
+
+@pytest.mark.parametrize("left", ["", "{day},WALK1,,"], ids=["no row", "no price"])
+def test_half_of_a_bar_is_refused(config, tmp_path, left):
+    """Also where it could be filled, as the other half may be on its way."""
+    path = tmp_path / "prices.csv"
+    whole = csv_of(BARS, FIRST + 1)
+    day = whole.splitlines()[-1].split(",")[0]
+    rows = [*whole.splitlines()[:-1], *([left.format(day=day)] if left else [])]
+    path.write_text("\n".join(rows) + "\n")
+    filling = SimpleNamespace(bars=BARS, repairs=(repairs.forward_fill,))
+    env = SimpleNamespace(prices=filling)
+    with pytest.raises(UserError, match="the last bar has no close of WALK1, which"):
+        paper.prices_like(env, path)
+    path.write_text(whole)
+    assert len(paper.prices_like(env, path).bars.times) == FIRST + 1
+
+
+def test_what_was_adjusted_for_training_may_come_as_it_is(tmp_path):
+    """Adjusted closes change their past; with them beside the others, they count."""
+    path, plain = tmp_path / "prices.csv", csv_of(BARS, FIRST + 1)
+    env = SimpleNamespace(prices=SimpleNamespace(bars=BARS, repairs=(repairs.adjust,)))
+    path.write_text(plain)
+    found = paper.prices_like(env, path).bars
+    np.testing.assert_allclose(found.close, BARS.close[: FIRST + 1], rtol=1e-12)
+    header, *rows = plain.splitlines()
+    halved = [f"{row},{float(row.split(',')[-1]) / 2!r}" for row in rows]
+    path.write_text("\n".join([f"{header},adj close", *halved]) + "\n")
+    adjusted = paper.prices_like(env, path).bars
+    np.testing.assert_allclose(adjusted.close, found.close / 2, rtol=1e-12)
 
 
 def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):

@@ -1,10 +1,13 @@
 """Prices are their content, wherever they come from."""
 
+import dataclasses
 import pickle
+from typing import Any
 
 import numpy as np
+import pytest
 
-from ppo_jax.envs.trading import RandomWalk, Shuffled
+from ppo_jax.envs.trading import PriceError, Prices, RandomWalk, Shuffled
 
 
 def test_prices_of_the_same_content_are_equal():
@@ -38,3 +41,50 @@ def test_shuffling_keeps_the_bars_and_forgets_their_order():
     np.testing.assert_allclose(ours[order], theirs, atol=1e-12)
     days = (np.log(x.close / x.open)[1:] for x in (bars, other))
     np.testing.assert_allclose(next(days)[order], next(days), atol=1e-12)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Mine(Prices):
+    """Prices of a user, with other arrays than there should be."""
+
+    others: Any
+
+    def load(self):
+        bars = RandomWalk(20, 2).bars
+        return bars._replace(**self.others(bars))
+
+
+def put(array, value, place=(7, 1)):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+WRONG = {
+    "close: expected a price > 0 of WALK1 at 2000-01-12": [
+        lambda bars: {"close": put(bars.close, x)} for x in (np.nan, 0.0, -1.0, np.inf)
+    ],
+    "open: expected a price > 0 of WALK1 at 2000-01-12": [
+        lambda bars: {"open": put(bars.open, np.nan)}
+    ],
+    "times: expected one after 2000-01-11": [
+        lambda bars: {"times": put(bars.times, bars.times[6], 7)}
+    ],
+    "times: expected one after 2000-01-28": [lambda b: {"times": b.times[::-1]}],
+    "close: expected (20, 1), as there are so many times and symbols, got (20, 2)": [
+        lambda bars: {"symbols": ("A",)}
+    ],
+    "tradable: expected (20, 2), as there are so many times and symbols, got (20,)": [
+        lambda bars: {"tradable": bars.tradable[:, 0]}
+    ],
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_prices_of_ones_own_are_those_of_a_market(said):
+    for others in WRONG[said]:
+        with pytest.raises(PriceError) as told:
+            Mine(others)
+        assert str(told.value).startswith(f"Mine: {said}"), told.value
+    assert Mine(lambda bars: {}).bars.close.shape == (20, 2)
+    assert Mine(lambda bars: {"open": None}).bars.fill is not None

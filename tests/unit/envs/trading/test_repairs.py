@@ -124,3 +124,31 @@ def test_the_last_of_several_rows_counts(read):
     day = lines[30].split(",")[0]
     lines.insert(31, f"{day},50,60,40,55,10")
     assert read(text(lines), repairs.keep_last, repairs.accept_jumps).close[29] == 55.0
+
+
+def test_what_has_no_adjusted_closes_is_not_adjusted_by_them(read):
+    with pytest.raises(PriceError, match=r"no column 'adj close', which .* adjust is"):
+        read(GOOD, repairs.adjust)
+
+
+def test_a_missing_price_is_adjusted_as_the_last_one(read):
+    """A file of two assets, of which the second one has no bar on the fifth day."""
+    lines = ["date,symbol,close,adj close"]
+    for day in range(1, 11):
+        lines += [f"2020-01-{day:02},A,{100 + day},{50 + day / 2}"]
+        lines += [f"2020-01-{day:02},B,{10 + day},{9 + 0.9 * day}"]
+    lines.remove("2020-01-05,B,15,13.5")
+    bars = read(text(lines), repairs.forward_fill, repairs.adjust)
+    assert bars.close[:, 0].tolist() == [50 + day / 2 for day in range(1, 11)]
+    expected = [9 + 0.9 * day for day in (1, 2, 3, 4, 4, 6, 7, 8, 9, 10)]
+    np.testing.assert_allclose(bars.close[:, 1], expected, rtol=1e-12)
+    assert np.argwhere(~bars.tradable).tolist() == [[4, 1]]
+
+
+def test_a_row_that_was_filled_in_is_found_in_the_file(read):
+    """A line is a whole number, that of the row before."""
+    lines = [f"2020-01-{day:02},A,1" for day in range(1, 10)]
+    lines += [f"2020-01-{day:02},B,1" for day in (1, 2, 5, 6, 7, 8, 9)]
+    lines[-5] = "2020-01-05,B,3"
+    with pytest.raises(PriceError, match=r"line 13, column 'close': B jumped"):
+        read(text(["date,symbol,close", *lines]), repairs.forward_fill)

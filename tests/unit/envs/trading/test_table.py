@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from price_files import GOOD, bars_of, long, side_by_side, text, zoned
 
-from ppo_jax.envs.trading import PriceFile, RandomWalk
+from ppo_jax.envs.trading import PriceError, PriceFile, RandomWalk
 
 
 @pytest.fixture
@@ -67,3 +67,17 @@ def test_a_column_may_say_what_is_tradable(read):
     lines[0] += ",tradable"
     lines[1:] = [f"{line},{int(i != 7)}" for i, line in enumerate(lines[1:])]
     assert np.flatnonzero(~read(text(lines)).tradable).tolist() == [7]
+
+
+@pytest.mark.parametrize("header", ["price,volume", "open,last", "last,adj close"])
+def test_what_is_known_by_its_name_is_no_asset(read, header):
+    """A file of one asset, whose close is called in another way."""
+    lines = [f"date,{header}", *(f"2020-01-0{day},100,101" for day in range(1, 9))]
+    with pytest.raises(PriceError, match="no column is called 'close'"):
+        read(text(lines))
+
+
+@pytest.mark.parametrize("day", ["1600-01-01", "0001-01-01", "2999-12-31"])
+def test_a_time_is_one_that_can_be_counted_in_nanoseconds(read, day):
+    with pytest.raises(PriceError, match=rf"line 5, .* got '{day}', .* 1678 to 2261"):
+        read(text([*bars_of(3), f"{day},1,2,1,1,1000"]))
