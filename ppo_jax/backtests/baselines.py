@@ -1,7 +1,8 @@
 """Baselines without learning: plans of positions from past prices, on the same account.
 
 A plan gives the positions to hold at the close of each bar, and whether to trade at
-all. Without a trade, the numbers of shares stay as they are.
+all. Without a trade, the numbers of shares stay as they are. Assets that are not traded
+then are as soon as they are.
 """
 
 from collections.abc import Callable
@@ -136,19 +137,23 @@ def _played(
 ) -> Track:
     bars, assets = positions.shape
 
-    def step(account, decided):
-        target, wanted = decided
+    def step(before, decided):
+        (account, waiting), (target, wanted) = before, decided
         market = tape.after(account.bar)
-        market = market._replace(tradable=market.tradable & (wanted > 0))
+        waiting |= wanted > 0
+        now, waiting = market.tradable & waiting, waiting & ~market.tradable
+        market = market._replace(tradable=now)
         after = settled(account, target, market, broker)
         growth = jnp.log(jnp.maximum(after.equity / account.equity, RUIN))
         track = Track(growth, after.turnover, jnp.abs(after.positions).sum())
         ruined = account.equity <= RUIN
         after = jax.tree.map(lambda x, y: jnp.where(ruined, x, y), account, after)
-        return after, jax.tree.map(lambda x: jnp.where(ruined, 0.0, x), track)
+        track = jax.tree.map(lambda x: jnp.where(ruined, 0.0, x), track)
+        return (after, waiting), track
 
     account = opened(jnp.int32(first), jnp.int32(first + bars), assets)
-    return jax.lax.scan(step, account, (positions, trades))[1]
+    begin = account, jnp.zeros(assets, bool)
+    return jax.lax.scan(step, begin, (positions, trades))[1]
 
 
 def _bars(share: float, year: float) -> int:

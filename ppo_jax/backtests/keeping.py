@@ -24,8 +24,7 @@ def write(run_dir: Path, results: Results) -> str:
     files.write(run_dir / BACKTEST_PAGE, page.of(str(run_dir), results, numbers))
     header = ("who", "cost", *COLUMNS, "deflated")
     table = tables.aligned(header, [_row(each) for each in _everybody(numbers)])
-    failed = summary.failures(numbers)
-    return f"{table}\n{failed}\n" if failed else table
+    return "".join([table, *(f"\n{note}\n" for note in summary.notes(numbers))])
 
 
 def tracks(results: Results) -> str:

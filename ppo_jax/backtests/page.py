@@ -36,7 +36,7 @@ def of(title: str, results: Results, numbers: dict[str, Any]) -> str:
     known = [section for section in sections if section is not None]
     texts = [element("p", lead)]
     about = f"{type(prices).__name__}: {prices.note}" if prices.note else ""
-    lines = [element("p", note) for note in (about, summary.failures(numbers)) if note]
+    lines = [element("p", note) for note in (about, *summary.notes(numbers)) if note]
     if lines:
         texts.append(element("div", lines, class_="notes"))
     return page.page(title, texts, known, "walkforward")

@@ -9,6 +9,7 @@ import numpy as np
 from ppo_jax.backtests import bootstrap, deflation, measures
 from ppo_jax.backtests.playing import LEVELS
 from ppo_jax.backtests.results import Account, Agents, Results
+from ppo_jax.envs.trading import RUIN
 
 Measure = Callable[..., np.ndarray]
 MEASURES: Mapping[str, Measure] = {
@@ -112,8 +113,9 @@ def coverage(agents: Agents) -> np.ndarray | None:
     """Returns the share of returns to come below each predicted quantile, `[levels]`.
 
     It is `LEVELS`, if predictions are right. A return to come is discounted, and known
-    where its fold goes on for so long that the rest weighs little. None: it is known
-    nowhere, only a mean is predicted, or agents discount differently.
+    where its fold goes on for so long that the rest weighs little; a bankrupt account
+    has none. None: it is known nowhere, only a mean is predicted, or agents discount
+    differently.
     """
     seeds, folds, bars, _ = agents.predicted.shape
     if np.isnan(agents.gamma):
@@ -127,7 +129,28 @@ def coverage(agents: Agents) -> np.ndarray | None:
     for bar in reversed(range(bars)):
         rest = to_come[..., bar] = growth[..., bar] + agents.gamma * rest
     below = to_come[..., :known, None] < agents.predicted[..., :known, :]
-    return below.mean(axis=(0, 1, 2))
+    return below[_solvent(agents)[..., :known]].mean(axis=0)
+
+
+def ruined(agents: Agents) -> np.ndarray:
+    """Returns whether an account went bankrupt in a test, bool `[seeds, folds]`."""
+    return _equity(agents)[..., -1] <= RUIN
+
+
+def _solvent(agents: Agents) -> np.ndarray:
+    """Returns whether a bar began with a solvent account, `[seeds, folds, bars]`."""
+    equity = _equity(agents)
+    begun = np.concatenate([np.ones_like(equity[..., :1]), equity[..., :-1]], axis=-1)
+    return begun > RUIN
+
+
+def _equity(agents: Agents) -> np.ndarray:
+    """Returns equity over the bars of each test, from 1 on, `[seeds, folds, bars]`.
+
+    It is rounded, so that who ends at the limit of a bankrupt account is one.
+    """
+    returns = agents.account.returns.reshape(agents.predicted.shape[:3])
+    return np.cumprod(1 + returns, axis=-1).round(6)
 
 
 def as_json(results: Results) -> dict[str, Any]:
@@ -153,20 +176,30 @@ def as_json(results: Results) -> dict[str, Any]:
     }
 
 
-def failures(numbers: dict[str, Any]) -> str:
-    """Returns a note on agents whose training failed; empty: none did.
+def notes(numbers: dict[str, Any]) -> list[str]:
+    """Returns notes on agents whose training failed, and on those that went bankrupt.
 
-    >>> failures({"agents": [{"failed": [[True, False]]}]})
-    'The training of 1 of 2 agents failed: no step was finite any more. They are what \
-they were at their best before.'
+    >>> notes({"agents": [{"failed": [[False, False]], "ruined": [[True, False]]}]})
+    ['1 of 2 tests ended early, with 1 % of the equity or less. Losses beyond 99 % of a \
+bar are left out.']
     """
-    each = np.concatenate([np.ravel(agents["failed"]) for agents in numbers["agents"]])
-    if not each.any():
-        return ""
-    return (
-        f"The training of {each.sum()} of {each.size} agents failed: no step was "
-        "finite any more. They are what they were at their best before."
+    failed, bankrupt = (
+        np.concatenate([np.ravel(agents[name]) for agents in numbers["agents"]])
+        for name in ("failed", "ruined")
     )
+    found = []
+    if failed.any():
+        found.append(
+            f"The training of {failed.sum()} of {failed.size} agents failed: no step "
+            "was finite any more. They are what they were at their best before."
+        )
+    if bankrupt.any():
+        found.append(
+            f"{bankrupt.sum()} of {bankrupt.size} tests ended early, with "
+            f"{100 * RUIN:g} % of the equity or less. Losses beyond "
+            f"{100 - 100 * RUIN:g} % of a bar are left out."
+        )
+    return found
 
 
 def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
@@ -181,6 +214,7 @@ def _agents_as_json(results: Results, agents: Agents) -> dict[str, Any]:
             "validated": agents.validated.tolist(),
             "updates": agents.updates.tolist(),
             "failed": agents.failed.tolist(),
+            "ruined": ruined(agents).tolist(),
         }
     )
 

@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import math
 import shutil
 import time
 
@@ -193,7 +194,10 @@ def test_an_agent_is_the_best_of_its_population(populations):
 
 
 def test_trials_made_elsewhere_count(home, found):
-    """The more there were, the likelier the best of them is luck."""
+    """The more there were, the likelier the best of them is luck.
+
+    They are taken to differ as much as these do, or as luck alone would make them.
+    """
     pairs = json.loads((home / "pairs" / "backtest.json").read_text())
     assert (found["before"], pairs["before"], pairs["trials"]) == (0, 96, 100)
     assert "100 trials in pairs/backtest.json" in (home / "pairs.txt").read_text()
@@ -203,7 +207,8 @@ def test_trials_made_elsewhere_count(home, found):
     order = np.lexsort(tracks.place.T[[1, 2, 0]])
     returns = np.expm1(tracks.growth[order].reshape(4, -1).astype(np.float64))
     here = measures.sharpe(returns, bars=1)
-    above = deflation.hurdle(100, here.std(ddof=1))
+    luck = 1 / math.sqrt(returns.shape[1] - 1)
+    above = deflation.hurdle(100, max(here.std(ddof=1), luck))
     for number, track in enumerate(returns):
         normed = (track - track.mean()) / track.std()
         skew, kurtosis = (float((normed**power).mean()) for power in (3, 4))

@@ -40,6 +40,33 @@ def test_who_holds_has_what_the_prices_are(env):
     np.testing.assert_allclose(track.turnover[:, 0], 1.0, rtol=1e-6)
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Halted(RandomWalk):
+    """The first asset is not traded at the first two bars of the span's trades."""
+
+    def load(self):
+        bars = super().load()
+        bars.tradable[301:303, 0] = False
+        return bars
+
+
+def test_who_holds_buys_what_is_halted_as_soon_as_it_is_traded():
+    """The others at bar 301, and this one at 303: a third of the equity there."""
+    env = Trading(Halted(600, 3), features=FEATURES, borrow=0.0, leverage=2.0)
+    schedule = baselines.hold(WALK.bars.close, SPAN, DAYS)
+    track = played(env, schedule)
+    close, fill = WALK.bars.close, WALK.bars.open
+    shares = 1 / 3 / fill[301] * [0, 1, 1]
+    equity = 1 / 3 + shares @ fill[303]
+    shares[0] = equity / 3 / fill[303, 0]
+    cash = 1 / 3 - equity / 3
+    np.testing.assert_allclose(
+        np.exp(track.growth[0].cumsum())[2:], cash + close[303:401] @ shares, rtol=2e-5
+    )
+    traded = np.flatnonzero(track.turnover[0] > 0)
+    assert traded.tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("name", ["volatility 10 %", "momentum 12-1"])
 def test_a_rule_as_a_trader_by_hand(env, name):
     schedule = baselines.RULES[name](WALK.bars.close, SPAN, DAYS)

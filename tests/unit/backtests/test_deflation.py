@@ -53,7 +53,7 @@ def test_a_trial_without_a_ratio_still_counts():
 
 @pytest.mark.parametrize("known", [1, 2], ids=["alone", "with a twin"])
 def test_the_best_of_many_without_skill_is_as_good_as_chance(known):
-    """Although nothing is known of the others, and its twin differs from it by little."""
+    """Although nothing is known of the others, and its twin is hardly another one."""
     rng, found = np.random.default_rng(3), []
     for _ in range(200):
         tracks = 0.01 * rng.standard_normal((50, 500))

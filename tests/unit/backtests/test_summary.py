@@ -131,3 +131,19 @@ def test_where_nothing_is_known_nothing_is_said(results):
         assert summary.coverage(base._replace(gamma=gamma)) is None
     unknown = np.full_like(base.predicted, np.nan)
     assert summary.coverage(base._replace(predicted=unknown)) is None
+
+
+def test_who_went_bankrupt_predicts_nothing_more(results):
+    """One of three, in one of two tests, after a tenth of the bars."""
+    base, ruin = results.agents[0], BARS // 10
+    returns = base.account.returns.copy().reshape(SEEDS, FOLDS, BARS)
+    returns[1, 1, ruin], returns[1, 1, ruin + 1 :] = -0.99, 0.0
+    account = base.account._replace(returns=returns.reshape(SEEDS, -1))
+    right = np.full_like(base.predicted, 1.0)
+    right[1, 1, ruin + 1 :] = -9.0
+    poor = base._replace(account=account, predicted=right)
+    assert np.argwhere(summary.ruined(poor)).tolist() == [[1, 1]]
+    np.testing.assert_array_equal(summary.coverage(poor), 1.0)
+    right[1, 1, ruin] = -9.0
+    assert summary.coverage(poor._replace(predicted=right)).max() < 1.0
+    assert not summary.ruined(base).any()

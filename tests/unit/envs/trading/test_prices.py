@@ -62,7 +62,10 @@ def put(array, value, place=(7, 1)):
 
 WRONG = {
     "close: expected a price > 0 of WALK1 at 2000-01-12": [
-        lambda bars: {"close": put(bars.close, x)} for x in (np.nan, 0.0, -1.0, np.inf)
+        lambda bars: {"close": put(bars.close, np.nan)},
+        lambda bars: {"close": put(bars.close, np.inf)},
+        lambda bars: {"close": put(bars.close, 0.0)},
+        lambda bars: {"close": put(bars.close, -1.0)},
     ],
     "open: expected a price > 0 of WALK1 at 2000-01-12": [
         lambda bars: {"open": put(bars.open, np.nan)}
