@@ -182,11 +182,16 @@ def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:
     import gymnasium
 
     spec = _spec(env_id)
-    home = sys.modules.get(getattr(spec.entry_point, "__module__", ""))
-    if home is not None and home.__spec__ is None and home.__name__ != "__main__":
-        cloudpickle.register_pickle_by_value(home)
+    for file in filter(_was_run, [*sys.modules.values()]):
+        cloudpickle.register_pickle_by_value(file)
     plain = {k: x if isinstance(x, int | str) else float(x) for k, x in given.items()}
     return functools.partial(gymnasium.make, spec, disable_env_checker=True, **plain)
+
+
+def _was_run(module: Any) -> bool:
+    """Returns whether a module is a file that was run, which nobody can import."""
+    found = getattr(module, "__spec__", ()), hasattr(module, "__file__")
+    return found == (None, True) and module.__name__ != "__main__"
 
 
 def _types(spec: Any) -> dict[str, type]:

@@ -135,7 +135,7 @@ def _described(name: str, space: Any, path: tuple[Any, ...]) -> PyTree:
     if parts is not None:
         return {key: _described(name, x, (*path, key)) for key, x in parts.items()}
     if hasattr(space, "low"):
-        return Leaf(path, (), 0, space.shape, _seen(space.dtype))
+        return Leaf(path, (), 0, space.shape, _seen(space))
     if hasattr(space, "nvec") or hasattr(space, "start"):
         choices = np.ravel(getattr(space, "nvec", getattr(space, "n", 0))).tolist()
         first = np.ravel(space.start).tolist()
@@ -145,7 +145,13 @@ def _described(name: str, space: Any, path: tuple[Any, ...]) -> PyTree:
     raise ValueError(f"{name}: expected observations of a shape, got {space!r}")
 
 
-def _seen(dtype: Any) -> str:
-    """Returns the type that numbers are converted to; uint8 of pictures stays."""
-    kinds = {"f": "float32", "b": "float32", "i": "int32", "u": "int32"}
-    return "uint8" if dtype == np.uint8 else kinds[np.dtype(dtype).kind]
+def _seen(space: Any) -> str:
+    """Returns the type that numbers are converted to; uint8 of pictures stays.
+
+    Whole numbers that may be too large for an int32 are floats.
+    """
+    if space.dtype == np.uint8:
+        return "uint8"
+    least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    small = (space.low >= least).all() and (space.high <= most).all()
+    return "int32" if space.dtype.kind in "iu" and small else "float32"

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ numbers, the first of these choices, and the shape and type that it is converted
 
 MASK, COST = "action_mask", "cost"
 """Keys of gymnasium's info for the allowed actions and for the cost of a step."""
+IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that interrupt the parent, and come to all processes of a terminal."""
+BY_VALUE = "<dynamic-code>"
+"""What cloudpickle calls the file of code that it pickles."""
 PATIENCE = 1.0
 """Seconds in which simulators have to end by themselves."""
 
@@ -190,9 +195,15 @@ def _quiet() -> Iterator[None]:
 
 def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
     """Returns an error's message, and files, lines and functions of its traceback."""
-    passed = traceback.extract_tb(error.__traceback__)
+    passed = traceback.walk_tb(error.__traceback__)
     message = "".join(traceback.format_exception_only(error)).strip()
-    return message, [(x.filename, x.lineno or 0, x.name) for x in passed]
+    return message, [(_file(x), line, x.f_code.co_name) for x, line in passed]
+
+
+def _file(frame: FrameType) -> str:
+    """Returns the file of a function, also of one that came by value."""
+    name = frame.f_code.co_filename
+    return frame.f_globals.get("__file__", name) if name == BY_VALUE else name
 
 
 def _serve(parent: Connection) -> None:
@@ -229,8 +240,9 @@ def _end_with_the_parent() -> None:
 
 def main() -> None:
     """Serves the parent at the other end of a connection."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    for name in IGNORED:
+        if hasattr(signal, name):  # On Windows, there is no SIGHUP.
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     sys.unraisablehook = lambda _: None  # Failures while tidying up do not matter.
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     _serve(Connection(int(sys.argv[1])))

@@ -17,6 +17,8 @@ import pytest
 from ppo_jax import envs
 from ppo_jax.component import replace_at
 from ppo_jax.envs.simulators import SimulatorError
+from ppo_jax.host.process.interrupt import SIGNALS
+from ppo_jax.host.run_dir import script
 
 CARTPOLE = envs.make("gymnasium/CartPole-v1")
 FENCED = envs.Gymnasium("Fenced-v0", params={"fault": 0.0})
@@ -225,3 +227,58 @@ def children():
         check=False,
     )
     return [line for line in found.stdout.splitlines() if "worker.py" in line]
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda each: each.name)
+def test_what_interrupts_this_process_does_not_end_simulators(number):
+    """A terminal sends it to all of its processes; simulators end with the last."""
+    with closing(WALK.simulators([WALK], 1, 1)) as simulators:
+        simulators.reset(np.zeros((1, 1)))
+        (worker,) = simulators._workers
+        worker._process.send_signal(number)
+        for _ in range(3):
+            assert np.isfinite(simulators.step(np.zeros((1, 1), int)).reward).all()
+
+
+FILE = """
+import functools
+import gymnasium, gyms
+
+def halved(x):
+    return int(x) / 0
+
+class Mine(gyms.Walk):
+    def __init__(self, how=None):
+        super().__init__()
+        self.how = how or halved
+
+    def step(self, action):
+        return self.how(action)
+
+gymnasium.register("OfAFile-v0", entry_point=Mine)
+gymnasium.register("PartlyGiven-v0", entry_point=functools.partial(Mine, how=halved))
+gymnasium.register("Given-v0", entry_point="gyms:Given", kwargs={"how": halved})
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """The file of an experiment, which was run."""
+    path = tmp_path_factory.mktemp("own") / "experiment.py"
+    path.write_text(FILE)
+    script.run(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["OfAFile-v0", "PartlyGiven-v0", "Given-v0"])
+def test_what_the_file_of_an_experiment_defines_fails_with_its_lines(name, path):
+    env = envs.Gymnasium(name)
+    with closing(env.simulators([env], 1, 1)) as simulators:
+        simulators.reset(np.zeros((1, 1)))
+        with pytest.raises(SimulatorError) as told:
+            simulators.step(np.zeros((1, 1), int))
+    line = 1 + FILE[: FILE.index("return int(x) / 0")].count("\n")
+    assert f'File "{path}", line {line}, in halved\n    return int(x) / 0' in str(
+        told.value
+    )
+    assert f"{name}: ZeroDivisionError: " in str(told.value)

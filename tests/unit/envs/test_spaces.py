@@ -5,6 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from ppo_jax import envs
+from ppo_jax.envs import worker
 from ppo_jax.envs.spaces import action_space, moves, observations
 
 ACTIONS = [
@@ -49,3 +50,25 @@ def test_observations_have_shapes_whatever_they_are():
     }
     assert [x.shape for x in found["parts"]] == [(5,), (2,)]
     assert found["picture"].dtype == np.uint8 and found["speed"].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "expected"),
+    [
+        (0, 2**31 - 1, "int64", "int32"),
+        (-(2**31), 0, "int64", "int32"),
+        (0, 2**31, "int64", "float32"),
+        (-(2**31) - 1, 0, "int64", "float32"),
+        (0, 2**32 - 1, "uint32", "float32"),
+        (0, 300, "uint16", "int32"),
+    ],
+)
+def test_no_whole_number_is_too_large_for_what_it_becomes(low, high, kind, expected):
+    """Which would wrap around, without a word."""
+    space = spaces.Box(low, high, (1,), kind)
+    seen = observations("Mine", space)
+    assert seen.shapes.dtype == expected
+    for number in (low, high):
+        (read,) = seen.reads
+        got = worker._leaf(np.array([number], kind), read)
+        assert got.dtype == expected and np.float32(got[0]) == np.float32(number)
