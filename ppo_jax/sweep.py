@@ -28,6 +28,9 @@ from ppo_jax.host.run_dir.names import RESULTS
 from ppo_jax.sweeps import batches, going, plan, running, scores
 from ppo_jax.sweeps.plan import Plan
 
+METRICS = [name for name in EVALUATIONS if name != "eval/std_reward"]
+"""Metrics of which more is better."""
+
 
 @command.entrance
 def main(argv: list[str] | None = None) -> int:
@@ -37,8 +40,8 @@ def main(argv: list[str] | None = None) -> int:
     command.require(options.random >= 0, "--random", options.random, "at least 0")
     enough = options.memory is None or options.memory > 0
     command.require(enough, "--memory", options.memory, "a number of MiB > 0")
-    known = options.metric in EVALUATIONS
-    command.require(known, "--metric", repr(options.metric), ", ".join(EVALUATIONS))
+    known = options.metric in METRICS
+    command.require(known, "--metric", repr(options.metric), ", ".join(METRICS))
     return _sweep(options, overrides)
 
 

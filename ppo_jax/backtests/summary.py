@@ -179,9 +179,9 @@ def as_json(results: Results) -> dict[str, Any]:
 def notes(numbers: dict[str, Any]) -> list[str]:
     """Returns notes on agents whose training failed, and on those that went bankrupt.
 
-    >>> notes({"agents": [{"failed": [[False, False]], "ruined": [[True, False]]}]})
-    ['1 of 2 tests ended early, with 1 % of the equity or less. Losses beyond 99 % of a \
-bar are left out.']
+    >>> notes({"agents": [{"failed": [[False]], "ruined": [[True]]}]})
+    ['1 of 1 tests ended early, with 1 % of the equity or less. Losses beyond 99 % of \
+a bar are left out.']
     """
     failed, bankrupt = (
         np.concatenate([np.ravel(agents[name]) for agents in numbers["agents"]])

@@ -25,11 +25,13 @@ class Trial(NamedTuple):
     name: str
     steps: np.ndarray
     scores: np.ndarray
+    failed: bool = False
 
     @property
     def last(self) -> float:
-        """The score of the last evaluation; NaN if it was not finite."""
-        return float(self.scores[-1]) if self.scores.size else float("nan")
+        """The score of the last evaluation; NaN if it was not finite, or it failed."""
+        known = self.scores.size and not self.failed
+        return float(self.scores[-1]) if known else float("nan")
 
 
 class Contender(NamedTuple):
@@ -119,7 +121,7 @@ def _name(group: Sequence[Record], shown: Sequence[str]) -> str:
 
 
 def _trial(run: Record) -> Trial:
-    return Trial(run.name, *series(run.rows, SCORE))
+    return Trial(run.name, *series(run.rows, SCORE), run.state == "failed")
 
 
 def _sweep(path: Path) -> tuple[str, list[Contender]]:
@@ -136,7 +138,9 @@ def _sweep(path: Path) -> tuple[str, list[Contender]]:
         ]
         for run in results["runs"]:
             steps, values = run["steps"], run["evaluations"][metric]
-            trial = Trial(f"seed {run['seed']}", numbers(steps), numbers(values))
+            failed = run.get("ending") == "failed"
+            name = f"seed {run['seed']}"
+            trial = Trial(name, numbers(steps), numbers(values), failed)
             found[run["setting"]].trials.append(trial)
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise UserError(f"{file}: is no result of a sweep: {error!r}") from error

@@ -84,8 +84,10 @@ def _of_the_mean(run: Record, x: str) -> list[Mark]:
     at, mean = series(rows, SCORE, x)
     _, deviation = series(rows, "eval/std_reward", x)
     _, episodes = series(rows, "eval/episodes", x)
-    if not at.size == mean.size == deviation.size == episodes.size:
+    alike = at.size == mean.size == deviation.size == episodes.size
+    if not alike or not (episodes > 1).any():
         return []
+    deviation = np.where(episodes > 1, deviation, np.nan)  # One tells nothing of it.
     half = NORMAL * deviation / np.sqrt(np.maximum(episodes, 1))
     return [Band("95 % of its mean", at, mean - half, mean + half)]
 

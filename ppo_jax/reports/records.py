@@ -46,7 +46,9 @@ class Record:
     def members(self) -> int:
         """The number of members that it trained."""
         first = f"each/{SCORE}/"
-        return max(1, len({name for name in self.names if name.startswith(first)}))
+        evaluated = len({name for name in self.names if name.startswith(first)})
+        begun = len(self.generations[0]["parent"]) if self.generations else 1
+        return max(begun, evaluated)
 
     @cached_property
     def names(self) -> set[str]:

@@ -125,6 +125,8 @@ def _over_steps(each: Contender, tone: str) -> list[Mark]:
         name = each.name
         return [Curve(name, run.steps, run.scores, tone, dots=True) for run in known]
     steps, values = common([(run.steps, run.scores) for run in known])
+    if not steps.size:  # Nowhere are all of them known.
+        return [Curve(each.name, x.steps, x.scores, tone, dots=True) for x in known]
     middle = aggregate.interquartile_mean(values.T[:, :, None])
     low, high = _intervals(aggregate.interquartile_mean, values.T[:, :, None])
     middle = np.where(np.isfinite(middle), middle, np.nan)

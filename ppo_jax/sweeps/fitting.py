@@ -45,6 +45,7 @@ def fit_all(
         RunError: If the disk does not take a checkpoint or a log.
         KeyboardInterrupt: At a Ctrl-C, once the state of `run_dir`, if any, is saved.
     """
+    require(isinstance(configs, Iterable), "configs", configs, "a list of Configs")
     configs = [*configs]
     for number, config in enumerate(configs):
         require_config(f"configs[{number}]", config)

@@ -10,6 +10,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs import check_types
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import batched, experiment, files, script
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
@@ -40,6 +41,9 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
         UserError: For an environment that is wrong with one of them, or too many seeds.
     """
     found = settings.chosen(config, names, options.grid, options.space, options.random)
+    if any("pbt" in setting for setting in found):
+        expected = "expected no population, as a sweep trains single agents"
+        raise ExperimentError(f"pbt: {expected}; ppo_jax.train trains one")
     alone = dataclasses.replace(config, pbt=None)
     members = [
         Member(number, seed, settings.apply(alone, setting))

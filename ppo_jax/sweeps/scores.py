@@ -101,9 +101,7 @@ def table(
     """
     last: list[list[float]] = [[] for _ in found]
     for score in scores:
-        values = score["evaluations"][metric]
-        known = values[-1] if values and values[-1] is not None else math.nan
-        last[score["setting"]].append(known)
+        last[score["setting"]].append(final(score, metric))
     columns = [np.array(values, np.float64)[:, None] for values in last]
     first = next((column for column in columns if column.size), np.zeros((0, 1)))
     return [
@@ -111,6 +109,17 @@ def table(
         for setting, column in zip(found, columns, strict=True)
         if column.size
     ]
+
+
+def final(score: Score, metric: str) -> float:
+    """Returns the last value of a run's metric; NaN: it was not finite, or it failed.
+
+    >>> score = {"ending": "finished", "evaluations": {"eval/mean_reward": [1.0, 2.0]}}
+    >>> final(score, "eval/mean_reward")
+    2.0
+    """
+    values = [] if score.get("ending") == "failed" else score["evaluations"][metric]
+    return values[-1] if values and values[-1] is not None else math.nan
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:

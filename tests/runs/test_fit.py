@@ -603,6 +603,9 @@ WRONG = {
     "fit runs on the host, not inside jit or vmap; for many seeds": lambda x: jax.vmap(
         lambda rate: fit(dataclasses.replace(CONFIG, optimizer=Adam(rate)))
     )(np.array([1e-3, 1e-4], np.float32)),
+    "config.gamma: expected one number; many experiments are ppo_jax": lambda x: fit(
+        dataclasses.replace(CONFIG, gamma=np.array([0.9, 0.99]))
+    ),
     "callback: expected a function of a step and a row, got 3": lambda x: fit(
         CONFIG, callback=3
     ),

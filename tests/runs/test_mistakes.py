@@ -409,6 +409,7 @@ LINES = {
     "sweep right.py --memory 0": ["error: --memory: expected a number of MiB > 0, got"],
     "sweep right.py --memory nan": ["--memory: expected a number of MiB > 0, got nan"],
     "sweep right.py --metric eval/mean": ["eval/mean_reward", "got 'eval/mean'"],
+    "sweep right.py --metric eval/std_reward": ["median_reward", "'eval/std_reward'"],
     # Runs that are none, and those that are.
     "evaluate nowhere": [f"error: nowhere{NO_RUN}"],
     "evaluate folder": [f"error: folder{NO_RUN}"],

@@ -15,6 +15,8 @@ from ppo_jax.types import Array, PyTree
 
 T = TypeVar("T")
 
+NUMBERS = jnp.floating, jnp.integer, jnp.bool_
+"""What a network can learn from, once it is a float."""
 SCALARS = {
     "reward": jnp.float32,
     "terminated": bool,
@@ -130,6 +132,10 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
         yield f"reset: got {kind(first)}, expected (obs, state)"
         return
     obs, state = jax.tree.map(_strong_shape, first)
+    wrong = list(_unlearnable("reset: obs", obs))
+    yield from wrong
+    if wrong:
+        return
     own = ["transition"] * env.has_transition
     own += ["step"] * (type(env).step is not Env.step)
     if not own:
@@ -148,6 +154,20 @@ def _mismatches(env: Env, trace: Callable[..., PyTree]) -> Iterator[str]:
     else:
         expected = jax.ShapeDtypeStruct((sum(space.nvec),), bool)
         yield from _unlike("action_mask", mask, expected)
+
+
+def _unlearnable(name: str, obs: PyTree) -> Iterator[str]:
+    """Yields what no network can take of an observation."""
+    leaves = jax.tree_util.tree_flatten_with_path(obs)[0]
+    if not leaves:
+        nothing = "jnp.zeros(1) where there is nothing to see"
+        yield f"{name}: got {kind(obs)}, expected arrays; return {nothing}"
+    for path, leaf in leaves:
+        known = any(jnp.issubdtype(leaf.dtype, each) for each in NUMBERS)
+        if not known or leaf.size == 0:
+            expected = "one number or more: floats, whole ones or booleans"
+            where = f"{name}{jax.tree_util.keystr(path)}"
+            yield f"{where}: got {kind(leaf)}, expected {expected}"
 
 
 def _wrong(name: str, out: PyTree, obs: PyTree, state: PyTree) -> Iterator[str]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
 
 from ppo_jax import envs
 from ppo_jax.arrays import devices
-from ppo_jax.component import former, suggestion
+from ppo_jax.component import former, numbers, suggestion
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
@@ -246,8 +247,8 @@ def require_config(name: str, given: Any) -> None:
     """Checks that an argument is an experiment whose numbers are known.
 
     Raises:
-        UserError: If it is none, or a number is traced: training is no part of another
-            program.
+        UserError: If it is none, or a number is several or traced: training is no part
+            of another program.
     """
     require(isinstance(given, Config), name, given, "a Config")
     if any(isinstance(number, Tracer) for number in jax.tree.leaves(given)):
@@ -255,6 +256,9 @@ def require_config(name: str, given: Any) -> None:
             "fit runs on the host, not inside jit or vmap; for many seeds or settings: "
             "ppo_jax.fit_all(configs)"
         )
+    for path, number in numbers(given).items():
+        expected = "one number; many experiments are ppo_jax.fit_all(configs)"
+        require(np.ndim(number) == 0, f"{name}.{path}", number, expected)
 
 
 def require(ok: bool, name: str, given: Any, expected: str) -> None:

@@ -104,7 +104,10 @@ def cause(rows: Rows, updates: int, run_dir: Path) -> str:
         run_dir: Directory of the run.
     """
     begun = rows[-2]["step"] if len(rows) > 1 else 0
-    if rows[-1]["error/quarantined_steps"] >= rows[-1]["step"] - begun:
+    lost = rows[-1].get("error/quarantined_steps")
+    if lost is None:  # The rows of one among others have no more than evaluations.
+        return f"{updates} updates in a row had no finite step"
+    if lost >= rows[-1]["step"] - begun:
         return (
             f"{updates} updates in a row had no step with finite observations and "
             "rewards; `ppo_jax.envs.check` plays the environment and says which"

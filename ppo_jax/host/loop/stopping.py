@@ -62,7 +62,7 @@ class Stop:
         except BaseException as error:
             self.error = error
             return True
-        if isinstance(answer, bool | np.bool_) and answer:
+        if _is_true(answer):
             self._console.note("the callback returned True, which ends the run")
             return True
         return False
@@ -106,6 +106,12 @@ def _names(config: Config, size: int) -> Mapping[str, float]:
     searched = {row.name for row in POPULATION if row.name.startswith("pbt/")}
     known = over_members(members, np.zeros(len(members))) | flags
     return known if config.pbt is None else known | dict.fromkeys(searched, 0.0)
+
+
+def _is_true(answer: Any) -> bool:
+    """Returns whether an answer is a single True, of Python, NumPy or JAX."""
+    array = np.asarray(answer)
+    return array.shape == () and array.dtype == np.bool_ and bool(array)
 
 
 def _reached(value: float | None, goal: float) -> bool:

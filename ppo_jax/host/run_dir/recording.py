@@ -108,7 +108,7 @@ class Folder(Memory):
     def __init__(
         self, run_dir: Path, resumes: bool = False, keep: Callable[[], None] = nothing
     ):
-        self.run_dir, self.name = run_dir, run_dir.name
+        self.run_dir, self.name = run_dir, run_dir.resolve().name
         self.resumes, self._keep = resumes, keep
 
     def __str__(self) -> str:

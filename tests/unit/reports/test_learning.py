@@ -38,6 +38,14 @@ def test_a_single_run(tmp_path):
     assert tail.marks[0].low.tolist() == [0, 1, 3] and tail.marks[-1].y[0] == -2
 
 
+def test_a_mean_of_one_episode_has_no_interval(tmp_path):
+    rows = [row(i, eval__episodes=1.0, eval__mean_reward=i) for i in (1, 2)]
+    rows = [r | {"eval/std_reward": 0.0} for r in rows]
+    over_steps, *_ = charts(tmp_path, rows)
+    (mean,) = over_steps.marks
+    assert mean.y.tolist() == [1, 2]
+
+
 def test_a_population(tmp_path):
     """Quartiles over members, each of them, and the returns of the fittest."""
     rows = [

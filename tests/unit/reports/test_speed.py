@@ -1,7 +1,8 @@
 """Where the time went, added up by hand."""
 
+import numpy as np
 import pytest
-from reported import row, said, written
+from reported import generations, row, said, written
 
 from ppo_jax.reports import records
 from ppo_jax.reports.speed import section, times
@@ -28,6 +29,13 @@ def test_steps_of_a_population_are_those_of_all_members(tmp_path):
     each = {f"each/eval/mean_reward/{i}": 0.0 for i in range(4)}
     run = records.read(written(tmp_path, [row(1) | each]))
     assert times(run)["training"] == 4.0
+
+
+def test_members_are_known_before_they_are_evaluated(tmp_path):
+    """By their lineage."""
+    lines = generations(4, 1, {"gamma": np.ones(4)})
+    run = records.read(written(tmp_path, [row(1)], lines))
+    assert run.members == 4 and times(run)["training"] == 4.0
 
 
 def test_a_clock_that_says_nothing_is_no_error(tmp_path):

@@ -59,6 +59,14 @@ def test_curves_are_interquartile_means_with_intervals():
     np.testing.assert_array_equal(alone.y, scores(ALONE)[0])
 
 
+def test_runs_that_are_known_nowhere_together_are_curves_of_their_own():
+    """One ended before the other was evaluated for the first time."""
+    trials = [Trial("a", STEPS[:4], STEPS[:4]), Trial("b", STEPS[6:], STEPS[6:])]
+    chart, _ = standings.curves([Contender("one", trials)], "score").parts[0].charts
+    found = [(mark.name, mark.x.tolist()) for mark in chart.marks]
+    assert found == [("one", STEPS[:4].tolist()), ("one", STEPS[6:].tolist())]
+
+
 def test_the_profile_is_the_share_of_runs_above():
     """And its interval that of a share of eight."""
     *_, profile = standings.curves([LOW, HIGH], "score").parts[0].charts

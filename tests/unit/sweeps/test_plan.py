@@ -104,6 +104,14 @@ class Fussy(IdenticalRewards):
         return timestep._replace(reward=reward), state
 
 
+def test_populations_are_not_swept():
+    """Members of theirs would be taken for runs of the sweep."""
+    names = {"PBT": PBT, "LogUniform": LogUniform}
+    given = 'pbt=PBT({"gamma": LogUniform(0.5, 0.9)}, size=4)'
+    with pytest.raises(UserError, match="pbt: expected no population, as a sweep"):
+        plan.plan(CONFIG, names, options(grid=[given]))
+
+
 def test_an_environment_is_tried_with_every_structure():
     """Before anything is compiled."""
     config = experiment(Fussy())

@@ -109,6 +109,14 @@ def test_a_run_without_a_last_value_is_the_worst(values):
     assert first["runs"] == 2 and other["improvement"] == 0.5
 
 
+def test_a_run_that_failed_is_the_worst_whatever_it_scored():
+    """Its last evaluation is of an agent that learned nothing any more."""
+    broken = score(0, 99.0) | {"ending": "failed"}
+    runs = [broken, score(0, 2.0), score(1, 0.0), score(1, 3.0)]
+    _, other = scores.table(runs, [{}, {"gamma": 0.5}], METRIC)
+    assert other["improvement"] == 0.75
+
+
 def test_the_table_is_text():
     runs = [score(i, x) for i in (0, 1) for x in (1.23456789, 2.0, 3.0, 4.0, 5)]
     found = scores.table(runs, [{}, {"gamma": 0.5}], METRIC)

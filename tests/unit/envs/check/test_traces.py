@@ -79,3 +79,20 @@ def test_what_chance_decides_is_known(name, random):
 
     ends = jax.tree.leaves(jax.jit(lambda keys: jax.lax.map(states, keys))(keys))
     assert all((x == x[:1]).all() for x in ends) != random
+
+
+UNLEARNABLE = {
+    "obs: got a dict, expected arrays": {},
+    "obs: got None, expected arrays": None,
+    "obs: got float32[0], expected one number or more": jnp.zeros(0),
+    "obs: got complex64[2], expected one number": jnp.zeros(2, jnp.complex64),
+    "obs['x']: got key<fry>[], expected one number": {"x": jax.random.key(0)},
+}
+
+
+@pytest.mark.parametrize("said", UNLEARNABLE)
+def test_what_no_network_can_learn_from_is_found(said):
+    def reset(self, key):
+        return UNLEARNABLE[said], Walk.reset(self, key)[1]
+
+    assert f"reset: {said}" in findings(having(reset=reset))

@@ -82,3 +82,12 @@ def test_a_run_ends_with_a_status_and_its_cause(
         assert err in shown.err and bool(shown.err) == bool(err)
         assert (out in shown.out) or quiet
         assert bool(shown.out) == (not quiet or ending == "interrupted")
+
+
+def test_the_cause_is_told_where_rows_have_no_more_than_evaluations(tmp_path, capsys):
+    """Those of an agent that learned beside others, and was saved alone."""
+    known = {"step": 64, "time/time_elapsed": 1.0, "eval/mean_reward": 2.0}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(known) + "\n")
+    config = SimpleNamespace(max_failures=3)
+    assert conclude("failed", "go on with: x", config, tmp_path, NORMAL) == 3
+    assert "3 updates in a row had no finite step\n" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from brief import experiment
@@ -60,6 +61,9 @@ def test_only_true_stops_and_it_is_said():
     for said, ending in (
         (True, "stopped"),
         (np.True_, "stopped"),
+        (jnp.array(True), "stopped"),
+        (jnp.array(False), ""),
+        (np.array([True]), ""),
         (None, ""),
         (False, ""),
         (1, ""),
