@@ -26,6 +26,7 @@ class Trial(NamedTuple):
     steps: np.ndarray
     scores: np.ndarray
     failed: bool = False
+    """Whether it was in a sweep, and took no finite step to its end."""
 
     @property
     def last(self) -> float:
@@ -121,7 +122,7 @@ def _name(group: Sequence[Record], shown: Sequence[str]) -> str:
 
 
 def _trial(run: Record) -> Trial:
-    return Trial(run.name, *series(run.rows, SCORE), run.state == "failed")
+    return Trial(run.name, *series(run.rows, SCORE))
 
 
 def _sweep(path: Path) -> tuple[str, list[Contender]]:
