@@ -116,12 +116,13 @@ def _report(config: Config) -> Report:
     _require_all(seen)
     kl = float(losses.approx_kl(log_ratio).mean())
     apart, apart_in_time = _leaks(run, steps)
-    lived = "largest |ratio − 1| of"
+    lived, others = "largest |ratio − 1| of", "effect of one environment on the others"
+    beside = Finding(others, *_zero(apart), SIDE_BY_SIDE)
     findings = [
         Finding(f"{lived} the replay", *_unmoved(log_ratio), REPLAYS),
         Finding(f"{lived} a replay with faults", *_unmoved(with_faults), BEGINS_ANEW),
         Finding("KL of the replay", *_small(kl), REPLAYS),
-        Finding("effect of one environment on the others", *_zero(apart), SIDE_BY_SIDE),
+        *([beside] if seen.num_envs > 1 else []),
         Finding("effect of an episode on the next", *_zero(apart_in_time), ONE_BY_ONE),
     ]
     return Report(seen, findings)

@@ -165,10 +165,10 @@ def label(setting: Setting) -> str:
     """Formats a setting in one line.
 
     >>> label({"gamma": 0.123456, "num_epochs": 4}), label({})
-    ('gamma=0.1235 num_epochs=4', 'as it is')
+    ('gamma=0.123456 num_epochs=4', 'as it is')
     """
     shown = {
-        path: f"{value:.4g}" if isinstance(value, float) else repr(value)
+        path: f"{value:.6g}" if isinstance(value, float) else repr(value)
         for path, value in setting.items()
     }
     return " ".join(f"{path}={text}" for path, text in shown.items()) or "as it is"

@@ -111,7 +111,8 @@ warn/normalization_mean_nonzero: train/advantages_norm_mean < -0.1;
   As above.
   As above.
 warn/advantages_norm_extreme: train/advantages_norm_max_abs > 100; healthy: 3 to 20
-  A few rewards are far larger than all others and set the scale.
+  A few rewards are far larger than all others and set the scale. It takes more than
+    10⁴ steps to see: of n that are scaled together, none is beyond √n.
   Clip or transform rewards; look for a broken environment.
 warn/gae_clipped: train/gae_clip_count > 0; healthy: 0
   Rewards or values are so large that errors or advantages were clipped to ±10⁶ rewards:

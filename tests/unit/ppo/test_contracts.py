@@ -176,3 +176,12 @@ def test_it_refuses_to_report_on_what_did_not_occur(num_steps, missing):
     sizes = {"num_steps": num_steps, "num_envs": 1, "num_minibatches": 1}
     with pytest.raises(contracts.Unseen, match=missing):
         contracts.check(experiment(network=LINEAR, env=TimeLimitChain(), **sizes))
+
+
+def test_of_one_environment_nothing_is_said_of_others():
+    sizes = {"num_steps": 16, "num_envs": 1, "num_minibatches": 1}
+    report = contracts.check(experiment(network=LINEAR, env=TimeLimitChain(), **sizes))
+    assert report.ok and report.seen.num_envs == 1
+    shown = {finding.contract for finding in report.findings}
+    assert contracts.SIDE_BY_SIDE not in shown
+    assert len(shown) == 3
