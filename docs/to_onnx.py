@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     """Converts, and says how far both are apart."""
     runner = runpy.run_path(str(folder / "policy.py"))
     said = runner["read"](folder)
-    model = folder.with_suffix(".onnx")
+    model = Path(f"{folder}.onnx")  # A version in its name is no suffix.
     convert(runner["Policy"](folder, xp=jnp), said, model)
     mine = live(by_onnxruntime(model), said)
     theirs = live(by_stablehlo(folder, said), said)
