@@ -50,7 +50,7 @@ def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | 
     """
     past = [row for row in rows if row["time/iterations"] <= update]
     for row in reversed(past):
-        if member is not None:  # Who is copied, is so after the row's evaluation.
+        if member is not None:  # A generation comes after its row's evaluation.
             member = int(row.get(f"pbt/parent/{member}", member))
         own = "{}" if member is None else f"each/{{}}/{member}"
         values = {name: row.get(own.format(name)) for name in EVALUATIONS}

@@ -110,8 +110,8 @@ def _names(config: Config, size: int) -> Mapping[str, float]:
 
 def _is_true(answer: Any) -> bool:
     """Returns whether an answer is a single True, of Python, NumPy or JAX."""
-    array = np.asarray(answer)
-    return array.shape == () and array.dtype == np.bool_ and bool(array)
+    kind, shape = getattr(answer, "dtype", type(answer)), getattr(answer, "shape", ())
+    return kind in (bool,) and shape == () and bool(answer)
 
 
 def _reached(value: float | None, goal: float) -> bool:

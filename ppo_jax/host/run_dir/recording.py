@@ -1,5 +1,6 @@
 """Records that keep a run: in a run directory, or in memory alone."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -108,7 +109,7 @@ class Folder(Memory):
     def __init__(
         self, run_dir: Path, resumes: bool = False, keep: Callable[[], None] = nothing
     ):
-        self.run_dir, self.name = run_dir, run_dir.resolve().name
+        self.run_dir, self.name = run_dir, os.path.basename(os.path.abspath(run_dir))
         self.resumes, self._keep = resumes, keep
 
     def __str__(self) -> str:

@@ -64,6 +64,7 @@ def test_only_true_stops_and_it_is_said():
         (jnp.array(True), "stopped"),
         (jnp.array(False), ""),
         (np.array([True]), ""),
+        ([True, [True]], ""),
         (None, ""),
         (False, ""),
         (1, ""),
