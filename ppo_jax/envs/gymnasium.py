@@ -177,21 +177,35 @@ def _load(
 def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:
     """Makes an environment, here or in a process that imports nothing of this one.
 
-    What is defined in a file that was run, and is no module, goes there by value.
+    What is defined in a file that was run, and is no module, goes there by value, and
+    is registered there.
     """
     import gymnasium
 
-    spec = _spec(env_id)
-    for file in filter(_was_run, [*sys.modules.values()]):
+    spec, files = _spec(env_id), [*filter(_was_run, [*sys.modules.values()])]
+    for file in files:
         cloudpickle.register_pickle_by_value(file)
+    names = {file.__name__ for file in files}
+    own = {k: x for k, x in gymnasium.registry.items() if _home(x) in names}
     plain = {k: x if isinstance(x, int | str) else float(x) for k, x in given.items()}
-    return functools.partial(gymnasium.make, spec, disable_env_checker=True, **plain)
+
+    def make() -> Any:
+        gymnasium.registry.update(own)
+        return gymnasium.make(spec, disable_env_checker=True, **plain)
+
+    return make
 
 
 def _was_run(module: Any) -> bool:
     """Returns whether a module is a file that was run, which nobody can import."""
     found = getattr(module, "__spec__", ()), hasattr(module, "__file__")
     return found == (None, True) and module.__name__ != "__main__"
+
+
+def _home(spec: Any) -> str | None:
+    """Returns the name of the module whose code makes an environment."""
+    entry = getattr(spec.entry_point, "func", spec.entry_point)
+    return getattr(entry, "__module__", None)
 
 
 def _types(spec: Any) -> dict[str, type]:

@@ -258,6 +258,11 @@ class Mine(gyms.Walk):
 gymnasium.register("OfAFile-v0", entry_point=Mine)
 gymnasium.register("PartlyGiven-v0", entry_point=functools.partial(Mine, how=halved))
 gymnasium.register("Given-v0", entry_point="gyms:Given", kwargs={"how": halved})
+
+def wrapped():
+    return gymnasium.Wrapper(gymnasium.make("OfAFile-v0"))
+
+gymnasium.register("Outer-v0", entry_point=wrapped)
 """
 
 
@@ -270,7 +275,9 @@ def path(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", ["OfAFile-v0", "PartlyGiven-v0", "Given-v0"])
+@pytest.mark.parametrize(
+    "name", ["OfAFile-v0", "PartlyGiven-v0", "Given-v0", "Outer-v0"]
+)
 def test_what_the_file_of_an_experiment_defines_fails_with_its_lines(name, path):
     env = envs.Gymnasium(name)
     with closing(env.simulators([env], 1, 1)) as simulators:
