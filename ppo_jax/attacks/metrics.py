@@ -28,7 +28,7 @@ ADVERSARY = (
         STEPS,
     ),
     *totalled(
-        "sa_ppo/attack_count [steps]: Optimiser steps that saw an attack.",
+        "sa_ppo/attack_count [steps]: Optimiser steps of updates that saw an attack.",
         STEPS_WITH,
         *HARMED,
     ),
@@ -36,7 +36,8 @@ ADVERSARY = (
         sa_ppo/adversarial_ratio [share]: Attacked examples, by their weight.
         sa_ppo/current_epsilon [observation]: ε in force.
         sa_ppo/avg_perturbation_norm [observation]: Size of a perturbation, in the
-            attack's norm; 0 without attacked examples.
+            attack's norm; this and what follows is 0 in a step without attacked
+            examples.
         sa_ppo/boundary_fraction [share]: Components of attacked observations that moved
             by ε.
         sa_ppo/attack_success: By how much an attack raised its target.

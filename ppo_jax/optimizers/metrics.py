@@ -16,7 +16,8 @@ OPTIMIZER = (
         vgs/stochastic_var_*: Percentiles and mean of it over leaves.
         vgs/capped [share]: Updates with the variance capped.
         vgs/warmup_active [share]: Updates not scaled yet.
-        vgs/skipped_leaves [leaves]: Statistics that were not finite.
+        vgs/skipped_leaves [leaves]: Statistics that were not finite, of finite
+            gradients.
     """),
     *scaled("vgs/step_count [steps]: Steps that the statistics saw.", LARGEST),
     *gated("""
@@ -26,6 +27,6 @@ OPTIMIZER = (
         upgd/gate_saturated_frac [share]: Weights within 1 % of the extremes.
         upgd/noise_std_mean: Deviation of the noise.
         upgd/noise_to_signal: Norm of the noise over the direction's.
-        upgd/update_norm: Norm of the last update.
+        upgd/update_norm: Norm of the last update, before rate and decay.
     """),
 )

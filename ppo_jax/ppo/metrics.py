@@ -50,7 +50,8 @@ ROLLOUT = (
     ),
     *counted(
         "rollout/reused_starts [episodes] with `ResetPool`: Episodes that began where "
-        "another of the rollout had, in the same environment."
+        "another of the rollout had, in the same environment; without those of "
+        "environments that broke."
     ),
     *paid(
         "rollout/cost_mean [cost]: Mean of the finite costs of steps.", QUOTIENT, *COSTS
@@ -61,7 +62,7 @@ ROLLOUT = (
         "costs/median",
     ),
     *rows(
-        "rollout/cost_invalid [steps]: Steps whose cost is not finite.",
+        "rollout/cost_invalid [steps]: Steps whose cost alone is not finite.",
         SUM,
         "costs/invalid",
     ),

@@ -7,6 +7,7 @@ from ppo_jax.metrics.rows import NO_STEP, rows, stepped, weighed
 
 PLATEAU = "`AdaptiveEntropy` with a `Plateau`"
 TAIL = "`CVaR` or `CVaRConstraint`"
+UNKNOWN = "there was no outcome, or no step that predicts one"
 surrogate = partial(stepped, needs="`Surrogate`")
 sloped = partial(rows, needs=PLATEAU, null="fewer updates than the window")
 decaying = partial(rows, needs=PLATEAU, null="it has not begun")
@@ -61,15 +62,17 @@ POLICY = (
         null=NO_STEP,
     ),
     *stopping("""
-        train/kl_early_stop [share]: Updates that were ended early.
+        train/kl_early_stop [share]: Updates that a rule ended, be it at their last
+            step.
         train/kl_stop_reason/* [share]: Updates that were ended by this rule of
             `KlStop`.
-        train/kl_epoch_factor [share]: Epochs of an update that are run, if it is not
-            ended early.
+        train/kl_epoch_factor [share]: Epochs of an update that are run, before their
+            number is rounded, if it is not ended early.
     """),
     *penalized("""
         train/kl_penalty_beta: Coefficient of the penalty on the divergence.
-        train/kl_penalty_error [nats]: Divergence of the update before − target.
+        train/kl_penalty_error [nats]: Divergence of the update before − target; 0 in
+            the first.
         train/kl_penalty_pid_p: What it moved the coefficient by.
         train/kl_penalty_pid_i: What the sum of errors moved it by.
         train/kl_penalty_pid_d: What the error's change moved it by.
@@ -91,7 +94,8 @@ POLICY = (
     """),
     *standardized("""
         train/advantages_norm_mean: Mean of the scaled advantages; 0.
-        train/advantages_norm_std: Their deviation; 1, or 0 without signal.
+        train/advantages_norm_std: Their root mean square around it: √(1 − 1/n) of n
+            that are scaled together, less where groups have no signal.
     """),
     *standardized(
         "train/advantages_norm_max_abs: The largest of their sizes.", LARGEST
@@ -100,7 +104,11 @@ POLICY = (
         train/advantages_zero_std [share]: Steps in groups whose advantages do not vary
             beyond rounding; set to 0.
     """),
-    *rows("train/gae_clip_count [steps]: Errors and advantages clipped to ±10⁶.", SUM),
+    *rows(
+        "train/gae_clip_count [steps]: Errors and advantages clipped to ±10⁶, also of "
+        "steps that are not learned from.",
+        SUM,
+    ),
 )
 VALUE = (
     *stepped("""
@@ -160,9 +168,14 @@ VALUE = (
     """),
 )
 RISK = (
-    *of_tail("""
+    *of_tail(
+        """
         train/cvar_empirical [outcome]: Mean of the worst share α of outcomes.
         train/cvar_var [outcome]: The best of them: value at risk.
+    """,
+        null=UNKNOWN,
+    ),
+    *of_tail("""
         train/cvar_tail_size [samples]: How many they are.
         train/cvar_coef: Weight of the tail against the mean.
     """),
@@ -170,16 +183,22 @@ RISK = (
     *constrained("""
         train/cvar_lambda: Multiplier of the constraint.
         train/cvar_lambda_share [share]: Of the largest that it may be, `max_dual`.
-        train/cvar_gap: (limit − CVaR) / deviation of advantages.
         train/cvar_limit [outcome]: Least CVaR that is accepted.
+    """),
+    *constrained(
+        """
+        train/cvar_gap: (limit − CVaR) / deviation of advantages; 0 of no outcome.
         train/cvar_estimate [outcome]: CVaR that is held against it: of the tail, or
             predicted.
-    """),
+        """,
+        null=UNKNOWN,
+    ),
     *constrained(
         "train/cvar_violation [outcome]: max(0, limit − CVaR).",
         SHORTFALL,
         "train/cvar_limit",
         "train/cvar_estimate",
+        null=UNKNOWN,
     ),
     *stepped("""
         train/cvar_predicted [reward] with `PredictedCVaR`: CVaR that the critic

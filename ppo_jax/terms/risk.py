@@ -140,8 +140,8 @@ class _Tail(Term):
         beyond = losses.tail_advantage(outcome, tail.var, self.alpha) / rollout.unit
         beyond = jnp.where(valid, beyond, 0.0)
         return self.quantity.answered(beyond, rollout), {
-            "train/cvar_empirical": tail.cvar,
-            "train/cvar_var": tail.var,
+            "train/cvar_empirical": jnp.where(tail.size > 0, tail.cvar, jnp.nan),
+            "train/cvar_var": jnp.where(tail.size > 0, tail.var, jnp.nan),
             "train/cvar_tail_size": tail.size,
             "train/cvar_coef": self.coefficient(memory),
         }

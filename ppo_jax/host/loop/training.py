@@ -154,11 +154,12 @@ def train(
                 watchdog.heard()
                 ending = _ending(config, done, failing, interrupt)
                 due = ending == "finished" or _is_evaluated(config, rhythm, done)
-                speed["time/compiling"] += watch.compiling
-                watch.compiling = 0.0  # Only the first row reports it.
                 population, metrics = _selected(
                     config, layout, population, done, members, due, record.family
                 )
+                generation = metrics.pop("time/compiling", 0.0)
+                speed["time/compiling"] += watch.compiling + generation
+                watch.compiling = 0.0  # Only the first row reports it.
                 metrics |= speed | _checked(alarms, members, console)
                 row = record.rows.write(done * steps, metrics)
                 console.update(done * steps, metrics)
@@ -266,10 +267,12 @@ def _evolve(
 ) -> tuple[Population, dict[str, float]]:
     """Evolves the members, writes their lineage, and returns them and their metrics."""
     keys = streams.generation(config.seed, done, config.num_members)
-    population, generation = layout.evolve(config.pbt, population, keys)
-    generation = layout.fetch(generation)
+    with Stopwatch() as watch:
+        population, generation = layout.evolve(config.pbt, population, keys)
+        generation = layout.fetch(generation)
     family.append(lineage.line(done, generation))
     return population, generation_metrics(generation) | {
+        "time/compiling": watch.compiling,
         "pbt/exploitation_count": family.count("copied"),
         "pbt/exploration_count": family.count("explored"),
         "pbt/failed_ready_checks": int(population.waited),

@@ -61,8 +61,9 @@ def over_members(
         if name.startswith(("error/", "warn/")):
             row[name] = values.max()
         else:
-            spread = np.quantile(finite, [0.5, 0.25, 0.75]) if finite.size else [np.nan]
-            row |= dict(zip((name, f"q25/{name}", f"q75/{name}"), spread, strict=False))
+            known = finite if finite.size else np.array([np.nan])
+            ends = np.quantile(known, [0.5, 0.25, 0.75])
+            row |= dict(zip((name, f"q25/{name}", f"q75/{name}"), ends, strict=True))
         if best is not None:
             row[f"best/{name}"] = values[best]
         if name in EVALUATIONS:

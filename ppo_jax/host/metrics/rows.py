@@ -9,7 +9,7 @@ EVALUATED = "an evaluation in this phase"
 MANY = "more than one member"
 RANKED = f"{MANY}, after an evaluation"
 host = partial(rows, reduction=HOST)
-evaluated = partial(host, needs=EVALUATED)
+evaluated = partial(host, needs=EVALUATED, null="a return is not finite")
 spread = partial(host, needs=MANY, null="it is so for all members")
 searched = partial(host, needs="`pbt`, in a generation")
 
@@ -21,9 +21,14 @@ HOSTED = (
         eval/q25_reward [reward]: Lower quartile.
         eval/q75_reward [reward]: Upper quartile.
         eval/cvar_5_reward [reward]: Mean of the worst 5 %.
+    """),
+    *host(
+        """
         eval/episodes [episodes]: How many.
         eval/unfinished_episodes [episodes]: Given up at their limit.
-    """),
+        """,
+        needs=EVALUATED,
+    ),
     *host("""
         time/fps [steps / s]: Environment steps per second, once compiled.
         time/compiling [s]: Until the programs of the phase were compiled.
@@ -47,7 +52,7 @@ POPULATION = (
     *host(
         "each/*: That of every member, by its number.",
         needs=f"{MANY}, {EVALUATED}",
-        null="its parameters are not finite",
+        null="a return of its own is not finite",
     ),
     *host("pbt/fittest: The fittest member at the last evaluation.", needs=RANKED),
     *searched("""

@@ -12,6 +12,7 @@ from ppo_jax import Config, critics, terms
 from ppo_jax.critics import Quantile
 from ppo_jax.envs import TimeLimit
 from ppo_jax.envs.trading import RandomWalk, Trading
+from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.normalization.return_scale import identity
 from ppo_jax.terms import (
     Costs,
@@ -39,6 +40,22 @@ def test_the_tail_is_that_of_the_outcomes_with_weight():
     assert said["train/cvar_empirical"] == -6.0
     chex.assert_trees_all_close(beyond, BEYOND, rtol=1e-6)
     assert said["train/cvar_coef"] == 0.75
+
+
+def test_of_no_outcome_nothing_is_known():
+    """An update without one does not count among those of a phase."""
+    term = CVaRConstraint(alpha=0.25, limit=1.0)
+    nothing = ROLLOUT._replace(weight=0.0 * WEIGHT)
+    _, said = term.prepare(term.init(), nothing)
+    _, known = term.prepare(term.init(), ROLLOUT)
+    for name in ("empirical", "var", "estimate"):
+        assert np.isnan(said[f"train/cvar_{name}"])
+    assert said["train/cvar_gap"] == 0 and said["train/cvar_tail_size"] == 0
+    names = ("train/cvar_limit", "train/cvar_estimate", "train/cvar_empirical")
+    both = {name: np.array([said[name], known[name]]) for name in names}
+    phase = summarize(both)
+    assert phase["train/cvar_empirical"] == phase["train/cvar_estimate"] == -6.0
+    assert phase["train/cvar_violation"] == 7.0
 
 
 def test_outcomes_are_returns_or_rewards():

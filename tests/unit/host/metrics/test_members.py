@@ -51,7 +51,8 @@ def test_before_the_first_evaluation_nobody_is_the_fittest():
 
 def test_a_metric_that_no_member_has_is_no_number():
     row = over_members([{"x": NAN}, {"x": NAN}], np.array([0.0, 1.0]))
-    assert np.isnan(row["x"]) and np.isnan(row["best/x"])
+    assert row.keys() == {"x", "q25/x", "q75/x", "best/x", "pbt/fittest"}
+    assert all(np.isnan(row[name]) for name in ("x", "q25/x", "q75/x", "best/x"))
 
 
 def test_the_row_of_a_single_run_is_its_own():
