@@ -187,7 +187,9 @@ def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:
         cloudpickle.register_pickle_by_value(file)
     names = {file.__name__ for file in files}
     own = {k: x for k, x in gymnasium.registry.items() if _home(x) in names}
-    plain = {k: x if isinstance(x, int | str) else float(x) for k, x in given.items()}
+    plain: Any = {
+        k: x if isinstance(x, int | str) else float(x) for k, x in given.items()
+    }
 
     def make() -> Any:
         gymnasium.registry.update(own)

@@ -28,10 +28,10 @@ print(json.dumps(kept))
 SETTLED = """
 import json, sys
 from jax import monitoring
-from ppo_jax.host.programs import recall
+from ppo_jax.host.programs import sources
 from ppo_jax.train import main
 
-recall.BEGAN, lowered = float("inf"), []
+sources.BEGAN, lowered = float("inf"), []
 monitoring.register_event_duration_secs_listener(
     lambda event, seconds, fun_name="", **_: lowered.append(fun_name)
     if event == "/jax/core/compile/jaxpr_to_mlir_module_duration" else None
@@ -44,9 +44,11 @@ sys.exit(status)
 
 
 def begin(path, run_dir, *options, environment):
+    """Begins it from an installed file, as code without one is not known."""
+    file = path.parent / "site-packages" / "settled.py"
     words = [path, "--run-dir", run_dir, *options]
     return subprocess.Popen(
-        [sys.executable, "-c", SETTLED, *map(str, words)],
+        [sys.executable, file, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,6 +75,8 @@ def environment(tmp_path_factory):
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "experiment.py"
     path.write_text(EXPERIMENT.format(memory=""))
+    (path.parent / "site-packages").mkdir()
+    (path.parent / "site-packages" / "settled.py").write_text(SETTLED)
     return path
 
 

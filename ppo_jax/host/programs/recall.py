@@ -3,12 +3,9 @@
 Tracing a program and preparing it for the compiler take longer than loading it. The
 result is known beforehand if everything that it depends on is the same: its arguments
 and their structure, by which `jax.jit` knows its programs too, settings of JAX, and
-code. A file of code is the same while its time and its size are, as for Python's own
-bytecode. The user's own may read a file while it is traced, or change other modules: if
-it does more than import modules and name values, nothing is recalled.
+code, as far as `sources` knows it.
 """
 
-import ast
 import contextlib
 import hashlib
 import io
@@ -16,10 +13,7 @@ import json
 import os
 import pickle
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flax
@@ -31,30 +25,13 @@ from jaxlib._jax import Executable, LoadedExecutable
 
 from ppo_jax.component import numbers
 from ppo_jax.config import Config
-from ppo_jax.errors import is_own
+from ppo_jax.host.programs import sources
 from ppo_jax.host.programs.compiling import Compilation
+from ppo_jax.host.programs.sources import Code, UnknownCode
 from ppo_jax.host.programs.store import Store
 from ppo_jax.host.run_dir.description import describe
-from ppo_jax.host.run_dir.script import RUN
 
-PACKAGES = {
-    *("ppo_jax", "jax", "jaxlib", "numpy", "flax", "optax", "chex", "gymnax", "brax"),
-    *("craftax", "jumanji", "mujoco_playground", "xminigrid"),
-}
-"""Packages whose code, while it is traced, depends on nothing but itself."""
-KNOWN = sys.stdlib_module_names | PACKAGES
-BEGAN = time.time()
-SETTLED = 60.0
-"""Source files must be older than the process's start by this many seconds, so that the
-process has read them as they are now."""
 COMPILED = "compiled"
-
-Code = dict[str, tuple[str, int, int]]
-"""Files of modules by module name, with their times in nanoseconds and their bytes."""
-
-
-class UnknownCode(Exception):
-    """Error for a program whose code is not known, or may have changed."""
 
 
 class Shelf:
@@ -73,7 +50,8 @@ class Shelf:
     ):
         self._store, self._devices, self._code = None, devices, None
         with contextlib.suppress(UnknownCode):
-            self._subject = [_said(config), place, *_surroundings(), *_own_texts()]
+            own = sources.own_texts()
+            self._subject = [_said(config), place, *_surroundings(), *own]
             self._store = store
 
     def find(self, wanted: Compilation) -> Callable[[], Any] | None:
@@ -121,7 +99,7 @@ class Shelf:
     def _is_as_here(self, code: Code) -> bool:
         """Returns whether code is as here; cached, as a run's programs share it."""
         if code != self._code:
-            self._code = code if _is_as_here(code) else None
+            self._code = code if sources.is_as_here(code) else None
         return code == self._code
 
     def _key(self, of: Compilation) -> str:
@@ -153,7 +131,7 @@ class _Writer(serialize_executable._JaxPjrtPickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if callable(obj):
-            _require_known(obj)
+            sources.require_known(obj)
         return NotImplemented
 
 
@@ -176,11 +154,11 @@ def _written(compiled: Any, key: str) -> bytes:
     Raises:
         UnknownCode: If another process cannot be sure to need the same program.
     """
-    _own_texts()  # Checks modules that were imported meanwhile, too.
+    sources.own_texts()  # Checks modules that were imported meanwhile, too.
     if compiled._params.const_args:
         raise UnknownCode
     kept = io.BytesIO()
-    pickle.dump(_code(), kept)
+    pickle.dump(sources.code(), kept)
     writer, (leaves, given) = _Writer(kept, key), jax.tree.flatten(compiled.args_info)
     writer.dump((given, leaves, compiled.out_tree))
     writer.dump(compiled._executable._unloaded_executable)
@@ -198,102 +176,3 @@ def _surroundings() -> list[str]:
     given = [f"{name}={value}" for name, value in sorted(settings.values.items())]
     kinds.append(known.hexdigest())
     return [sys.version, *places, platform, *kinds, *given, repr(flax.config)]
-
-
-def _code() -> Code:
-    """Returns all loaded code except the user's own, which only names values.
-
-    Raises:
-        UnknownCode: If some of it may have changed since it was loaded.
-    """
-    code = {
-        name: _stamp(file)
-        for name, _, file in _loaded()
-        if name != "__main__" and not _is_own(name, file)
-    }
-    if not _is_settled(code):
-        raise UnknownCode
-    return code
-
-
-def _is_as_here(code: Code) -> bool:
-    """Returns whether this process has loaded the same code, or would load it."""
-    here = {name: file for name, _, file in _loaded()}
-    return _is_settled(code) and all(
-        here.get(name, stamp[0]) == stamp[0] and _stamp(stamp[0]) == stamp
-        for name, stamp in code.items()
-    )
-
-
-def _is_settled(code: Code) -> bool:
-    """Returns whether this process has certainly read these files as they are now."""
-    return max(changed for _, changed, _ in code.values()) < 1e9 * (BEGAN - SETTLED)
-
-
-def _stamp(file: str) -> tuple[str, int, int]:
-    facts = os.stat(file)
-    return file, facts.st_mtime_ns, facts.st_size
-
-
-def _own_texts() -> list[str]:
-    """Returns the texts of the user's own files.
-
-    Raises:
-        UnknownCode: If one of them does more than import known modules and name known
-            values, or cannot be read.
-    """
-    own = [(module, file) for name, module, file in _loaded() if _is_own(name, file)]
-    for value in [value for module, _ in own for value in vars(module).values()]:
-        _require_known(value)
-    try:
-        texts = sorted(Path(file).read_text() for _, file in own)
-        plain = all(_is_plain(ast.parse(text)) for text in texts)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise UnknownCode from error
-    if not plain:
-        raise UnknownCode
-    return texts
-
-
-def _is_plain(file: ast.Module) -> bool:
-    """Returns whether a file only imports, and names values, none of which is code."""
-    return all(map(_names, file.body)) and not any(
-        isinstance(node, ast.Lambda) for node in ast.walk(file)
-    )
-
-
-def _names(statement: ast.stmt) -> bool:
-    """Returns whether a statement imports, names a value, or is a docstring."""
-    match statement:
-        case ast.Assign(targets=targets):
-            return all(map(_is_name, targets))
-        case ast.AnnAssign(target=ast.Name()) | ast.Expr(value=ast.Constant()):
-            return True
-    return isinstance(statement, ast.Import | ast.ImportFrom)
-
-
-def _is_name(target: ast.expr) -> bool:
-    """Returns whether the target of an assignment is a name, or several."""
-    each = target.elts if isinstance(target, ast.Tuple) else [target]
-    return all(isinstance(one, ast.Name) for one in each)
-
-
-def _is_own(name: str, file: str) -> bool:
-    """Returns whether a module is the user's own, as an experiment is anywhere."""
-    return name == RUN or (name.partition(".")[0] not in PACKAGES and is_own(file))
-
-
-def _loaded() -> Iterator[tuple[str, ModuleType, str]]:
-    """Yields the names, the modules and the files of all that were loaded from one."""
-    for name, module in [*sys.modules.items()]:
-        file = getattr(module, "__file__", None) or ""
-        if name == RUN or os.path.isabs(file):  # PyTorch's `torch.ops` has "_ops.py".
-            yield name, module, file
-
-
-def _require_known(value: Any) -> None:
-    """Raises `UnknownCode` for a value that no known package defines."""
-    is_module = isinstance(value, ModuleType)
-    home = value.__name__ if is_module else getattr(value, "__module__", None)
-    if home is not None and home.partition(".")[0] not in KNOWN:
-        raise UnknownCode(home)

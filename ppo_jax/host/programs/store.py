@@ -75,9 +75,18 @@ def machine() -> str:
     """Returns the CPU, settings and versions that JAX's key of a program omits."""
     lines = CPUINFO.read_text().splitlines()
     cpu = sorted({line for line in lines if line.partition(":")[0].strip() in CPU})
-    given = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
+    given = [f"{name}={_setting(name)}" for name in SETTINGS]
     versions = [f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}"]
     return "\n".join([*versions, *cpu, f"{devices.cores()} cores", *given])
+
+
+def _setting(name: str) -> str | None:
+    """Returns an environment variable; of a file with flags of XLA, its text."""
+    given = os.environ.get(name)
+    if name == "XLA_FLAGS" and given and not given.lstrip().startswith("-"):
+        with contextlib.suppress(OSError):
+            return Path(given).read_text()
+    return given
 
 
 class Store:
@@ -156,7 +165,10 @@ class Store:
 
     def _shrink(self) -> None:
         """Deletes all but the most recently used files that fit the limit together."""
-        found = [(file, file.stat()) for file in self._path.iterdir()]
+        found = []
+        for file in self._path.iterdir():
+            with contextlib.suppress(OSError):  # Gone meanwhile, or a link to nowhere.
+                found.append((file, file.stat()))
         room = self._limit
         for file, facts in sorted(found, key=lambda one: -one[1].st_mtime_ns):
             if facts.st_size > room:

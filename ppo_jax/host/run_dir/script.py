@@ -24,6 +24,8 @@ MADE = "made_in_python.txt"
 Texts = dict[str, bytes]
 """Files of a run directory, by path."""
 
+replaced: dict[tuple[str, str], ModuleType] = {}
+"""Modules whose names others have now, by name and file. What they did stays done."""
 _run: dict[Path, Texts] = {}
 """Files to keep of each file that was run, by its path, as they were then."""
 
@@ -44,6 +46,7 @@ def run(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ExperimentError(f"{path}: no such experiment file{_instead(path.parent)}")
     _prefer(_places(path))
+    _replace(RUN)
     module = sys.modules[RUN] = ModuleType(RUN)
     names = vars(module)
     names["__file__"] = str(path)
@@ -108,7 +111,14 @@ def _prefer(places: list[Path]) -> None:
         if name.split(".")[0] in here:
             known = any(Path(file).is_relative_to(place) for place in places)
             if not known and is_own(file):
-                del sys.modules[name]
+                _replace(name)
+
+
+def _replace(name: str) -> None:
+    """Makes room for another module of this name, if there is one."""
+    module = sys.modules.pop(name, None)
+    if module is not None:
+        replaced[name, str(module.__file__)] = module
 
 
 def _in_use(place: Path) -> set[Path]:

@@ -28,7 +28,7 @@ from ppo_jax.host.agents import fitting
 from ppo_jax.host.devices import mesh, streams
 from ppo_jax.host.loop import evaluation, phases, training
 from ppo_jax.host.loop.readiness import ready
-from ppo_jax.host.programs import recall, store
+from ppo_jax.host.programs import recall, sources, store
 from ppo_jax.host.programs.compiling import Compilation
 from ppo_jax.host.run_dir import experiment, script
 from ppo_jax.host.run_dir.recording import Memory
@@ -60,23 +60,27 @@ def process(home, monkeypatch):
     """One that has none of the tests, and whose code is years old."""
     devices.prepare()
     sys.modules.pop(script.RUN, None)
-    loaded, before = recall._loaded, sys.modules.copy()
+    loaded, before = sources._loaded, sys.modules.copy()
 
     def others():
         for name, module, file in loaded():
-            if name not in before or not recall._is_own(name, file):
+            if name not in before or not sources._is_own(name, file):
                 yield name, module, file
 
-    monkeypatch.setattr(recall, "_loaded", others)
-    monkeypatch.setattr(recall, "BEGAN", math.inf)
+    monkeypatch.setattr(sources, "_loaded", others)
+    monkeypatch.setattr(sources, "BEGAN", math.inf)
+    monkeypatch.setattr(script, "replaced", {})
+    main = sys.modules["__main__"]  # Without a file where tests run side by side.
+    monkeypatch.setattr(main, "__file__", recall.__file__, raising=False)
     yield
     for name in sys.modules.keys() - before:
-        if recall.is_own(getattr(sys.modules[name], "__file__", None)):
+        if sources.is_own(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
 
 
 def forget():
-    """As in a new process."""
+    """As in a new process, which has run no other file."""
+    script.replaced.clear()
     jax.clear_caches()
     mesh.over_all_devices.cache_clear()
     compilation_cache.reset_cache()
@@ -434,19 +438,21 @@ def test_what_a_file_puts_into_others_is_traced(tmp_path, monkeypatch):
         assert traced(experiment.load(path, []))
 
 
-@pytest.mark.parametrize("change", [(1, 0), (0, 1)], ids=["time", "size"])
+@pytest.mark.parametrize(
+    "change", [(1, 0, 0), (0, 1, 0), (0, 0, 1)], ids=["content", "file", "size"]
+)
 def test_changed_code_is_traced(monkeypatch, change):
     """As Python knows that its bytecode is out of date."""
     assert [traced(), traced()] == [True, False]
-    stamp = recall._stamp
+    stamp = sources._stamp
 
     def changed(name):
-        file, time, size = stamp(name)
+        file, *facts = stamp(name)
         ours = name == recall.__file__
-        return file, time + ours * change[0], size + ours * change[1]
+        return file, *(x + ours * y for x, y in zip(facts, change, strict=True))
 
     with monkeypatch.context() as edited:
-        edited.setattr(recall, "_stamp", changed)
+        edited.setattr(sources, "_stamp", changed)
         assert [traced(), traced()] == [True, False]
     assert [traced(), traced()] == [True, False]
 
@@ -454,7 +460,8 @@ def test_changed_code_is_traced(monkeypatch, change):
 def test_code_from_elsewhere_is_traced(monkeypatch, tmp_path):
     """As of another checkout; of both, no file has changed since it was loaded."""
     assert traced()
-    copy = shutil.copy2(streams.__file__, tmp_path)
+    (tmp_path / "site-packages").mkdir()
+    copy = shutil.copy2(streams.__file__, tmp_path / "site-packages")
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(streams, "__file__", str(copy))
         assert traced()
@@ -464,9 +471,9 @@ def test_code_from_elsewhere_is_traced(monkeypatch, tmp_path):
 
 def test_code_that_may_have_changed_meanwhile_is_traced(monkeypatch):
     """A process that began before has read what was there before."""
-    newest = max(changed for _, changed, _ in recall._code().values()) / 1e9
+    newest = max(max(x) for _, *x, _ in sources.code().values()) / 1e9
     for after, expected in ((-1, [True, True]), (1, [True, False]), (-1, [True, True])):
-        monkeypatch.setattr(recall, "BEGAN", newest + recall.SETTLED + after)
+        monkeypatch.setattr(sources, "BEGAN", newest + sources.SETTLED + after)
         assert [traced(), traced()] == expected
 
 

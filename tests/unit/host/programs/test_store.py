@@ -308,6 +308,24 @@ def test_what_reads_a_run_keeps_its_programs(words, monkeypatch):
         command.main([str(RUN), *more])
 
 
+def test_a_link_to_nowhere_is_no_reason_to_keep_all(tmp_path):
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    kept = Store(tmp_path, "ours", 3 * 64)
+    for key in "abcdef":
+        kept.put(key, bytes(32))
+    assert sum(kept.get(key) is not None for key in "abcdef") == 3
+
+
+def test_flags_in_a_file_are_flags(tmp_path, monkeypatch):
+    """XLA reads them from there, where the variable has the file's name."""
+    (tmp_path / "flags").write_text(UNSEEN)
+    monkeypatch.setenv("XLA_FLAGS", str(tmp_path / "flags"))
+    before = store.machine()
+    assert UNSEEN in before
+    (tmp_path / "flags").write_text("")
+    assert store.machine() != before
+
+
 def test_any_number_of_processes_make_one_folder(tmp_path, capsys):
     first, second = (Store(tmp_path / "new", "ours", ROOM) for _ in range(2))
     assert capsys.readouterr().err.count("compiled programs are kept") == 1
