@@ -92,7 +92,7 @@ def is_as_here(code: Code) -> bool:
 
 
 def own_texts() -> list[str]:
-    """Returns the texts of the user's own files.
+    """Returns the texts of the user's own files, each once.
 
     Raises:
         UnknownCode: If one of them does more than import known modules and name known
@@ -115,7 +115,7 @@ def own_texts() -> list[str]:
         raise UnknownCode from error
     if not plain:
         raise UnknownCode
-    return sorted(texts)
+    return sorted({*texts})
 
 
 def require_known(value: Any) -> None:
