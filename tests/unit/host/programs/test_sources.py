@@ -14,8 +14,9 @@ from ppo_jax.host.run_dir import script
 
 
 @pytest.fixture(autouse=True)
-def process(monkeypatch):
+def process(monkeypatch, tmp_path):
     """One that has none of the tests, and whose code is years old."""
+    sys.modules.pop(script.RUN, None)
     loaded, before = sources._loaded, sys.modules.copy()
 
     def others():
@@ -29,10 +30,10 @@ def process(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     main = sys.modules["__main__"]  # Without a file where tests run side by side.
     monkeypatch.setattr(main, "__file__", sources.__file__, raising=False)
-    sys.modules.pop(script.RUN, None)
     yield
     for name in sys.modules.keys() - before:
-        sys.modules.pop(name)
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def run(folder, **texts):
@@ -86,19 +87,19 @@ def test_code_without_a_file_is_not_known(monkeypatch):
 @pytest.mark.parametrize(
     "text",
     [
-        "import mine",
-        "import mine as numpy",
-        "from mine import ID",
-        "from mine.deep import ID",
-        "ID = importlib.import_module('mine').ID",
+        "import unheard_of",
+        "import unheard_of as numpy",
+        "from unheard_of import ID",
+        "from unheard_of.deep import ID",
+        "ID = importlib.import_module('unheard_of').ID",
     ],
 )
 def test_a_package_that_is_not_known_is_not_for_its_constants(tmp_path, text):
     """Whoever imports it has it do whatever it does."""
     place = tmp_path / "site-packages"
-    (place / "mine").mkdir(parents=True)
-    (place / "mine" / "__init__.py").write_text("ID = 'Mine-v0'\n")
-    (place / "mine" / "deep.py").write_text("ID = 'Mine-v0'\n")
+    (place / "unheard_of").mkdir(parents=True)
+    (place / "unheard_of" / "__init__.py").write_text("ID = 'Mine-v0'\n")
+    (place / "unheard_of" / "deep.py").write_text("ID = 'Mine-v0'\n")
     sys.path.insert(0, str(place))
     run(tmp_path, own=f"import importlib, sys\n{text}\n")
     assert not is_known()
