@@ -71,6 +71,17 @@ def finished(path):
     return run_dir
 
 
+def test_what_the_first_generation_compiles_is_told_with_it(finished):
+    """After 4 updates, as the programs of a phase are with the first one."""
+    lines = (finished / "metrics.jsonl").read_text().splitlines()
+    compiled = [
+        row["time/iterations"]
+        for row in map(json.loads, lines)
+        if row["time/compiling"] > 0
+    ]
+    assert compiled == [2, 4]
+
+
 def test_every_generation_is_in_the_lineage_and_in_the_checkpoint(finished):
     """P12: at every multiple of the interval, and never at 0 updates."""
     lines, (update, population, meta) = lineage(finished), restored(finished)
