@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import math
 import shutil
 import sys
 import warnings
@@ -18,6 +17,7 @@ import pytest
 from jax import monitoring
 from jax._src import cache_key, compilation_cache
 from jax.tree_util import Partial
+from newborn import newborn
 
 from ppo_jax import component, networks, optimizers, terms
 from ppo_jax.arrays import devices
@@ -57,25 +57,9 @@ NUMBERS = np.arange(4, dtype=np.float32)
 
 @pytest.fixture(autouse=True)
 def process(home, monkeypatch):
-    """One that has none of the tests, and whose code is years old."""
     devices.prepare()
-    sys.modules.pop(script.RUN, None)
-    loaded, before = sources._loaded, sys.modules.copy()
-
-    def others():
-        for name, module, file in loaded():
-            if name not in before or not sources._is_own(name, file):
-                yield name, module, file
-
-    monkeypatch.setattr(sources, "_loaded", others)
-    monkeypatch.setattr(sources, "BEGAN", math.inf)
-    monkeypatch.setattr(script, "replaced", {})
-    main = sys.modules["__main__"]  # Without a file where tests run side by side.
-    monkeypatch.setattr(main, "__file__", recall.__file__, raising=False)
-    yield
-    for name in sys.modules.keys() - before:
-        if sources.is_own(getattr(sys.modules[name], "__file__", None)):
-            del sys.modules[name]
+    with newborn(monkeypatch, home):
+        yield
 
 
 def forget():

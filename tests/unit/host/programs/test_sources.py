@@ -1,12 +1,12 @@
 """What a process knows of its code, one doubt at a time."""
 
 import importlib
-import math
 import subprocess
 import sys
 import time
 
 import pytest
+from newborn import newborn
 
 from ppo_jax.host.programs import sources
 from ppo_jax.host.programs.sources import UnknownCode
@@ -15,25 +15,8 @@ from ppo_jax.host.run_dir import script
 
 @pytest.fixture(autouse=True)
 def process(monkeypatch, tmp_path):
-    """One that has none of the tests, and whose code is years old."""
-    sys.modules.pop(script.RUN, None)
-    loaded, before = sources._loaded, sys.modules.copy()
-
-    def others():
-        for name, module, file in loaded():
-            if name not in before or not sources._is_own(name, file):
-                yield name, module, file
-
-    monkeypatch.setattr(sources, "_loaded", others)
-    monkeypatch.setattr(sources, "BEGAN", math.inf)
-    monkeypatch.setattr(script, "replaced", {})
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    main = sys.modules["__main__"]  # Without a file where tests run side by side.
-    monkeypatch.setattr(main, "__file__", sources.__file__, raising=False)
-    yield
-    for name in sys.modules.keys() - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
+    with newborn(monkeypatch, tmp_path):
+        yield
 
 
 def run(folder, **texts):
