@@ -25,6 +25,7 @@ from ppo_jax.component.coercion import coerced, fits
 from ppo_jax.component.former import resolved
 from ppo_jax.component.names import descendants, is_component, joined
 from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.errors import Misfit
 from ppo_jax.types import PyTree
 
 T = TypeVar("T")
@@ -109,9 +110,9 @@ def concrete(value: Any) -> bool:
 
 
 def require(ok: bool, field: str, value: Any, expected: str) -> None:
-    """Raises a `ValueError` that names the field, unless `ok`."""
+    """Raises a `Misfit`, which is a `ValueError`, that names the field, unless `ok`."""
     if not ok:
-        raise ValueError(f"{field}: expected {expected}, got {value!r}")
+        raise Misfit(f"{field}: expected {expected}, got {value!r}")
 
 
 def require_field(owner: Any, field: str, ok: bool, expected: str) -> None:

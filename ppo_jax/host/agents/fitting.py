@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +150,15 @@ def load(
         ExperimentError: If the directory holds no run, many of them, or one of another
             experiment.
         CheckpointError: If there is no such checkpoint, or it cannot be restored.
-        UserError: If there is no such member.
+        UserError: If there is no such member, or another argument is not possible.
     """
-    number = isinstance(checkpoint, int) and not isinstance(checkpoint, bool)
+    require(isinstance(run_dir, str | Path), "run_dir", run_dir, "a path")
+    number = isinstance(checkpoint, Integral) and not isinstance(checkpoint, bool)
     if not number and checkpoint not in CHECKPOINTS:
         message = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
         raise UserError(f"checkpoint: {message}; or give a number of updates")
     place = Path(run_dir)
-    asked = checkpoint if isinstance(checkpoint, int) else None
+    asked = int(checkpoint) if number else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)
     rows = former.translated(files.rows(place / LOG), names)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +284,7 @@ def _alone(config: Config, population: Population, index: int) -> Config:
 
 
 def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and value >= least
+    return isinstance(value, Integral) and int(value) >= least
 
 
 def _figures(returns: np.ndarray, ended: np.ndarray) -> dict[str, Any]:

@@ -16,7 +16,10 @@ from ppo_jax.host.run_dir.recording import Memory, Saved
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
-SPANS = {"total_timesteps": "; schedules span all of it"}
+REMARKS = {
+    "seed": "; evaluations and generations draw by it, rollouts go on as they did",
+    "total_timesteps": "; schedules span all of it",
+}
 OWN = "; members keep their own"
 """Remarks on fields whose value has changed, for a run that goes on."""
 
@@ -103,7 +106,7 @@ def _resumed(
     done, population, meta = saved
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
-    remarks = SPANS | dict.fromkeys(searched(config), OWN)
+    remarks = REMARKS | dict.fromkeys(searched(config), OWN)
     for name, change in changed.items():
         console.note(f"resuming with another {name}: {change}{remarks.get(name, '')}")
     if done < config.num_updates:

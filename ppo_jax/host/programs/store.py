@@ -189,9 +189,12 @@ def _folder() -> Path:
 
 
 def _made(folder: Path) -> bool:
-    """Makes a folder, unless it is there; returns whether it did."""
+    """Makes a folder, unless it is there; returns whether it did.
+
+    What is in it is run, so it is the user's alone.
+    """
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         if not folder.is_dir():
             raise

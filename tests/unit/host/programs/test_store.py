@@ -329,6 +329,7 @@ def test_flags_in_a_file_are_flags(tmp_path, monkeypatch):
 def test_any_number_of_processes_make_one_folder(tmp_path, capsys):
     first, second = (Store(tmp_path / "new", "ours", ROOM) for _ in range(2))
     assert capsys.readouterr().err.count("compiled programs are kept") == 1
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700  # Programs are run.
     first.put("a", b"1")
     second.put("a", b"2")
     assert first.get("a") == b"2"
