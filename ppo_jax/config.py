@@ -70,7 +70,8 @@ class Config:
         adversary: Attacker of the observations that are learned from; None: no attacks.
         early_stop: Rule that ends an update early; by default none does.
         holdout_envs: Number of environments, the last ones, that nothing is learned
-            from. The critic's explained variance of their returns is a metric.
+            from. The critic's explained variance of their returns is a metric. Where
+            only these are in a minibatch, no step is taken.
         appraisal: Runs the critics again after each update, to measure what they
             learned; None: they are not run again.
         optimizer: Optimiser with its learning rate.

@@ -32,6 +32,8 @@ from ppo_jax.types import Array, Key, PyTree
 
 LIMIT = "max_steps_in_episode"
 """The parameter that truncates an episode."""
+PARTS = ("reset", "transition", "restart")
+"""Methods that a step of any `Env` consists of."""
 
 
 @component
@@ -90,7 +92,7 @@ class Gymnax(Env):
 
     @property
     def has_transition(self) -> bool:
-        return self._load().has_transition
+        return self._load().has_transition and type(self).step is Gymnax.step
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         env, params, *_ = self._load()
@@ -105,6 +107,8 @@ class Gymnax(Env):
         return _timestep(obs, reward, terminated, truncated, info), strong(state)
 
     def step(self, key: Key, state: PyTree, action: Array) -> Step:
+        if any(getattr(type(self), x) is not getattr(Gymnax, x) for x in PARTS):
+            return Env.step(self, key, state, action)  # A subclass has its own.
         env, params, _, shape, *_ = self._load()
         obs, state, reward, terminated, truncated, info = env.step(
             key, state, action.reshape(shape), params

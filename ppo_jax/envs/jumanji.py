@@ -192,9 +192,9 @@ def _numbers(spec: Any, seen: Any) -> PyTree:
     if low is None or not jnp.issubdtype(seen.dtype, jnp.integer):
         return seen.astype(jnp.float32)
     low, high = int(np.asarray(low).min()), int(np.asarray(high).max())
-    if 2 < high - low + 1 <= MOST_KINDS:
-        return jax.nn.one_hot(seen - low, high - low + 1)
-    return (seen - low) / jnp.float32(high - low)
+    if 2 < high - low + 1 <= MOST_KINDS:  # Some count one further than they say.
+        return jax.nn.one_hot(jnp.clip(seen, low, high) - low, high - low + 1)
+    return (seen - low) / jnp.float32(max(high - low, 1))
 
 
 def _parameters(env_id: str, given: Mapping[str, Any]) -> Parameters:

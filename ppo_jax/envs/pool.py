@@ -43,8 +43,8 @@ class ResetPool(Wrapper):
     Tell `check` that `taken` outlives episodes: `check(env, carried=("state.taken",))`.
 
     Raises:
-        ValueError: At construction, if `env` has no `transition`, or a `step` of its
-            own as wrappers do, or if `size` is below 1.
+        ValueError: At construction, if `env` has no `transition`, or a `step` or
+            `restart` of its own as wrappers do, or if `size` is below 1.
 
     >>> from ppo_jax.envs.probes import RecallCue
     >>> env = ResetPool(RecallCue(), size=3)
@@ -57,12 +57,15 @@ class ResetPool(Wrapper):
     """Starts per environment and rollout."""
 
     def validate(self) -> None:
-        """Raises a `ValueError` for an environment whose steps always reset."""
+        """Raises a `ValueError` for an environment that begins episodes otherwise."""
         expected = (
             "an environment with a `transition`, and no `step` of its own; wrappers go "
             "around the pool"
         )
         require(self.env.has_transition, "ResetPool.env", self.env, expected)
+        expected = "an environment whose episodes begin by `reset`, without a `restart`"
+        alike = type(self.env).restart is Env.restart
+        require(alike, "ResetPool.env", self.env, expected)
 
     def reset(self, key: Key) -> tuple[PyTree, PyTree]:
         key_env, key_starts = jax.random.split(key)

@@ -102,12 +102,15 @@ def masked(name: str, space: ActionSpace, first: Any) -> tuple[int, ...]:
 def moves(space: Any, actions: np.ndarray) -> np.ndarray:
     """Converts actions `[n, ...]` to those that the environment takes.
 
+    Bounds in float64 may lie within those of float32.
+
     >>> from gymnasium.spaces import Discrete
     >>> moves(Discrete(3, start=-1), np.array([0, 2])).tolist()
     [-1, 1]
     """
     shaped = actions.reshape(len(actions), *space.shape)
-    return (shaped + getattr(space, "start", 0)).astype(space.dtype)
+    taken = (shaped + getattr(space, "start", 0)).astype(space.dtype)
+    return np.clip(taken, space.low, space.high) if hasattr(space, "low") else taken
 
 
 def observations(name: str, space: Any) -> Observations:

@@ -79,7 +79,7 @@ class Share:
         led, shown, scalars = [], [], []
         for env, move in zip(self._envs, moves, strict=True):
             obs, reward, terminated, truncated, info = env.step(move)
-            flags = bool(terminated), bool(truncated)
+            flags = _flag("terminated", terminated), _flag("truncated", truncated)
             scalars.append((float(reward), *flags, _cost(info)))
             led.append(self._observed(obs))
             shown.append(
@@ -138,6 +138,14 @@ def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:
     if not np.logical_or.reduceat(allowed, np.cumsum([0, *choices[:-1]])).all():
         raise ValueError(f"info[{MASK!r}]: no action is allowed, got {given!r}")
     return allowed
+
+
+def _flag(name: str, given: Any) -> bool:
+    """Returns whether a step ended the episode in a way."""
+    flag = np.asarray(given)
+    if flag.shape or flag.dtype.kind not in "biuf" or flag not in (0, 1):
+        raise ValueError(f"{name}: expected True or False, got {given!r}")
+    return bool(flag)
 
 
 def _cost(info: Mapping[str, Any]) -> float:

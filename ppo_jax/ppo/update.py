@@ -140,6 +140,7 @@ def _minibatch_step(
     flags = {
         "taken": taken,
         "failed": allowed & ~finite,
+        "weight": jnp.where(taken, weight, 0.0),
         "error/log_ratio_nan_count": jnp.where(allowed, nan, 0),
         "error/log_ratio_inf_count": jnp.where(allowed, inf, 0),
         "error/nonfinite_loss": allowed & ~finite_loss,
@@ -258,7 +259,7 @@ def _result(
     """Sums flags and averages metrics, which are `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(lambda x: x.sum(axis=STEPS), flags).unpack()
-    weight = taken.astype(jnp.float32)[..., None]
+    weight = flags["weight"][..., None]
     means = jax.tree.map(
         lambda x: diagnostics.average(x, weight, axis=STEPS), metrics
     ).unpack()

@@ -10,15 +10,8 @@ from ppo_jax.terms.policy import (
     KlPenalty,
     Surrogate,
 )
-from ppo_jax.terms.risk import (
-    Costs,
-    CVaR,
-    CVaRConstraint,
-    PredictedCVaR,
-    Quantity,
-    Returns,
-    Rewards,
-)
+from ppo_jax.terms.quantities import Costs, Quantity, Returns, Rewards
+from ppo_jax.terms.risk import CVaR, CVaRConstraint, PredictedCVaR
 from ppo_jax.terms.robust import RobustKL
 from ppo_jax.terms.term import Attacked, Context, Forward, RolloutTargets, Term
 from ppo_jax.terms.value import Value

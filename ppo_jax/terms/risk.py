@@ -1,11 +1,11 @@
 """Terms that care for the worst outcomes."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 
-from ppo_jax import losses, returns
+from ppo_jax import losses
 from ppo_jax.component import component, concrete, require, require_field, require_range
 from ppo_jax.component.bounds import (
     Bound,
@@ -20,82 +20,9 @@ from ppo_jax.errors import missing
 from ppo_jax.normalization.observations import TINY
 from ppo_jax.state import Batch
 from ppo_jax.terms.estimates import Empirical, Estimate
+from ppo_jax.terms.quantities import Quantity, Returns
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Array, Metrics, PyTree
-
-
-@component
-class Quantity:
-    """A number per step of a rollout, whose worst values are the risk."""
-
-    predicted: ClassVar[bool] = False
-    """Whether critics predict this quantity."""
-    at_once: ClassVar[bool] = False
-    """Whether a sample is of one step alone, and blamed on its action alone."""
-    negated: ClassVar[bool] = False
-    """Whether samples are minus something that is seldom below 0."""
-
-    def __call__(self, rollout: RolloutTargets) -> Array:
-        """Returns samples `[T, B]`; lower is worse."""
-        raise missing(self, "__call__")
-
-    def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
-        """Returns the excess over the value at risk that each action is blamed for.
-
-        Args:
-            beyond: The excess of each step's own sample, `[T, B]`; 0 without one.
-            rollout: The rollout with these samples.
-        """
-        return beyond
-
-
-@component
-class Returns(Quantity):
-    """The λ-return from each step on."""
-
-    predicted = True
-
-    def __call__(self, rollout: RolloutTargets) -> Array:
-        return rollout.target
-
-
-@component
-class Rewards(Quantity):
-    """The reward of each step, which the action of that step alone answers for.
-
-    An action is not blamed for what comes later: `Returns()` are for that.
-    """
-
-    at_once = True
-
-    def __call__(self, rollout: RolloutTargets) -> Array:
-        return rollout.reward
-
-
-@component
-class Costs(Quantity):
-    """Minus the cost that environments report of each step, if it is finite.
-
-    A CVaR of −0.1 at α = 1 is a mean cost of 0.1 per step. An action is blamed for the
-    costs that follow it, less as many times what a step costs on average: Σ γᵏ of the
-    differences, to the end of its episode or of the rollout. So steps that cost as much
-    as others are nobody's fault, and no episode is ended to save them.
-
-    References:
-        Sutton et al., `Policy Gradient Methods for Reinforcement Learning with Function
-        Approximation <https://papers.nips.cc/paper/1713>`_, 2000: the average reward.
-    """
-
-    negated = True
-
-    def __call__(self, rollout: RolloutTargets) -> Array:
-        return -rollout.cost
-
-    def answered(self, beyond: Array, rollout: RolloutTargets) -> Array:
-        costly = (rollout.weight > 0) & jnp.isfinite(rollout.cost)
-        average = beyond.sum() / jnp.maximum(costly.sum(), 1)
-        beyond = jnp.where(costly, beyond - average, 0.0)
-        return returns.to_go(beyond, rollout.discount)
 
 
 @component
@@ -137,8 +64,8 @@ class _Tail(Term):
         valid = (rollout.weight > 0) & jnp.isfinite(outcome)
         tail = losses.empirical_cvar(outcome, self.alpha, valid, self.winsor)
         outcome = jnp.clip(outcome, tail.low, tail.high)
-        beyond = losses.tail_advantage(outcome, tail.var, self.alpha) / rollout.unit
-        beyond = jnp.where(valid, beyond, 0.0)
+        beyond = losses.tail_advantage(outcome, tail.var, self.alpha)
+        beyond = jnp.where(valid, beyond / self.quantity.unit(rollout), 0.0)
         return self.quantity.answered(beyond, rollout), {
             "train/cvar_empirical": jnp.where(tail.size > 0, tail.cvar, jnp.nan),
             "train/cvar_var": jnp.where(tail.size > 0, tail.var, jnp.nan),
@@ -247,7 +174,8 @@ class CVaRConstraint(_Tail):
 
     def prepare(self, memory: Array, rollout: RolloutTargets) -> Prepared:
         beyond, tail = super().prepare(memory, rollout)
-        examples, metrics = self.estimate.prepare(tail, self.limit, rollout)
+        shown = rollout._replace(unit=self.quantity.unit(rollout))
+        examples, metrics = self.estimate.prepare(tail, self.limit, shown)
         limit, dual = jnp.asarray(self.limit, jnp.float32), self.coefficient(memory)
         metrics |= {
             "train/cvar_lambda": dual,

@@ -9,6 +9,7 @@ from ppo_jax import networks, optimizers, terms
 from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.env import NEVER, Discrete, Env, outcome
+from ppo_jax.envs.probes import OneStep
 from ppo_jax.ppo import population
 from ppo_jax.schedules import Progress
 
@@ -110,3 +111,39 @@ def test_no_episode_is_ended_to_save_what_every_step_costs():
     ended = np.asarray(metrics["episodes/count"])
     assert (16 * 32 / ended[:3] < LONGEST / 2).all()
     assert (16 * 32 / ended[-10:].mean(axis=0) > 0.9 * LONGEST).all()
+
+
+@component
+class Free(OneStep):
+    """Both actions pay the same, so that advantages never vary; the second costs 1."""
+
+    def pay(self, key, state, action):
+        return jnp.ones(())
+
+    def transition(self, key, state, action):
+        step, state = super().transition(key, state, action)
+        return step._replace(cost=action.astype(jnp.float32)), state
+
+
+def test_costs_are_limited_where_rewards_never_vary():
+    """PROP-13.10, PROP-13.12: they are in units of their own there, of which λ is."""
+    limit = terms.CVaRConstraint(
+        1.0, terms.Costs(), limit=-0.1, learning_rate=0.1, max_dual=MOST
+    )
+    config = Config(
+        env=Free(),
+        num_envs=8,
+        num_steps=16,
+        num_minibatches=1,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+        terms=(terms.Surrogate(), terms.Value(), limit),
+        optimizer=optimizers.Adam(learning_rate=3e-2),
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), 2))
+    _, metrics = population.advance(members, Progress.at(np.zeros(60)), jnp.int32(60))
+    assert (np.asarray(metrics["train/advantages_zero_std"]) == 1).all()
+    cost, dual = (
+        np.asarray(metrics[f"train/cvar_{x}"]) for x in ("empirical", "lambda")
+    )
+    np.testing.assert_allclose(dual[1], 0.1 * (-0.1 - cost[0]), rtol=1e-6)
+    assert (-cost[:3] > 0.3).all() and (-cost[-20:].mean(axis=0) < 0.2).all()

@@ -149,10 +149,11 @@ def begun():
 
 
 def test_two_updates_by_hand(begun):
-    """PROP-5.6, PROP-7.4, PROP-3.5, PROP-3.6, R-B1, R-C3: all terms, their memories.
+    """PROP-8.4, PROP-5.6, PROP-7.4, PROP-3.5, PROP-3.6, R-B1, R-C3.
 
-    One return scale holds for a rollout and all steps on it; what was measured moves
-    the next one's coefficients, and the heads with the scale.
+    All terms and their memories. One return scale holds for a rollout and all steps on
+    it; what was measured moves the next one's coefficients, and the heads with the
+    scale.
     """
     run, ent_coef, beta, dual = begun, 0.05, 0.3, 0.0
     integral = error = previous = 0.0

@@ -68,7 +68,7 @@ def play(env: Env, steps: int, num_envs: int, seed: int) -> tuple[Played, Played
 def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array]:
     """Draws a random allowed action; also returns whether there is one."""
     if isinstance(space, Box):
-        low, high = (np.nan_to_num(x, posinf=10.0, neginf=-10.0) for x in space)
+        low, high = _ends(*(np.array(x, np.float32) for x in space))
         action = low + (high - low) * jax.random.uniform(key, low.shape)
         return jnp.asarray(action, jnp.float32), jnp.array(True)
     mask = jnp.ones(sum(space.nvec), bool) if mask is None else mask
@@ -80,6 +80,17 @@ def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array
     ]
     allowed = jnp.stack([part.any() for part in parts]).all()
     return action[0] if isinstance(space, Discrete) else jnp.stack(action), allowed
+
+
+def _ends(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns finite bounds; 20 lie between those of an action without any.
+
+    >>> _ends(np.float32([-np.inf, 100, 0]), np.float32([np.inf, np.inf, 1]))
+    (array([-10., 100.,   0.], dtype=float32), array([ 10., 120.,   1.], dtype=float32))
+    """
+    low = np.where(np.isfinite(low), low, np.minimum(-10.0, high - 20.0))
+    high = np.where(np.isfinite(high), high, np.maximum(10.0, low + 20.0))
+    return low, high
 
 
 def read(

@@ -15,7 +15,7 @@ from ppo_jax.host.agents import runs
 from ppo_jax.host.agents.runs import Restored
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import evaluation
-from ppo_jax.host.process import command
+from ppo_jax.host.process import command, leftover
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir.description import describe, differences
 from ppo_jax.host.run_dir.overrides import with_overrides, without
@@ -62,13 +62,14 @@ def parse(
         UserError: If there are other options, or the number of episodes or their seed
             is not possible.
     """
-    options, words = parser.parse_known_args(argv)
-    command.refuse(parser, without(words, "env"))
-    command.require_first(argv, words)
+    options, others = parser.parse_known_args(argv)
+    command.refuse(parser, without(others, "env"))
+    leftover.require_first(argv, others)
+    leftover.require_named(argv, others)
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")
     known = options.seed is None or 0 <= options.seed < 2**32
     command.require(known, "--seed", options.seed, "0 to 2³² − 1")
-    return options, words
+    return options, others
 
 
 def restore(options: Any, fields: list[str], name: str) -> Player:

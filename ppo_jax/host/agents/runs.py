@@ -4,7 +4,6 @@ import functools
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ppo_jax.component import former
@@ -88,7 +87,6 @@ def restore(
         update, population, meta = saved.read(make, best, asked)
     names = former_names(meta["config"])
     lineage = former.translated(meta["lineage"], names)
-    population = jax.device_put(population)
     if given is not None:
         population = _with_numbers_of(given, population, meta["config"])
     return Restored(config, update, population, lineage, meta.get("streaks", {}))

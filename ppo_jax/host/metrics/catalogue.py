@@ -87,7 +87,7 @@ environment steps. Generated from
 [`ppo_jax/host/metrics/catalogue.py`](../ppo_jax/host/metrics/catalogue.py):
 `python -m ppo_jax.host.metrics.catalogue > docs/metrics.md`.
 
-An update averages over its optimiser steps, and these over examples by their weight.
+An update averages over the examples of all its optimiser steps, by their weight.
 *Phase* says what becomes of its updates: those where a metric is unavailable do not
 count, and if it is so in all of them, it is null in `metrics.jsonl` and missing in
 tensorboard. A part of your own says in `says` what its metrics are, in rows such as

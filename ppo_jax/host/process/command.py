@@ -2,7 +2,6 @@
 
 import argparse
 import atexit
-import dataclasses
 import functools
 import gc
 import io
@@ -18,8 +17,8 @@ from typing import Any
 import jax
 
 from ppo_jax.component import suggestion
-from ppo_jax.config import Config
 from ppo_jax.errors import RunError, UserError, brief, mendable
+from ppo_jax.host.process import leftover
 from ppo_jax.host.process.exits import Exit
 
 EXAMPLE = "\n\nExample:\n"
@@ -148,24 +147,14 @@ def parse_with_fields(
     """Parses the options of a command; returns them, and all others as fields.
 
     Raises:
-        UserError: If the line begins with a field, or has a name that is no field and
-            looks like an option.
+        UserError: If the line begins with a field, or has a value without a name, or a
+            name that is no field and looks like an option.
     """
     options, overrides = parser.parse_known_args(argv)
-    require_first(argv, overrides)
-    _require_no_misspelt(_options(parser), overrides)
+    leftover.require_first(argv, overrides)
+    leftover.require_named(argv, overrides)
+    leftover.require_spelt(_options(parser), overrides)
     return options, overrides + ["--help"] * (options.help is not None)
-
-
-def require_first(argv: list[str] | None, fields: list[str]) -> None:
-    """Refuses a line that begins with a field, whose value could be anything.
-
-    Raises:
-        UserError: If it does.
-    """
-    first = (sys.argv[1:] if argv is None else argv)[0]
-    if first.startswith("-") and first in fields[:1]:
-        raise UserError(f"{first}: expected EXPERIMENT or RUN_DIR before its fields")
 
 
 def require(ok: bool, option: str, given: Any, expected: str) -> None:
@@ -252,21 +241,6 @@ def warn(message: Warning | str, *_: Any) -> None:
 def _options(parser: argparse.ArgumentParser) -> list[str]:
     """Returns the names of a command's options."""
     return re.findall(r"--[a-z-]+", parser.format_usage())
-
-
-def _require_no_misspelt(options: list[str], overrides: list[str]) -> None:
-    """Raises a `UserError` for a word that resembles an option more than a field.
-
-    A name with a dot is that of a part's field, as no option has a dot.
-    """
-    fields = [f"--{field.name}" for field in dataclasses.fields(Config)]
-    known = [*fields, *(name.replace("_", "-") for name in fields), *options]
-    for word in overrides:
-        name = word.partition("=")[0]
-        if not name.startswith("--") or "." in name:
-            continue
-        if suggestion.closest(name, known) in options:
-            raise UserError(suggestion.unknown("option", name, options))
 
 
 class _Help(argparse.Action):

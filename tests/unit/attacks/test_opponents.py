@@ -53,9 +53,9 @@ def first(opponent, **changes):
     return run.replace(learner=run.learner.replace(obs_moments=seen))
 
 
-def unroll(run, progress=0.0):
+def unroll(run):
     """The steps and carries of the rollout that the next update learns from."""
-    return lived(run, Progress.at(progress))[3:]
+    return lived(run, Progress.at(0.0))[3:]
 
 
 @jax.jit
@@ -161,12 +161,13 @@ def test_an_opponent_that_does_nothing_is_none(number):
 
 
 def test_its_radius_follows_progress():
-    """By the schedule of its attack, in one program."""
+    """By the schedule of its attack, to its end in the last update; in one program."""
     rising = Ramp(initial=0.0, final=1.0, begin=0.2, length=0.4)
     run = first(Opponent(dataclasses.replace(AT_THE_BORDER, schedule=rising)))
     compiled = set()
-    for progress, eps in ((0.1, 0.0), (0.4, EPS / 2), (0.9, EPS)):
-        shift = shifts(run, unroll(run, progress)[0])
+    for share, eps in ((0.1, 0.0), (0.4, EPS / 2), (0.9, EPS)):
+        progress = Progress.at(0.0)._replace(course=np.float32(share))
+        shift = shifts(run, lived(run, progress)[3])
         chex.assert_trees_all_close(shift, eps, rtol=0, atol=1e-5)
         compiled.add(lived._cache_size())
     assert len(compiled) == 1

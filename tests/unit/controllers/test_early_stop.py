@@ -106,7 +106,7 @@ def test_an_epoch_without_steps_does_not_stop():
 
 
 def test_stops_equal_a_plain_loop():
-    """PROP-7.8: 200 random epochs."""
+    """R-D12, PROP-7.8: 200 random epochs."""
     stop = KlStop(
         target=0.3, absolute=3.0, consecutive=3, smoothing=MovingAverage(window=4)
     )

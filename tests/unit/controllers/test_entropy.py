@@ -86,7 +86,7 @@ def test_coefficient_by_hand():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_coefficient_equals_a_plain_state_machine(seed):
-    """PROP-6.2, R-B4, R-C5: any history of entropies and explained variances."""
+    """PROP-14.4, PROP-6.2, R-B4, R-C5: any history of entropies and of variances."""
     rng = np.random.default_rng(seed)
     steps = rng.normal(0, 0.02, 60) * (np.arange(60) < 20)
     entropies = (2 + np.cumsum(steps)).astype(np.float32).astype(np.float64)

@@ -17,6 +17,7 @@ def known(value):
 
 
 def test_the_last_finite_measurement_is_kept():
+    """PROP-14.4."""
     last = known(0.25)
     for nothing in (jnp.nan, jnp.inf):
         after = last.update(jnp.array(nothing))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ppo_jax import PBT, Config, LogUniform, Uniform, envs, networks
-from ppo_jax.component import numbers, replace_at
+from ppo_jax.component import component, numbers, replace_at
 from ppo_jax.host.run_dir import experiment
 from ppo_jax.ppo import population, rollout
 
@@ -173,3 +173,39 @@ def test_a_step_of_gymnax_is_a_transition_and_a_reset(key, env_id, action):
 @pytest.mark.parametrize("env_id", ["DeepSea-bsuite", "CartPole-v1"])
 def test_a_step_that_does_more_than_reset_is_no_transition(env_id):
     assert envs.Gymnax(env_id).has_transition == (env_id == "CartPole-v1")
+
+
+@component
+class Generous(envs.Gymnax):
+    """Pays ten times as much, and begins at the right."""
+
+    def reset(self, key):
+        obs, state = super().reset(key)
+        return obs.at[0].set(2.0), dataclasses.replace(state, x=jnp.float32(2.0))
+
+    def transition(self, key, state, action):
+        timestep, state = super().transition(key, state, action)
+        return timestep._replace(reward=10 * timestep.reward), state
+
+
+@component
+class Whole(envs.Gymnax):
+    """The same by a step of its own, which is no transition."""
+
+    def step(self, key, state, action):
+        timestep, state = super().step(key, state, action)
+        return timestep._replace(reward=10 * timestep.reward), state
+
+
+def test_a_step_consists_of_what_a_subclass_says(key):
+    """So that it is trained in, as it is evaluated in; a step is one if it says so."""
+    env = Generous("CartPole-v1")
+    assert env.has_transition and not Whole("CartPole-v1").has_transition
+    _, state = env.reset(key)
+    begun = []
+    for _ in range(12):
+        timestep, state = env.step(key, state, jnp.int32(1))
+        assert timestep.reward == 10
+        if timestep.terminated:
+            begun.append(float(timestep.obs[0]))
+    assert begun and set(begun) == {2.0}

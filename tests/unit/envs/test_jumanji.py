@@ -202,15 +202,25 @@ def test_what_is_nested_is_nested_dictionaries():
     }
 
 
-@pytest.mark.parametrize(("limit", "shown"), [(LIMIT, np.eye(3)[2]), (101, 0.02)])
+@pytest.mark.parametrize(
+    ("limit", "shown"), [(LIMIT, np.eye(3)[[2, 2]]), (101, [0.02, 0.03])]
+)
 def test_few_values_are_kinds_and_many_are_one_number(limit, shown, begun):
-    """Of a counter: two steps of those that the limit allows."""
+    """Of a counter: after two steps of those that the limit allows, and after three.
+
+    The suite says that it counts to the limit − 1, and counts to the limit.
+    """
     _, state = begun[2]
     given = adapters.played(
         snake(limit), "transition", state, [UP] * 3, jax.random.key(0)
     )
-    counted = np.asarray(given.final_obs["step_count"])[1]
+    counted = np.asarray(given.final_obs["step_count"])[1:3]
     chex.assert_trees_all_close(counted, np.float32(shown), rtol=0, atol=1e-6)
+
+
+def test_a_counter_of_one_step_is_a_number(key):
+    obs, _ = snake(1).reset(key)
+    assert obs["step_count"] == 0
 
 
 @pytest.mark.parametrize(

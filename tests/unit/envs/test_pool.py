@@ -365,6 +365,20 @@ def test_an_environment_without_a_transition_has_no_pool(env):
         ResetPool(env, 2)
 
 
+@component
+class Levels(Turns):
+    """Episodes go on from where those before them ended."""
+
+    def restart(self, key, state):
+        return self.reset(key)
+
+
+def test_an_environment_whose_episodes_go_on_has_no_pool():
+    """Which would begin them as if there was none before."""
+    with pytest.raises(ValueError, match=r"ResetPool\.env: .*without a `restart`, got"):
+        ResetPool(Levels(), 2)
+
+
 def test_a_pool_has_a_start():
     with pytest.raises(ValueError, match=r"ResetPool\.size: expected at least 1"):
         ResetPool(Turns(), 0)

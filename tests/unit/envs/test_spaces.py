@@ -31,6 +31,17 @@ def test_actions_are_those_that_the_environment_knows(space, ours, actions):
     np.testing.assert_array_equal(back, actions)
 
 
+def test_actions_at_finer_bounds_are_within_them():
+    """0.1 and 0.3 in float32 are above those in float64, −0.1 and −0.7 are not."""
+    low, high = np.array([-0.1, -0.7]), np.array([0.1, 0.3])
+    space = spaces.Box(low, high, dtype=np.float64)
+    ends = np.float32([low, high])
+    assert not all(space.contains(end.astype(float)) for end in ends)
+    given = moves(space, ends)
+    assert all(space.contains(one) for one in given)
+    np.testing.assert_allclose(given, [low, high], rtol=1e-7)
+
+
 def test_observations_have_shapes_whatever_they_are():
     space = spaces.Dict(
         {

@@ -65,6 +65,42 @@ def test_a_shape_that_changes_is_an_error_that_says_where():
         own.reset([0])
 
 
+class Brief(Says):
+    """Ends at once, and says so in this way."""
+
+    def reset(self, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, 0.0, self.said, False, {}
+
+
+class Ends(Says):
+    """Ends an episode in a way of its own."""
+
+    def step(self, action):
+        return 0.0, 0.0, *self.said, {}
+
+
+@pytest.mark.parametrize("name", ["terminated", "truncated"])
+@pytest.mark.parametrize(
+    "flag", [np.nan, 2, None, "no", [False], np.zeros((1, 1), bool)], ids=str
+)
+def test_a_flag_that_is_neither_true_nor_false_is_an_error(name, flag):
+    """PROP-1.5, R-A22, X4."""
+    flags = {"terminated": False, "truncated": False} | {name: flag}
+    own = share(gymnasium.spaces.Box(-1.0, 1.0, ()), lambda: Ends(flags.values()))
+    with pytest.raises(ValueError, match=f"{name}: expected True or False, got"):
+        own.step(np.zeros(1, int))
+
+
+@pytest.mark.parametrize("flag", [True, np.True_, 1, np.float32(1.0), np.array(True)])
+def test_a_flag_may_be_any_number_that_is_one(flag):
+    own = share(gymnasium.spaces.Discrete(2), lambda: Brief(flag))
+    _, _, _, terminated, truncated, _ = own.step(np.zeros(1, int))
+    assert (terminated.tolist(), truncated.tolist()) == ([True], [False])
+
+
 def test_some_of_many_begin_anew():
     own = share(gyms.Walk.observation_space, gyms.Walk, gyms.Walk, gyms.Walk)
     own.reset([0, 1, 2])

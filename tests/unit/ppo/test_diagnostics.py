@@ -168,6 +168,20 @@ def test_returns_that_differ_little_have_their_deviation():
     chex.assert_trees_all_close(said["rollout/ep_rew_std"], want, atol=0.01)
 
 
+def test_costs_of_steps_without_weight_are_in_no_statistic():
+    """R-D11: nor are those that are not finite; 1 and 3 have mean and median 2."""
+    blank = dict.fromkeys(Trajectory._fields, np.zeros((5, 1), np.float32))
+    cost, weight = np.float32([[1, np.inf, 99, 3, np.nan], [1, 1, 0, 0.5, 0]])
+    flags = np.zeros((5, 1), bool)
+    steps = Trajectory(**blank)._replace(
+        cost=cost[:, None], weight=weight[:, None], last=flags, valid=~flags
+    )
+    metrics = jax.jit(diagnostics.rollout_metrics)(steps)
+    said = summarize({name: np.asarray(x)[None] for name, x in metrics.items()})
+    assert said["rollout/cost_mean"] == said["rollout/cost_median"] == 2
+    assert said["rollout/cost_invalid"] == 1
+
+
 def test_both_halves_of_an_lstm_are_its_carry():
     """R-B6, X10: cell and output together."""
     cell, hidden = np.array([[3.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 4.0], [0, 1]])

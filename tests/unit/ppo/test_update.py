@@ -292,7 +292,7 @@ class ByHand:
     ids=["mlp", "lstm", "gru"],
 )
 def test_two_updates_by_hand(changes):
-    """PROP-4.6, PROP-5.1, PROP-16.2, R-E3, R-E9, R-E10, X8: all parts of it at once.
+    """PROP-2.8, R-D17, R-D9, PROP-4.6, PROP-5.1, PROP-16.2, R-E3, R-E9, R-E10, X8.
 
     Three steps on each rollout: returns, normalised advantages, clipped surrogate,
     value loss, entropy bonus, weights, the bound of the gradient, the learning rate,
@@ -621,6 +621,18 @@ def test_microbatches_count_by_their_weight(seed):
     for key in jax.random.split(jax.random.key(seed), 4):
         _, metrics = learned_from(run, key, steps)
         chex.assert_trees_all_close(metrics["train/loss"], 4.0, rtol=1e-6)
+        chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_means_over_an_update_are_those_of_its_examples(seed):
+    """PROP-13.14: 1, 2, 3 and 10 have mean 4, whichever minibatches they are in."""
+    run = first(one_number(6, num_minibatches=2, terms=(Shown(),)))
+    steps = seen((1, 2, 3, 10, 99, 99), (1, 1, 1, 1, 0, 0))
+    # Weights 3 + 1 occur among the shuffles.
+    for key in jax.random.split(jax.random.key(seed), 4):
+        _, metrics = learned_from(run, key, steps)
+        assert metrics["train/n_minibatches_done"] == 2
         chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
 
 

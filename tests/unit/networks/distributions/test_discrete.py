@@ -119,6 +119,7 @@ def test_masks_must_fit_and_be_boolean(mask):
 
 
 def test_multi_categorical_is_a_product():
+    """PROP-6.3, R-D5."""
     first, second = np.array([0.2, 0.3, 0.5]), np.array([0.9, 0.1])
     joint = np.outer(first, second)
     policy = MultiCategorical((jnp.log(first), jnp.log(second)))
