@@ -12,6 +12,7 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from runs import (
     EXPERIMENT,
@@ -302,6 +303,26 @@ def test_a_damaged_checkpoint_falls_back(tmp_path, damage, name):
     assert checkpoints.restore(tree)[0] == 2
     assert checkpoints.restore(tree, best=True)[0] == 1
     checkpoints.close()
+
+
+@pytest.mark.parametrize("place", [500, 2000, 2900])
+def test_a_bit_that_turned_is_damage(tmp_path, place):
+    """Files of numbers have no checksum of their own."""
+    numbers = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    checkpoints, tree = Checkpointer(tmp_path), {"x": numbers}
+    for update in (1, 2):
+        checkpoints.save(update, tree, fitness=1.0, meta={})
+    checkpoints.close()
+    files = (tmp_path / "checkpoints" / "2" / "population").rglob("d/*")
+    (file,) = [file for file in files if file.stat().st_size > 3000]
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+    checkpoints = Checkpointer(tmp_path)
+    found, restored, _ = checkpoints.restore(tree)
+    checkpoints.close()
+    assert found == 1
+    np.testing.assert_array_equal(restored["x"], numbers)
 
 
 TENSORSTORE = 'Error reading "x": [OS error 5: EIO Input/output error]'

@@ -5,6 +5,7 @@ of leaves. So leaves of the same type are saved as one array, unless they are la
 lie in several processes.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,31 @@ def saved(tree: PyTree, together: Together) -> dict[str, dict[str, Any]]:
         for kind, leaves in parts.items()
     }
     return {"together": arrays, "apart": {x: _here(leaf) for x, leaf in apart.items()}}
+
+
+def sums(arrays: PyTree) -> dict[str, int]:
+    """Returns checksums (CRC-32) by path, of arrays that are whole in this process.
+
+    >>> sums({"a": np.zeros(2, np.float32), "b": jnp.ones(2)})
+    {'a': 1696784233, 'b': 3573961104}
+    """
+    here = {path: _here(leaf) for path, leaf in by_path(arrays).items()}
+    return {
+        path: zlib.crc32(np.ravel(array).view(np.uint8))
+        for path, array in here.items()
+        if isinstance(array, np.ndarray)
+    }
+
+
+def require_unchanged(arrays: PyTree, before: Mapping[str, int]) -> None:
+    """Checks arrays by the checksums that there are; files have none of their own.
+
+    Raises:
+        ValueError: If one has another checksum.
+    """
+    for path, now in sums(arrays).items():
+        if before.get(path, now) != now:
+            raise ValueError(f"{path}: its numbers are not those that were saved")
 
 
 def wanted(template: PyTree, together: Together) -> dict[str, dict[str, Any]]:

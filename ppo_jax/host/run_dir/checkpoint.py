@@ -93,14 +93,16 @@ class Checkpointer:
         """
         score = fitness if math.isfinite(fitness) else None
         together = bundles.planned(population)
+        arrays = bundles.saved(population, together)
         meta = copy.deepcopy(meta) | {
             "fitness": score,
             "leaves": templates.leaves(population),
+            "sums": bundles.sums(arrays),
             "together": together,
             "versions": versions(population),
         }
         args = ocp.args.Composite(
-            population=ocp.args.StandardSave(bundles.saved(population, together)),
+            population=ocp.args.StandardSave(arrays),
             meta=ocp.args.JsonSave(meta),
         )
         self._fitness[update] = score
@@ -208,6 +210,7 @@ class Checkpointer:
         wanted = template if whole else bundles.wanted(template, together)
         args = ocp.args.Composite(population=ocp.args.StandardRestore(wanted))
         found = self._manager.restore(step, args=args)["population"]
+        bundles.require_unchanged(found, meta.get("sums", {}))
         return found if whole else bundles.restored(found, template, together)
 
     def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
