@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
 from ppo_jax.errors import Misfit, kind, missing, require_shape
+from ppo_jax.metrics.own import named
 from ppo_jax.metrics.reductions import Metric
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization.observations import TINY
@@ -158,11 +159,12 @@ def evaluated(term: Term, out: Forward, batch: Batch, context: Context) -> Loss:
     """Returns the loss and metrics of a term for a minibatch.
 
     Raises:
-        Misfit: If it returns anything but a loss and metrics, all per example.
+        Misfit: If it returns anything but a loss and metrics, all per example, or
+            names a metric as one that is measured anyway.
     """
     name = type(term).__name__
     loss, metrics = _pair(name, term(out, batch, context), "(loss, dict of metrics)")
-    for what, value in {"loss": loss, **metrics}.items():
+    for what, value in {"loss": loss, **named(name, metrics)}.items():
         shape = batch.weight.shape
         require_shape(f"{name}: {what}", value, shape, "a number per example")
     return loss, metrics
@@ -172,7 +174,8 @@ def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared
     """Returns the rows and metrics that a term prepares from a rollout.
 
     Raises:
-        Misfit: If it returns anything but a row per step, and metrics of one number.
+        Misfit: If it returns anything but a row per step, and metrics of one number,
+            or names a metric as one that is measured anyway.
     """
     name, steps = f"{type(term).__name__}.prepare", rollout.weight.shape
     prepared = term.prepare(memory, rollout)
@@ -181,7 +184,7 @@ def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared
         if jnp.shape(leaf)[:2] != steps:
             expected = f"arrays whose shape begins with {steps}, a row per step"
             raise Misfit(f"{name}: expected {expected}, got {kind(leaf)}")
-    for what, value in metrics.items():
+    for what, value in named(name, metrics).items():
         require_shape(f"{name}: {what}", value, (), "a number")
     return rows, metrics
 

@@ -248,6 +248,9 @@ PARTS = {
     ("terms.Term", SAYS_ALL.replace(", {}", "")): [
         "Mine: expected (loss, dict of metrics), got float32[1, 16]"
     ],
+    ("terms.Term", SAYS_ALL.replace("{}", "{'step': out.log_ratio}")): [
+        "Mine: expected metrics with names such as 'mine/size', but not 'step' nor "
+    ],
     ("terms.Term", "weight: float = 1.0"): [
         "Mine.__call__: missing; every Term needs one of its own"
     ],

@@ -70,6 +70,9 @@ def test_what_fits_is_passed_on():
         ((LOSS[:, :1], {}), "Saying: loss: expected the shape (3, 2)"),
         ((LOSS, {"a/b": jnp.ones(3)}), "Saying: a/b: expected the shape (3, 2)"),
         ((LOSS, {"a": 1.0}), "Saying: a: expected the shape (3, 2), a number per ex"),
+        ((LOSS, {"step": LOSS}), "Saying: expected metrics with names such as"),
+        ((LOSS, {"eval/mean_reward": LOSS}), "warn/, got 'eval/mean_reward'"),
+        ((LOSS, {1: LOSS, "a": LOSS}), "warn/, got 1"),
     ],
 )
 def test_a_loss_and_metrics_are_numbers_per_example(words, said):
@@ -87,6 +90,8 @@ def test_a_loss_and_metrics_are_numbers_per_example(words, said):
             "begins with (4, 2), a row per step, got float32[2,",
         ),
         (((), {"a": jnp.ones((4, 2))}), "Saying.prepare: a: expected the shape ()"),
+        (((), {"step": jnp.ones(())}), "Saying.prepare: expected metrics with names"),
+        (((), {None: jnp.ones(())}), "warn/, got None"),
     ],
 )
 def test_what_is_prepared_are_rows_per_step_and_single_numbers(words, said):
