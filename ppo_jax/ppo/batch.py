@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from ppo_jax import returns
 from ppo_jax.arrays import tree
+from ppo_jax.metrics.own import named
 from ppo_jax.normalization import return_scale
 from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.ppo import diagnostics
@@ -57,10 +58,8 @@ def assemble(
     metrics["train/gae_clip_count"] = clipped.sum()
     steps = steps._replace(weight=weight)
     target = scale.encode(target)
-    metrics |= {
-        name: diagnostics.average(each, weight)
-        for name, each in config.critic.target_metrics(target).items()
-    }
+    own = named("Config.critic.target_metrics", config.critic.target_metrics(target))
+    metrics |= {name: diagnostics.average(each, weight) for name, each in own.items()}
     batch = chunks(config, steps, normalized, target, carries, tuple(prepared))
     return batch, targets, metrics, own_metrics
 

@@ -16,6 +16,7 @@ from ppo_jax.arrays.keys import fused, plain
 from ppo_jax.component import as_arrays, replace_at
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.env import strong
+from ppo_jax.metrics.own import named
 from ppo_jax.normalization import observations, return_scale
 from ppo_jax.ppo import acting, diagnostics, rollout, valuation
 from ppo_jax.ppo.batch import assemble, held_out, sources
@@ -102,10 +103,11 @@ def learned(
     metrics |= diagnostics.rollout_metrics(steps) | result.metrics
     metrics |= diagnostics.carry_metrics(crew.whole(actor.carry))
     metrics |= _environment_metrics(learner, actor)
-    metrics |= _explained(learner, steps, carries, targets)
+    metrics |= named("Config.appraisal", _explained(learner, steps, carries, targets))
     learner = _adapt(learner, targets, result, metrics, own_metrics)
     learner, drift = _observe_moments(learner, steps, targets.weight)
-    metrics |= drift | learner.config.optimizer.metrics(learner.opt_state)
+    own = learner.config.optimizer.metrics(learner.opt_state)
+    metrics |= drift | named("Config.optimizer.metrics", own)
     metrics |= learner.config.optimizer.rate_metrics(progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
@@ -125,7 +127,11 @@ def opposed(learner: Learner, progress: Array) -> Learner:
 def _environment_metrics(learner: Learner, actor: Actor) -> Metrics:
     """Returns the environments' own metrics of the rollout, summed over them."""
     config, num_envs = learner.config, actor.reset.shape[0]  # This device's share.
-    metrics = jax.vmap(config.env.metrics, axis_size=num_envs)(actor.env_state)
+
+    def of_one(state):
+        return named("Config.env.metrics", config.env.metrics(state))
+
+    metrics = jax.vmap(of_one, axis_size=num_envs)(actor.env_state)
     metrics = sharding.crew(config.num_envs).whole(metrics)
     return {name: each.sum() for name, each in metrics.items()}
 

@@ -13,7 +13,7 @@ from ppo_jax.arrays.calls import apart
 from ppo_jax.attacks.adversaries import Replay
 from ppo_jax.config import Config
 from ppo_jax.metrics import LARGEST
-from ppo_jax.metrics.own import rows_of
+from ppo_jax.metrics.own import named, rows_of
 from ppo_jax.metrics.rows import match
 from ppo_jax.networks import Network
 from ppo_jax.networks.distributions import Distribution
@@ -66,7 +66,7 @@ def objective(
     shift = jax.lax.stop_gradient((out.log_ratio, batch.old_policy, out.policy))
     metrics, counts = apart(_shifted)(*shift, active)
     if out.attacked is not None:
-        metrics |= out.attacked.metrics
+        metrics |= named("Config.adversary.forward", out.attacked.metrics)
     for term, context, prepared in zip(
         config.terms, contexts, batch.prepared, strict=True
     ):

@@ -16,6 +16,7 @@ from ppo_jax.arrays.packing import Packed, pack, pack_like, unpack
 from ppo_jax.arrays.platforms import by_platform
 from ppo_jax.arrays.sharding import Crew
 from ppo_jax.config import Config
+from ppo_jax.metrics.own import named
 from ppo_jax.networks import Network
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, diagnostics
@@ -85,9 +86,8 @@ def update(
     inputs = (jnp.arange(config.num_epochs), orders, keys[:, 1:])
     trainee, (flags, metrics) = jax.lax.scan(epoch, trainee, inputs)
     result = _result(config, batch, flags, metrics)
-    result.metrics.update(
-        config.early_stop.metrics(learner.stop_memory, trainee.stop, result.metrics)
-    )
+    own = config.early_stop.metrics(learner.stop_memory, trainee.stop, result.metrics)
+    result.metrics.update(named("Config.early_stop.metrics", own))
     params, opt_state = unpack((trainee.params, trainee.opt_state))
     learner = dataclasses.replace(learner, params=params, opt_state=opt_state)
     return learner, result

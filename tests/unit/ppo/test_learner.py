@@ -11,10 +11,19 @@ import pytest
 import tabular
 from brief import signs
 
-from ppo_jax import controllers, networks, optimizers, terms
-from ppo_jax.component import program
+from ppo_jax import (
+    adversaries,
+    attacks,
+    controllers,
+    critics,
+    networks,
+    optimizers,
+    terms,
+)
+from ppo_jax.component import as_arrays, component, program
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import RecallCue, TimeLimitChain
+from ppo_jax.errors import Misfit
 from ppo_jax.optimizers import VGS, AdaptiveUPGD
 from ppo_jax.ppo import learner, population, rollout
 from ppo_jax.ppo.batch import chunks
@@ -231,3 +240,55 @@ def _final_observations(run, steps):
         timestep, state = step(jax.random.key(0), state, jnp.int32(0))
         seen.append(timestep.final_obs)
     return np.stack(seen)[:, None]
+
+
+@component
+class Chain(TimeLimitChain):
+    def metrics(self, state):
+        return {"a": jnp.zeros(()), 1: jnp.zeros(())}
+
+
+@component
+class Critic(critics.Scalar):
+    def target_metrics(self, target):
+        return {"step": target}
+
+
+@component
+class Stop(controllers.EarlyStop):
+    def metrics(self, memory, state, metrics):
+        return {"eval/mean_reward": metrics["train/loss"]}
+
+
+@component
+class Steps(optimizers.Adam):
+    def metrics(self, opt_state):
+        return {"episodes/count": jnp.zeros(())}
+
+
+@component
+class Opponent(adversaries.Mixed):
+    def forward(self, replay, batch, perturbed):
+        out = super().forward(replay, batch, perturbed)
+        metrics = {"time/fps": batch.weight}
+        return out._replace(attacked=out.attacked._replace(metrics=metrics))
+
+
+OPPOSED = Opponent(attacks.Fgsm(0.1))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"env": Chain(limit=5)}, "env.metrics: .*, got 1"),
+        ({"critic": Critic()}, "critic.target_metrics: .*, got 'step'"),
+        ({"early_stop": Stop()}, "early_stop.metrics: .*, got 'eval/mean_reward'"),
+        ({"optimizer": Steps()}, "optimizer.metrics: .*, got 'episodes/count'"),
+        ({"adversary": OPPOSED}, "adversary.forward: .*, got 'time/fps'"),
+    ],
+)
+def test_a_part_s_metric_has_no_name_of_what_is_measured_anyway(part, said):
+    config = as_arrays(program(small(obs_clip=10.0, **part)))
+    run = jax.eval_shape(learner.init, config, jax.random.key(0))
+    with pytest.raises(Misfit, match=rf"^Config\.{said}"):
+        jax.eval_shape(learner.iteration, run, Progress.at(0.0))
