@@ -6,9 +6,7 @@
     action, state = policy.act(state, obs, rng, reset=ended)
 
 It reads policy.json and policy.npz and executes nothing of them. As a program it checks
-that the files of an export are unchanged, and describes the export:
-
-    python policy.py [FOLDER]
+that the files of an export are unchanged, and describes it: `python policy.py [FOLDER]`
 """
 
 import hashlib
@@ -44,14 +42,12 @@ def read(folder, names=None):
         description = json.loads((folder / DESCRIPTION).read_text())
         version, known = int(description["version"]), dict(description["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ExportError(
-            f"{folder}: no export: {DESCRIPTION} cannot be read ({error!r:.80})"
-        ) from None
+        said = f"no export: {DESCRIPTION} cannot be read ({error!r:.80})"
+        raise ExportError(f"{folder}: {said}") from None
     if version != VERSION:
         age = "a newer" if version > VERSION else "an older"
-        raise ExportError(
-            f"{folder}: an export of {age} version, {version}; expected {VERSION}"
-        )
+        said = f"an export of {age} version, {version}; expected {VERSION}"
+        raise ExportError(f"{folder}: {said}")
     for name in known if names is None else names:
         if name not in known:
             raise ExportError(f"{folder}: {name} was not exported: {', '.join(known)}")
@@ -110,12 +106,19 @@ class Policy:
 
         Returns:
             Actions as environments take them, `[n, ...]`, and the next state.
+
+        Raises:
+            ValueError: If an argument has the wrong shape, type or structure.
         """
         n = len(state.reset)
         leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]
         masks = self._said["mask"]
         if mask is not None or (masks and masks["used"]):
             _require("mask", mask, n, masks)
+        if reset is not None:
+            _require("reset", reset, n, {"dtype": "bool", "shape": ()})
+        if not isinstance(rng, np.random.Generator | None):
+            raise ValueError(f"rng: expected a numpy.random.Generator, got {rng!r:.80}")
         begins = state.reset if reset is None else state.reset | reset
         action, carry = self.step(state.carry, leaves, begins, mask, rng)
         return action, State(carry, np.zeros(n, bool))
@@ -173,7 +176,7 @@ class Policy:
         flat, layer = [], 0
         for x in obs:
             for _ in range(self._network["convolutions"] if x.ndim == 4 else 0):
-                x = self._activation(self._convolution(f"Conv_{layer}", x))
+                x = self._activation(self._convolution(f"trunk.torso.Conv_{layer}", x))
                 layer += 1
             flat.append(x.reshape(x.shape[0], -1))
         x = self.xp.concatenate(flat, axis=1)
@@ -186,15 +189,12 @@ class Policy:
 
     def _convolution(self, name, x):
         """Convolves grids `[n, H, W, features]`, 3×3 without padding."""
-        kernel = self._params(f"trunk.torso.{name}", "kernel")
-        height, width = x.shape[1] - 2, x.shape[2] - 2
-        around = [
-            x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)
-        ]
+        kernel, bias = (self._params(name, part) for part in ("kernel", "bias"))
+        h, w = x.shape[1] - 2, x.shape[2] - 2
+        around = [x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)]
         rows = self.xp.concatenate(around, axis=3).reshape(-1, 9 * x.shape[3])
-        rows = rows @ kernel.reshape(-1, kernel.shape[3])
-        rows = rows + self._params(f"trunk.torso.{name}", "bias")[None]
-        return rows.reshape(-1, height, width, kernel.shape[3])
+        rows = rows @ kernel.reshape(-1, kernel.shape[3]) + bias[None]
+        return rows.reshape(-1, h, w, kernel.shape[3])
 
     def _remembered(self, name, before, x):
         """Returns the next carry of a recurrent layer; its last part is the output."""

@@ -87,6 +87,34 @@ def test_other_arguments_that_do_not_fit_are_told(folder):
         policy.act(policy.init(2), OBS, mask=np.ones(3, bool))
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"reset": np.array([True])}, "reset: expected bool[2], got bool[1]"),
+        ({"reset": np.ones((2, 2), bool)}, "reset: expected bool[2], got bool[2, 2]"),
+        ({"reset": np.array([1, 0])}, "reset: expected bool[2], got int64[2]"),
+        ({"reset": True}, "reset: expected bool[2], got True"),
+        ({"rng": 0}, "rng: expected a numpy.random.Generator, got 0"),
+        ({"rng": np.random}, "rng: expected a numpy.random.Generator, got <module "),
+    ],
+)
+def test_resets_and_generators_that_do_not_fit_are_told(folder, given, said):
+    policy = runner.Policy(folder)
+    with pytest.raises(ValueError) as error:
+        policy.act(policy.init(2), OBS, **given)
+    assert str(error.value).startswith(said)
+
+
+def test_an_episode_that_begins_is_cleared_alone(folder):
+    policy = runner.Policy(folder)
+    _, state = policy.act(policy.init(2), OBS)
+    _, went_on = policy.act(state, OBS)
+    ended = np.array([True, False])
+    _, after = policy.act(state, OBS, np.random.default_rng(0), reset=ended)
+    np.testing.assert_array_equal(after.carry[0][0], state.carry[0][0])
+    np.testing.assert_array_equal(after.carry[0][1], went_on.carry[0][1])
+
+
 def test_what_may_be_done_is_to_be_told_where_actions_are_forbidden(tmp_path):
     folder = exported(tmp_path, Discrete(3), sights=SEEN, forbids=True)
     policy = runner.Policy(folder)
