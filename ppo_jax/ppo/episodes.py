@@ -165,25 +165,28 @@ def returns_at(
     return jax.vmap(at)(radii)
 
 
-def summarize(returns: Any) -> dict[str, float]:
-    """Returns statistics of the returns of episodes, on the host.
+def summarize(returns: Any) -> dict[str, Any]:
+    """Returns statistics of the returns `[..., E]` of episodes, on the host.
 
-    Of returns of which one is NaN, all but the number of episodes are NaN.
+    They are numbers, or `[...]` of agents. Of returns of which one is NaN, all but the
+    number of episodes are NaN.
 
-    >>> {k: float(v) for k, v in summarize([1.0, 2.0, 3.0, 4.0]).items()}["cvar_5"]
+    >>> summarize([1.0, 2.0, 3.0, 4.0])["cvar_5"]
     1.0
     """
     x = np.sort(np.asarray(returns, np.float64))  # NaN comes last.
-    tail = x[: max(1, int(np.ceil(0.05 * x.size)))]
-    return {
-        "mean": float(x.mean()),
-        "std": float(x.std(ddof=1)) if x.size > 1 else 0.0,
-        "median": float(np.median(x)),
-        "q25": float(np.quantile(x, 0.25)),
-        "q75": float(np.quantile(x, 0.75)),
-        "cvar_5": math.nan if np.isnan(x[-1]) else float(tail.mean()),
-        "episodes": int(x.size),
+    size = x.shape[-1]
+    tail = x[..., : max(1, int(np.ceil(0.05 * size)))]
+    figures = {
+        "mean": x.mean(axis=-1),
+        "std": x.std(axis=-1, ddof=1) if size > 1 else np.zeros(x.shape[:-1]),
+        "median": np.median(x, axis=-1),
+        "q25": np.quantile(x, 0.25, axis=-1),
+        "q75": np.quantile(x, 0.75, axis=-1),
+        "cvar_5": np.where(np.isnan(x[..., -1]), math.nan, tail.mean(axis=-1)),
     }
+    plain = {k: each if np.ndim(each) else float(each) for k, each in figures.items()}
+    return plain | {"episodes": size}
 
 
 def player(

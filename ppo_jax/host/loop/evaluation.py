@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
 from ppo_jax.host.devices.mesh import Layout
 from ppo_jax.host.devices.simulation import on_one_device
-from ppo_jax.host.metrics.members import fittest, said_by_each
+from ppo_jax.host.metrics.members import each_of, fittest, said_by_each
 from ppo_jax.host.metrics.rows import HOSTED
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt import Maximize
@@ -62,8 +63,9 @@ def rate(
     how = config.eval_episodes, not config.eval_sample
     returns, ended = evaluate(population, config.seed, done, *how, layout)
     fitness = Maximize() if config.pbt is None else config.pbt.fitness
-    for metrics, total, over in zip(members, returns, ended, strict=True):
-        metrics |= _evaluation(total, over)
+    said = each_of(_evaluation(returns, ended), len(returns))
+    for metrics, added in zip(members, said, strict=True):
+        metrics |= added
     try:
         scores = np.array([fitness(metrics) for metrics in members], np.float32)
     except ValueError as error:
@@ -102,10 +104,11 @@ def best(population: Population) -> float:
     return -math.inf if member is None else float(fitness[member])
 
 
-def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, float]:
+def _evaluation(returns: np.ndarray, ended: np.ndarray) -> dict[str, Any]:
+    """Returns what an evaluation says of members, given `[P, episodes]` of each."""
     figures = episodes.summarize(returns)
     count = figures.pop("episodes")
     return {f"eval/{name}_reward": figure for name, figure in figures.items()} | {
         "eval/episodes": count,
-        "eval/unfinished_episodes": np.sum(~ended),
+        "eval/unfinished_episodes": np.sum(~ended, axis=1),
     }

@@ -21,7 +21,7 @@ from ppo_jax.host.loop.stopping import Callback, Stop, deaf
 from ppo_jax.host.loop.stopwatch import Stopwatch
 from ppo_jax.host.metrics.alarms import Alarms
 from ppo_jax.host.metrics.catalogue import summarize
-from ppo_jax.host.metrics.members import generation_metrics, over_members
+from ppo_jax.host.metrics.members import each_of, generation_metrics, over_members
 from ppo_jax.host.process import distributed
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.process.interrupt import Interrupt
@@ -207,11 +207,7 @@ def _phase(
     with Stopwatch() as watch:
         population, history = phases.advance(config, layout, population, done, until)
     steps, size = config.steps_per_update, population.fitness.size
-    own = rows_of(config)
-    members = [
-        summarize({k: v[:, member] for k, v in history.items()}, own)
-        for member in range(size)
-    ]
+    members = each_of(summarize(history, rows_of(config)), size)
     speed = {
         "time/fps": (until - done) * steps * size / watch.running,
         "time/compiling": watch.compiling,

@@ -5,6 +5,7 @@
 
 import functools
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -50,11 +51,12 @@ def _rows_of(
 
 def summarize(
     history: dict[str, np.ndarray], own: tuple[Metric, ...] = ()
-) -> dict[str, float]:
-    """Returns the metrics of a phase, a number each.
+) -> dict[str, Any]:
+    """Returns the metrics of a phase, a number each, or one per member, `[P]`.
 
     Args:
-        history: Metrics of every update of the phase, `[n]` each.
+        history: Metrics of every update of the phase, `[n]` each; or those of
+            all members, `[n, P]`, which takes hardly longer than one.
         own: Rows that the experiment adds to the table.
 
     Returns:
@@ -68,12 +70,12 @@ def summarize(
     for name, values in history.items():
         row = known[name]
         if row is not None:
-            summary[name] = row.reduction.of(values)
+            summary[name] = row.reduction.over(values)
         elif name not in used:
-            summary[name] = MEAN.of(values)
+            summary[name] = MEAN.over(values)
     for row in rows:
         if row.sources and history.keys() >= set(row.sources):
-            summary[row.name] = row.reduction.of(
+            summary[row.name] = row.reduction.over(
                 *(history[name] for name in row.sources)
             )
     return summary

@@ -1,5 +1,6 @@
 """Metrics of a population in one row."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -32,6 +33,17 @@ def said_by_each(config: Config) -> dict[str, float]:
 def _said(config: Config, keys: Key, progress: Progress) -> dict[str, Array]:
     """Returns the metrics of members' first update."""
     return populations.advance(populations.init(config, keys), progress, 1)[1]
+
+
+def each_of(together: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+    """Returns the metrics of each member, given those of all, `[P]` or one for all.
+
+    >>> each_of({"x": np.array([1.0, 2.0]), "count": 4}, size=2)
+    [{'x': 1.0, 'count': 4}, {'x': 2.0, 'count': 4}]
+    """
+    columns = [np.broadcast_to(values, size).tolist() for values in together.values()]
+    rows = zip(*columns, strict=True)
+    return [dict(zip(together, row, strict=True)) for row in rows]
 
 
 def over_members(

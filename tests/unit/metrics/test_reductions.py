@@ -1,9 +1,11 @@
 """One number of a phase, against NumPy in float64."""
 
+import math
+
 import numpy as np
 import pytest
 
-from ppo_jax.metrics import reductions
+from ppo_jax.metrics import Reduction, reductions
 
 NAN = np.nan
 X = np.array([3.0, NAN, -1.0, 0.5], np.float32)
@@ -34,6 +36,74 @@ def test_what_is_known_is_reduced(reduction, values, want):
     got = getattr(reductions, reduction).of(*map(np.asarray, values))
     assert isinstance(got, float)
     assert got == pytest.approx(want, rel=1e-6, nan_ok=True)
+
+
+def known(values):
+    values = np.asarray(values, np.float64)
+    return values[~np.isnan(values)]
+
+
+def mean(values):
+    return known(values).mean() if known(values).size else NAN
+
+
+def total(values):
+    return known(values).sum()
+
+
+def quotient(above, below):
+    return total(above) / total(below) if total(below) else NAN
+
+
+def deviation(squares, values, counts):
+    means = values / np.maximum(counts, 1.0)
+    between = counts * (means - quotient(values, counts)) ** 2
+    return math.sqrt(quotient(squares + between, counts))
+
+
+def ratio(above, below):
+    exists = mean(above) > 1e-8 and mean(below) > 1e-8
+    return mean(above) / mean(below) if exists else NAN
+
+
+ALONE = {
+    "MEAN": (mean, 1),
+    "SUM": (total, 1),
+    "LARGEST": (lambda x: known(x).max() if known(x).size else NAN, 1),
+    "QUOTIENT": (quotient, 2),
+    "DEVIATION": (deviation, 3),
+    "ANY": (lambda x: total(x) > 0, 1),
+    "RATIO": (ratio, 2),
+    "SHORTFALL": (lambda x, y: mean(np.maximum(x - y, 0.0)), 2),
+    "PRODUCT": (lambda x, y: total(x * y), 2),
+    "STEPS_WITH": (lambda x, y: total((x > 0) * y), 2),
+    "HOST": (mean, 1),
+}
+"""What a reduction makes of a vector, and how many it takes."""
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("size", [1, 9, 150])
+def test_members_at_once_are_reduced_as_each_alone(name, size):
+    """To the last bit, with as many unavailable values as there may be."""
+    of, count = ALONE[name]
+    rng = np.random.default_rng(size)
+    shape, missing = (count, size, 40), rng.integers(0, 4, 40) / 3
+    values = rng.lognormal(0.0, 4.0, shape)
+    values = np.where(rng.random(shape) < missing, NAN, values)
+    values[-1, :, :3] = 0.0
+    reduced = getattr(reductions, name).over(*values)
+    expected = [of(*values[:, :, member]) for member in range(40)]
+    np.testing.assert_array_equal(reduced, np.array(expected, np.float64))
+
+
+def test_every_reduction_takes_members_at_once():
+    """But one from outside may know vectors only."""
+    ours = {k for k, x in vars(reductions).items() if isinstance(x, Reduction)}
+    assert ours == ALONE.keys()
+    values = np.array([[1.0, 4.0], [2.0, 9.0], [6.0, 5.0]])
+    said = Reduction("middle", lambda x: sorted(x)[1]).over(values)
+    np.testing.assert_array_equal(said, [2.0, 5.0])
 
 
 def test_a_deviation_of_all_is_that_of_the_samples():

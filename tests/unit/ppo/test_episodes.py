@@ -115,6 +115,25 @@ def test_a_return_that_is_no_number_is_in_every_statistic():
     assert np.isnan([*said.values()]).all()
 
 
+@pytest.mark.parametrize("count", [1, 2, 21, 128])
+def test_statistics_of_members_are_those_of_each_alone(count):
+    """To the last bit; of one whose return is no number, nobody else is told."""
+    returns = np.random.default_rng(count).normal(0.0, 9.0, (6, count))
+    returns[2, 0] = np.nan
+    said = summarize(returns)
+    assert said.pop("episodes") == count
+    for member, alone in enumerate(map(summarize, returns)):
+        assert alone.pop("episodes") == count
+        assert all(isinstance(value, float) for value in alone.values())
+        each = {name: values[member] for name, values in said.items()}
+        np.testing.assert_array_equal([*each.values()], [*alone.values()])
+        assert each.keys() == alone.keys()
+    quarter = np.percentile(returns[0], 25)
+    assert said["q25"][0] == pytest.approx(quarter, rel=1e-12)
+    tail = np.sort(returns[1])[: {21: 2, 128: 7}.get(count, 1)]
+    assert said["cvar_5"][1] == pytest.approx(tail.mean(), rel=1e-12)
+
+
 def test_no_start_is_computed_that_nobody_plays():
     """And the luck of all steps is what it would be."""
     returns, _ = play(Once(coin=1.0))

@@ -19,6 +19,7 @@ from ppo_jax.envs.probes import Costs, Target
 from ppo_jax.host.metrics import alerts, catalogue
 from ppo_jax.host.metrics.alerts import ALERTS
 from ppo_jax.host.metrics.catalogue import METRICS, Metric, match, row_of, summarize
+from ppo_jax.metrics import Reduction
 from ppo_jax.metrics.explained import Appraisal
 from ppo_jax.metrics.rows import NO_STEP, NO_WEIGHT
 from ppo_jax.normalization.return_scale import ReturnNormalization
@@ -215,6 +216,24 @@ def test_a_phase_is_summed_up_by_the_table():
         "rollout/ep_rew_std": np.std([1, 3, 4, 8]),
         "mine/of_a_user": 1.5,
     }
+
+
+def test_the_metrics_of_members_are_those_of_each_alone():
+    """Also by a reduction of a user's, which takes vectors."""
+    spread = Reduction("spread", lambda x: float(np.ptp(x)))
+    own = (Metric("mine/spread", "1", "Of all.", spread, ("mine/x",)),)
+    names = ["train/approx_kl", "train/log_ratio_max_abs", "warn/empty_epoch"]
+    names += ["episodes/count", "episodes/return_sum", "episodes/return_square_sum"]
+    names += ["mine/x", "mine/of_a_user"]
+    rng = np.random.default_rng(0)
+    history = {name: rng.random((12, 5), np.float32) for name in names}
+    history["train/approx_kl"][:, 1] = history["mine/of_a_user"][::3] = NAN
+    together = summarize(history, own)
+    for member in range(5):
+        alone = summarize({k: x[:, member] for k, x in history.items()}, own)
+        assert alone.keys() == together.keys() > {"rollout/ep_rew_std", "mine/spread"}
+        for name, value in alone.items():
+            np.testing.assert_array_equal(together[name][member], value)
 
 
 def test_a_violation_is_how_far_an_estimate_falls_short():
