@@ -81,6 +81,8 @@ class Checkpointer:
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         """Starts to save; afterwards the population may be donated, and `meta` changed.
 
+        Only the lines of `lineage` may not: no generation changes once it has been.
+
         Args:
             update: Updates done.
             population: The population to save.
@@ -94,7 +96,7 @@ class Checkpointer:
         score = fitness if math.isfinite(fitness) else None
         together = bundles.planned(population)
         arrays = bundles.saved(population, together)
-        meta = copy.deepcopy(meta) | {
+        meta = _kept(meta) | {
             "fitness": score,
             "leaves": templates.leaves(population),
             "sums": bundles.sums(arrays),
@@ -288,6 +290,12 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
     def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
         best = self.best(info.step for info in checkpoints)
         return [info.step == best for info in checkpoints]
+
+
+def _kept(meta: dict) -> dict:
+    """Returns metadata that does not change; a long lineage takes long to copy."""
+    lines = {"lineage": [*meta["lineage"]]} if "lineage" in meta else {}
+    return copy.deepcopy(meta | dict.fromkeys(lines)) | lines
 
 
 def _first_line(error: Exception) -> str:

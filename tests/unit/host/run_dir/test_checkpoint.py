@@ -1,5 +1,6 @@
 """What is restored has the structure that was saved, or nothing is."""
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -7,6 +8,7 @@ import gc
 import chex
 import jax
 import jax.numpy as jnp
+import orbax.checkpoint as ocp
 import pytest
 
 from ppo_jax import fit, networks, terms
@@ -127,6 +129,30 @@ def test_a_checkpoint_knows_nothing_of_later_phases(tmp_path):
         assert meta["lineage"] == [1, 2][:update]
         assert meta["streaks"] == {"warn/x": [update]}
     checkpoints.close()
+
+
+class Line(dict):
+    """A generation of many members."""
+
+    def __deepcopy__(self, memo):
+        raise AssertionError("copied while devices wait")
+
+
+def test_generations_are_saved_without_copies_of_their_members(tmp_path, monkeypatch):
+    """They never change, and each save has all; what may change is as it was."""
+    given, save = [], ocp.args.JsonSave
+    monkeypatch.setattr(ocp.args, "JsonSave", lambda x: given.append(x) or save(x))
+    population, lines = training.start(experiment()), [Line(parent=[0, 1])]
+    meta = {"lineage": lines, "streaks": {"warn/x": [0, 1]}}
+    with contextlib.closing(Checkpointer(tmp_path)) as checkpoints:
+        checkpoints.save(1, population, 0.0, meta)
+        lines.append(Line(parent=[1, 1]))
+        meta["streaks"]["warn/x"][0] = 7
+    with contextlib.closing(Checkpointer(tmp_path)) as checkpoints:
+        _, _, found = checkpoints.restore(population)
+    for saved in (*given, found):
+        assert saved["lineage"] == [{"parent": [0, 1]}]
+        assert saved["streaks"] == {"warn/x": [0, 1]}
 
 
 @functools.partial(jax.jit, donate_argnums=0)
