@@ -16,6 +16,9 @@ from ppo_jax.sweeps import batches, cohorts, plan, running
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.plan import Plan
 
+FREE = ("stop_at", "max_seconds", "stall_seconds", "devices_per_member", "sinks")
+"""Fields that may be others when a sweep is found again: how far and where it runs."""
+
 
 def fit_all(
     configs: Iterable[Config],
@@ -33,7 +36,8 @@ def fit_all(
         configs: Their experiments.
         run_dir: Directory of the sweep, as of the command; None: agents are kept in
             memory alone.
-        resume: Whether to go on with the sweep of these experiments in `run_dir`.
+        resume: Whether to go on with the sweep of these experiments in `run_dir`. Of
+            what they share, only bounds, devices and sinks may be others.
         quiet: Whether to show warnings only.
 
     Returns:
@@ -129,13 +133,14 @@ def _kept(
 
 
 def _require_same(place: Path, planned: Plan) -> None:
-    """Checks that the sweep of a directory has these runs, and no others."""
+    """Checks that the sweep of a directory is of these experiments, and no others."""
     asked = plan.recall(place)
     for name, value in plan.made(planned).items():
         if asked.get(name) != value:
             raise experiment.ExperimentError(
                 f"{place}: its {name} are others than those of these experiments"
             )
+    experiment.require_same(place, planned.members[0].alone, FREE)
 
 
 def _together(group: list[Member], console: Console) -> dict[Member, Trained]:

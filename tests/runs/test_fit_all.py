@@ -219,6 +219,12 @@ WRONG = {
     "its settings are others": lambda x: load_all(
         x, [dataclasses.replace(y, gamma=y.gamma / 2) for y in CONFIGS]
     ),
+    r"another one:\n  gae_lambda: 0.95 -> 0.25\Z": lambda x: fit_all(
+        [dataclasses.replace(y, gae_lambda=0.25) for y in CONFIGS], x, resume=True
+    ),
+    r"another one:\n  total_timesteps: 128 -> 256\Z": lambda x: load_all(
+        x, [dataclasses.replace(y, total_timesteps=256) for y in CONFIGS]
+    ),
     "no run to be found there": lambda x: load_all(x / "batches" / "001"),
     "holds a sweep; ppo_jax.load_all finds": lambda x: load(x),
     "stop_at: no metric is called 'eval/mean'": lambda x: fit_all(

@@ -12,6 +12,7 @@ import itertools
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +201,14 @@ def changed_structure(run_dir: Path, config: Config) -> dict[str, str]:
     }
 
 
-def require_same(run_dir: Path, config: Config) -> None:
-    """Checks that a config is the one of a run directory.
+def require_same(run_dir: Path, config: Config, free: Sequence[str] = ()) -> None:
+    """Checks that a config is the one of a run directory, but for its `free` fields.
 
     Raises:
-        ExperimentError: If any field differs; the message lists which.
+        ExperimentError: If any other field differs; the message lists which.
     """
-    changed = differences(stored_description(run_dir), describe(config))
+    found = differences(stored_description(run_dir), describe(config))
+    changed = {x: y for x, y in found.items() if x.partition(".")[0] not in free}
     if changed:
         message = f"{run_dir}: the experiment is another one:{_listed(changed)}"
         raise ExperimentError(message)
