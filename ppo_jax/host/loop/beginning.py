@@ -99,6 +99,20 @@ def lineage_of(
     return [lineage.beginning(config.pbt.size, searched)]
 
 
+def _own(
+    config: Config, paths: Iterable[str], population: Population, layout: Layout
+) -> set[str]:
+    """Returns the paths of those numbers that are each member's own.
+
+    A population searches them; members of several experiments differ in them.
+    """
+    if config.pbt is not None:
+        return {*searched(config)}
+    known = numbers(population.runs.learner.config)
+    values = layout.fetch({path: known[path] for path in paths if path in known})
+    return {path for path, each in values.items() if (each != each[0]).any()}
+
+
 def _resumed(
     config: Config, layout: Layout, saved: Saved, console: Console
 ) -> StartState:
@@ -106,7 +120,8 @@ def _resumed(
     done, population, meta = saved
     names = former_names(meta["config"])
     changed = differences(as_now(meta["config"]), describe(config))
-    remarks = REMARKS | dict.fromkeys(searched(config), OWN)
+    own_paths = _own(config, changed, population, layout)
+    remarks = REMARKS | dict.fromkeys(own_paths, OWN)
     for name, change in changed.items():
         console.note(f"resuming with another {name}: {change}{remarks.get(name, '')}")
     if done < config.num_updates:
@@ -115,8 +130,8 @@ def _resumed(
             console.note(layout.anew)
     else:
         console.say(f"{done} updates are done; nothing is left of {config.num_updates}")
-    anew = populations.with_numbers(population, shared_numbers(config, changed))
-    population = layout.place(anew)
+    shared = shared_numbers(config, changed.keys() - own_paths)
+    population = layout.place(populations.with_numbers(population, shared))
     generations = former.translated(meta["lineage"], names)
     # Checkpoints of earlier versions lack these.
     streaks, own = meta.get("streaks", {}), meta.get("id") or identity()

@@ -17,6 +17,7 @@ from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.pbt import PBT
 from ppo_jax.pbt.ranges import Uniform
+from ppo_jax.sweeps import cohorts
 
 
 class Kept(Memory):
@@ -88,3 +89,24 @@ def test_members_go_on_with_the_numbers_that_they_search(capsys):
     np.testing.assert_array_equal(kept, rates)
     np.testing.assert_allclose(then.gamma, 4 * [0.7])
     assert "-> 0.15; members keep their own\n" in capsys.readouterr().out
+
+
+def test_members_of_several_experiments_go_on_with_the_numbers_in_which_they_differ(
+    capsys,
+):
+    """The run's own number is that of its first member; what is shared changes."""
+    before = experiment(TimeLimitChain(limit=5), gamma=0.9, gae_lambda=0.5)
+    later = dataclasses.replace(before, gamma=0.8)
+    both = [cohorts.Member(i, 0, config) for i, config in enumerate((before, later))]
+    population = cohorts.begin(both)()
+    saved = 3, population, {"config": describe(before), "lineage": [], "streaks": {}}
+    now = dataclasses.replace(before, gamma=0.7, gae_lambda=0.25)
+    begun = beginning.begun(
+        now, on_one_device(), population, Kept(saved), Console(NORMAL), fail
+    )
+    numbers = begun.population.runs.learner.config
+    np.testing.assert_allclose(numbers.gamma, [0.9, 0.8])
+    np.testing.assert_allclose(numbers.gae_lambda, [0.25, 0.25])
+    said = capsys.readouterr().out
+    assert "gamma: 0.9 -> 0.7; members keep their own\n" in said
+    assert "gae_lambda: 0.5 -> 0.25\n" in said
