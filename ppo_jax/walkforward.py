@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run-dir", type=Path, help="where all goes")
     parser.add_argument("--resume", action="store_true", help="go on with --run-dir")
     command.add_verbosity_options(parser)
-    parser.set_defaults(sizes=[])
+    parser.set_defaults(sizes=[], values=None)
     return parser
 
 

@@ -14,14 +14,15 @@ from ppo_jax.envs import check_types
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import batched, experiment, files
+from ppo_jax.host.run_dir.description import Description
 from ppo_jax.pbt import Maximize
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 from ppo_jax.terms import CVaR, CVaRConstraint, PredictedCVaR
 
-ASKED = (*Shape._fields, "seeds", "grid", "trials", "memory", "sizes")
-"""Options of the command line, and sizes of batches, that a walk-forward keeps."""
+ASKED = (*Shape._fields, "seeds", "grid", "trials", "memory", "sizes", "values")
+"""Options of the command line, sizes of batches, and values that it keeps."""
 KEPT = batched.WALK
 BOUNDS = ("stop_at", "max_seconds")
 """Fields that end training before its budget is spent."""
@@ -55,6 +56,13 @@ class Plan(NamedTuple):
     def trials(self) -> int:
         """The number of agents tested on all folds, and of those tested elsewhere."""
         return len(self.settings) * self.seeds + self.before
+
+    @property
+    def values(self) -> list[Description]:
+        """The fields that each setting gives."""
+        members = [member for group in self.groups for member in group]
+        configs = {self.place_of(member)[0]: member.config for member in members}
+        return settings.described(self.settings, configs)
 
     @property
     def whole(self) -> Span:
@@ -194,6 +202,6 @@ def remember(run_dir: Path, options: Any) -> None:
 
 def recall(run_dir: Path, options: Any) -> None:
     """Sets the options to those of the directory."""
-    stored = {"memory": None} | experiment.stored(run_dir, KEPT)
+    stored = {"memory": None, "values": None} | experiment.stored(run_dir, KEPT)
     for name in ASKED:
         setattr(options, name, stored[name])

@@ -10,7 +10,7 @@ from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import claims, experiment, presence, script
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.experiment import ExperimentError
-from ppo_jax.sweeps import cohorts
+from ppo_jax.sweeps import cohorts, settings
 
 Recall = Callable[[Any], None]
 """Sets options to those that are kept in their directory."""
@@ -46,8 +46,10 @@ def run(
     planned, path = plan(config, names, options), options.experiment
     if options.resume:
         experiment.require_same(options.run_dir, config)
+        settings.require_same(options.run_dir, options.values, planned.values)
     else:
         cohorts.require_known(planned.groups)
+    options.values = planned.values
     options.run_dir = options.run_dir or experiment.place(path, config)
     with presence.alone(options.run_dir):
         if not options.resume:

@@ -10,13 +10,14 @@ from ppo_jax.config import Config
 from ppo_jax.envs import check_types
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import batched, experiment, files, script
+from ppo_jax.host.run_dir.description import Description
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts, settings
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.settings import Names, Setting
 
-ASKED = ("seeds", "grid", "random", "space", "metric", "memory", "sizes")
-"""Options of the command line, and sizes of batches, that a sweep keeps."""
+ASKED = ("seeds", "grid", "random", "space", "metric", "memory", "sizes", "values")
+"""Options of the command line, sizes of batches, and values that a sweep keeps."""
 KEPT = batched.SWEEP
 
 
@@ -31,6 +32,12 @@ class Plan(NamedTuple):
     def groups(self) -> list[list[Member]]:
         """The runs of each program."""
         return cohorts.group(self.members)
+
+    @property
+    def values(self) -> list[Description]:
+        """The fields that each setting gives."""
+        configs = {member.setting: member.config for member in self.members}
+        return settings.described(self.settings, configs)
 
 
 def plan(config: Config, names: Names, options: Any) -> Plan:
@@ -108,7 +115,7 @@ def remember(run_dir: Path, what: Mapping[str, Any]) -> None:
 
 def recall(run_dir: Path) -> dict[str, Any]:
     """Reads the plan's data that `remember` wrote to the directory of a sweep."""
-    return {"memory": None} | experiment.stored(run_dir, KEPT)
+    return {"memory": None, "values": None} | experiment.stored(run_dir, KEPT)
 
 
 def again(run_dir: Path, command: str) -> Plan:

@@ -6,7 +6,9 @@ Values are Python, as in an experiment's file: `1e-4,3e-4` for a number,
 
 import ast
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,7 +17,12 @@ import numpy as np
 from ppo_jax.component import paths
 from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
-from ppo_jax.host.run_dir.description import describe
+from ppo_jax.host.run_dir.description import (
+    Description,
+    as_now,
+    describe,
+    differences,
+)
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Key
@@ -24,6 +31,8 @@ Setting = dict[str, Any]
 """Values by path."""
 Names = Mapping[str, Any]
 """The objects that a value may name, by name."""
+ROUNDING = 1e-5
+"""Relative difference of numbers that devices draw from one range by one key."""
 
 
 def chosen(
@@ -180,6 +189,74 @@ def plain(setting: Setting) -> Setting:
         path: value if isinstance(value, float | int | str | None) else repr(value)
         for path, value in setting.items()
     }
+
+
+def described(
+    settings: Sequence[Setting], configs: Mapping[int, Config]
+) -> list[Description]:
+    """Returns the fields that settings give, as files describe those of experiments.
+
+    Args:
+        settings: The settings.
+        configs: An experiment with each setting, by its number.
+
+    >>> described([{"gamma": 0.5}], {0: Config("CartPole-v1", gamma=0.5)})
+    [{'gamma': {'kind': 'number', 'value': '0.5'}}]
+    """
+    return [
+        _within(describe(configs[number]), setting)
+        for number, setting in enumerate(settings)
+    ]
+
+
+def require_same(
+    run_dir: Path, kept: Sequence[Description] | None, found: Sequence[Description]
+) -> None:
+    """Checks that settings are those with which a directory was begun.
+
+    Args:
+        run_dir: The directory.
+        kept: What `described` returned then; None, in directories of earlier versions.
+        found: What it returns now.
+
+    Raises:
+        ExperimentError: If a value is another one, or there are more or fewer settings.
+    """
+    if kept is None:
+        return
+    why = "names in --grid or --space have got other values"
+    if len(kept) != len(found):
+        expected = f"expected {len(kept)} settings, got {len(found)}"
+        raise ExperimentError(f"{run_dir}: {why}: {expected}")
+    lines = [
+        f"\n  setting {number}: {path}: {change}"
+        for number, (before, now) in enumerate(zip(kept, found, strict=True))
+        for path, change in _changes(as_now(before), now).items()
+    ]
+    if lines:
+        raise ExperimentError(f"{run_dir}: {why}:{''.join(lines)}")
+
+
+def _within(description: Description, paths: Iterable[str]) -> Description:
+    """Returns the fields at paths, and those inside of these."""
+    places = tuple(f"{path}." for path in paths)
+    return {x: y for x, y in description.items() if f"{x}.".startswith(places)}
+
+
+def _changes(before: Description, now: Description) -> dict[str, str]:
+    """Returns the fields that differ; numbers may, as devices round what is drawn."""
+    return {
+        path: change
+        for path, change in differences(before, now).items()
+        if not _is_close(before.get(path), now.get(path))
+    }
+
+
+def _is_close(*fields: dict[str, str] | None) -> bool:
+    if not all(field and field["kind"] == "number" for field in fields):
+        return False
+    one, other = (float(field["value"]) for field in fields if field)
+    return math.isclose(one, other, rel_tol=ROUNDING)
 
 
 def _read(text: str | None) -> Any:

@@ -226,6 +226,28 @@ def test_killed_while_it_compiles_a_sweep_goes_on(path, finished, tmp_path):
     assert results(broken) == results(finished[0])
 
 
+def test_names_of_a_grid_keep_their_values(path, tmp_path, monkeypatch):
+    """Others are refused before anything is trained; an earlier version kept none."""
+
+    def killed(members, room):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cohorts, "largest_batch", killed)
+    named, run_dir = tmp_path / "named.py", tmp_path / "run"
+    line = ("sweep", named, "--run-dir", run_dir)
+    named.write_text(path.read_text() + "slow, fast = 1e-6, 1e-2\n")
+    assert called(*line, "--grid", f"{RATE}=slow,fast").returncode == 130
+    assert called(*line, "--resume").returncode == 130
+    named.write_text(path.read_text() + "slow, fast = 5e-2, 1e-2\n")
+    done = called(*line, "--resume")
+    assert done.returncode == 2
+    assert f"  setting 0: {RATE}: 1e-06 -> 0.05\n" in done.stderr
+    asked = json.loads((run_dir / "sweep.json").read_text())
+    del asked["values"]
+    (run_dir / "sweep.json").write_text(json.dumps(asked))
+    assert called(*line, "--resume").returncode == 130
+
+
 def test_random_search_in_the_space_of_a_population(path, tmp_path):
     """Six draws, the same for both numbers of epochs."""
     searched = tmp_path / "searched.py"

@@ -317,6 +317,23 @@ def test_killed_while_it_compiles_it_is_a_walk_forward(home, tmp_path, monkeypat
     assert called(*line, "--resume").returncode == 130
 
 
+def test_names_of_a_grid_keep_their_values(home, tmp_path, monkeypatch):
+    """Others are refused before anything is trained."""
+
+    def killed(members, room):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cohorts, "largest_batch", killed)
+    named, text = tmp_path / "named.py", (home / "mine.py").read_text()
+    line = ("walkforward", named, "--run-dir", tmp_path / "walk")
+    named.write_text(text + "low = 1.0\n")
+    assert called(*line, *SHAPE, "--grid", "env.cost=low,20").returncode == 130
+    named.write_text(text + "low = 3.0\n")
+    done = called(*line, "--resume")
+    assert done.returncode == 2, done.stderr
+    assert "  setting 0: env.cost: 1.0 -> 3.0\n" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mine.py", "pairs.py"])
 def test_killed_a_walk_forward_ends_the_same(name, home, tmp_path):

@@ -40,6 +40,16 @@ def test_each_setting_has_one_without_terms_about_risk():
     ]
 
 
+def test_the_values_of_settings_are_those_of_their_experiments():
+    """Of the grid and of the twins without risk, not of the folds."""
+    plan = planned(tiny(terms=BOTH[:2] + BOTH[3:]), grid=["env.cost=1,2"])
+    found = [{path: x["value"] for path, x in each.items()} for each in plan.values]
+    off = {"terms.cvar.coef": "0.0"}
+    assert found == [
+        {"env.cost": cost} | twin for cost in ("1.0", "2.0") for twin in ({}, off)
+    ]
+
+
 def test_without_such_terms_there_is_nothing_to_turn_off():
     plan = planned(tiny(terms=(terms.Surrogate(), terms.Value())))
     assert plan.settings == [{}]

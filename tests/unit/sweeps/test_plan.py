@@ -22,7 +22,8 @@ RATE = "optimizer.learning_rate"
 def options(**given):
     """What a command line says, with its defaults."""
     alone = {"seeds": 1, "grid": [], "random": 0, "space": [], "memory": None}
-    return Namespace(**alone | {"metric": "eval/mean_reward", "sizes": []} | given)
+    kept = {"metric": "eval/mean_reward", "sizes": [], "values": None}
+    return Namespace(**alone | kept | given)
 
 
 def planned(config=CONFIG, **given):
@@ -130,6 +131,7 @@ def test_what_was_asked_for_is_remembered(tmp_path):
         "metric": "eval/q25_reward",
         "memory": 7.0,
         "sizes": [4, 6],
+        "values": [{"gamma": {"kind": "number", "value": "0.5"}}],
     }
     plan.remember(tmp_path, plan.asked(options(**asked, quiet=True)))
     assert json.loads((tmp_path / "sweep.json").read_text()) == asked
@@ -137,8 +139,19 @@ def test_what_was_asked_for_is_remembered(tmp_path):
 
 
 def test_a_sweep_from_before_memory_was_remembered_was_asked_for_none(tmp_path):
+    """Nor had it kept values."""
     (tmp_path / "sweep.json").write_text('{"seeds": 3}')
-    assert plan.recall(tmp_path) == {"memory": None, "seeds": 3}
+    assert plan.recall(tmp_path) == {"memory": None, "values": None, "seeds": 3}
+
+
+def test_the_values_of_settings_are_those_of_their_experiments():
+    """Of the command line alone: an integer that a number takes is a number."""
+    found = planned(seeds=2, grid=["gamma=0.5,1", "num_epochs=2"])
+    epochs = {"kind": "structure", "value": "2"}
+    assert found.values == [
+        {"gamma": {"kind": "number", "value": value}, "num_epochs": epochs}
+        for value in ("0.5", "1.0")
+    ]
 
 
 def test_a_directory_without_a_sweep_is_said(tmp_path):

@@ -1,9 +1,11 @@
 """Settings from texts: grids, draws, and what is said of wrong ones."""
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
+import optax
 import pytest
 from scipy import stats
 
@@ -93,3 +95,47 @@ def test_a_wrong_space_is_said():
         settings.require_in(CARTPOLE, {"gama": (0.5,)})
     single = dataclasses.replace(CARTPOLE, gamma=0.5)
     settings.require_in(single, {"gamma": (Uniform(0.9, 1.0),)})
+
+
+def described(texts, names=NAMES):
+    """The values of a grid, as they come back from a file."""
+    found = settings.grid(texts, names)
+    configs = {i: settings.apply(CARTPOLE, each) for i, each in enumerate(found)}
+    return json.loads(json.dumps(settings.described(found, configs)))
+
+
+GRID = ["gamma=slow,0.5", "network.memory=None,networks.Lstm(size=size)"]
+
+
+def test_settings_whose_names_have_other_values_are_refused(tmp_path):
+    """Each is named, with what it was and what it is; also inside of a component."""
+    names = NAMES | {"slow": 0.25, "size": 4}
+    kept = described(GRID, names)
+    settings.require_same(tmp_path, kept, described(GRID, names))
+    settings.require_same(tmp_path, None, described(GRID, names))
+    with pytest.raises(ExperimentError) as caught:
+        other = described(GRID, names | {"slow": 0.75, "size": 8})
+        settings.require_same(tmp_path, kept, other)
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path}: names in --grid or --space have got other values:",
+        "  setting 0: gamma: 0.25 -> 0.75",
+        "  setting 1: gamma: 0.25 -> 0.75",
+        "  setting 1: network.memory.size: 4 -> 8",
+        "  setting 3: network.memory.size: 4 -> 8",
+    ]
+
+
+def test_more_settings_than_there_were_are_refused(tmp_path):
+    kept = described(["gamma=0.5,0.25"])
+    with pytest.raises(ExperimentError, match=r"expected 2 settings, got 1$"):
+        settings.require_same(tmp_path, kept, described(["gamma=0.5"]))
+
+
+def test_numbers_may_be_rounded_otherwise(tmp_path):
+    """As on another device; functions are the same in every process."""
+    texts = ["gamma=rate", "optimizer=optimizers.Optax(make=make)"]
+    kept = described(texts, NAMES | {"rate": 0.5, "make": lambda rate: optax.sgd(rate)})
+    now = NAMES | {"rate": 0.500001, "make": lambda rate: optax.sgd(rate)}
+    settings.require_same(tmp_path, kept, described(texts, now))
+    with pytest.raises(ExperimentError, match=r"gamma: 0\.5 -> 0\.5001"):
+        settings.require_same(tmp_path, kept, described(texts, now | {"rate": 0.5001}))
