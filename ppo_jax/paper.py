@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         jax.tree.structure(env), map(float, jax.tree.leaves(learner.config.env))
     )
     home = options.to or options.run_dir / "paper"
-    with presence.alone(home):
+    with presence.held(home):
         book = paper.follow(Policy.of(learner), market, prices, home)
     print(_told(book.decisions[-1], prices.bars.symbols))
     print(home / paper.KEPT)

@@ -86,6 +86,7 @@ def place(path: Path, config: Config) -> Path:
     first = Path("runs") / f"{path.stem}__{config.seed}__{stamp}"
     later = (first.with_name(f"{first.name}-{n}") for n in itertools.count(2))
     with files.of_run(first):
+        files.require_plain(first)
         first.parent.mkdir(exist_ok=True)
         return next(filter(_is_made, itertools.chain([first], later)))
 

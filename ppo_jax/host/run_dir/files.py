@@ -21,6 +21,8 @@ OF_PLACES = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL),
 }
 """Errors of paths at which nothing can be written, however often it is tried."""
+PATTERNS = "*?[\\"
+"""Characters of patterns, for which orbax takes the whole path of a checkpoint."""
 
 
 def write(path: Path, text: str) -> None:
@@ -125,6 +127,26 @@ def of_run(run_dir: Path) -> Iterator[None]:
             raise
         message = f"{run_dir}: no run can be kept there: {error}"
         raise ExperimentError(message) from error
+
+
+def require_plain(run_dir: Path) -> None:
+    """Checks that checkpoints which are saved in a directory can be found again.
+
+    Raises:
+        ExperimentError: If they could not, by a character of the whole path.
+
+    >>> require_plain(Path("/runs/lr=0.1 (old)"))
+    >>> require_plain(Path("/runs/[a]"))
+    Traceback (most recent call last):
+    ppo_jax.host.run_dir.script.ExperimentError: /runs/[a]: its path has '[', with \
+which checkpoints may not be found again; choose another path
+    """
+    found = next((x for x in str(run_dir.absolute()) if x in PATTERNS), None)
+    if found is not None:
+        raise ExperimentError(
+            f"{run_dir}: its path has '{found}', with which checkpoints may not be "
+            "found again; choose another path"
+        )
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -34,6 +34,19 @@ WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
 
 @contextlib.contextmanager
 def alone(run_dir: Path) -> Iterator[None]:
+    """Keeps other jobs out of a directory in which agents are trained; see `held`.
+
+    Raises:
+        ExperimentError: If checkpoints could not be found again there.
+    """
+    with files.of_run(run_dir):
+        files.require_plain(run_dir)
+    with held(run_dir):
+        yield
+
+
+@contextlib.contextmanager
+def held(run_dir: Path) -> Iterator[None]:
     """Keeps other jobs out of a directory, which is made if need be.
 
     Raises:

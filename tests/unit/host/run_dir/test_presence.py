@@ -94,6 +94,28 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
         pytest.fail("a run in a file")
 
 
+@pytest.mark.parametrize("name", ["lr=[0.1]", "a\\b", "a?b", "a*b", "old [1]/run"])
+def test_a_place_where_checkpoints_would_be_lost_is_refused(tmp_path, name):
+    """Before anything is made there; what is no training may be kept there."""
+    said = "its path has '.', with which checkpoints may not be found again; choose"
+    with pytest.raises(ExperimentError, match=said), alone(tmp_path / name):
+        pytest.fail("a run that nobody can load")
+    assert not [*tmp_path.iterdir()]
+    with presence.held(tmp_path / name):
+        pass
+
+
+def test_the_current_folder_is_a_part_of_the_place(tmp_path, monkeypatch):
+    (tmp_path / "a[1]").mkdir()
+    monkeypatch.chdir(tmp_path / "a[1]")
+    path = tmp_path / "mine.py"
+    path.write_text("from ppo_jax import Config\nconfig = Config('CartPole-v1')\n")
+    for options in ([], ["--run-dir", "run"]):
+        done = called("train", path, *options)
+        assert done.returncode == 2 and "has '[', with which" in done.stderr
+    assert not [*(tmp_path / "a[1]").iterdir()]
+
+
 @pytest.mark.parametrize("text", [b"1234\n", b"worker 3", b"\xff\x00"])
 def test_a_lock_of_something_else_stays_as_it_is(tmp_path, text):
     (tmp_path / presence.LOCK).write_bytes(text)
