@@ -45,6 +45,7 @@ def entrance(main: Main) -> Main:
 
     @functools.wraps(main)
     def enter(argv: list[str] | None = None) -> int:
+        _open_closed()
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # As stderr has it.
         gc.freeze()
@@ -236,6 +237,17 @@ def say(message: str) -> None:
 def warn(message: Warning | str, *_: Any) -> None:
     """Prints a warning as one line, without a place in code that is not the user's."""
     print(f"warning: {message}", file=sys.stderr)
+
+
+def _open_closed() -> None:
+    """Opens streams that the process began without, so that no file takes their place.
+
+    Their numbers are the lowest that are free, in this order.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, mode, closefd=False))
 
 
 def _options(parser: argparse.ArgumentParser) -> list[str]:

@@ -67,3 +67,17 @@ def test_what_an_encoding_cannot_say_is_escaped(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
     assert command.entrance(lambda argv: print("ε") or 0)() == 0
     assert written.getvalue() == rb"\u03b5" + b"\n"
+
+
+def test_what_nobody_can_read_is_dropped(monkeypatch):
+    """As of a process that begins with closed streams, which Python has as None."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+
+    def main(argv):
+        print("said", file=sys.stderr)
+        assert sys.stdin.read() == "" and sys.stdout.fileno() != sys.stderr.fileno()
+        raise UserError("wrong")
+
+    assert command.entrance(main)() == 2
+    assert command.entrance(lambda argv: print("told") or 0)() == 0
