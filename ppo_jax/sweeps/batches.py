@@ -77,7 +77,7 @@ def train(
         KeyboardInterrupt: If a batch was interrupted, and has been saved.
     """
     for number, (home, batch) in enumerate(batches.items(), start=1):
-        found = scores.kept(home)
+        found = scores.kept(home, batch)
         if found is None:
             console = consoles()
             console.note(f"batch {number} of {len(batches)}, {len(batch)} runs")

@@ -59,7 +59,7 @@ def load(run_dir: Path, planned: Plan, sizes: Sequence[int]) -> list[Trained]:
         raise _unfinished(run_dir)
     found: dict[Member, Trained] = {}
     for home, batch in batches.split(planned.groups, sizes, run_dir).items():
-        known = scores.kept(home)
+        known = scores.kept(home, batch)
         if known is None:
             raise _unfinished(home)
         found |= _restored(home, batch, known)

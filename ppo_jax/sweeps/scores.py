@@ -66,10 +66,21 @@ def keep(
     return found
 
 
-def kept(run_dir: Path) -> list[Score] | None:
-    """Returns the kept scores of a batch; None: it is not finished."""
+def kept(run_dir: Path, members: Sequence[Member]) -> list[Score] | None:
+    """Returns the kept scores of a batch; None: it is not finished.
+
+    Scores that cannot be read, or are of other members, are as if there were none: a
+    batch whose agents are trained has the same again.
+    """
     path = run_dir / BATCH
-    return json.loads(path.read_text()) if path.exists() else None
+    try:
+        found = json.loads(path.read_text()) if path.exists() else None
+    except ValueError:
+        return None
+    if not isinstance(found, list) or not all(map(_is_score, found)):
+        return None
+    asked = {(member.setting, member.seed) for member in members}
+    return found if {(x["setting"], x["seed"]) for x in found} == asked else None
 
 
 def write(
@@ -157,6 +168,26 @@ def statistics(column: np.ndarray, first: np.ndarray) -> dict[str, Any]:
         "improvement": None if better is None else improvement,
         "improvement_interval": better,
     }
+
+
+def _is_score(found: Any) -> bool:
+    """Returns whether a value from JSON has all of a score."""
+    if not isinstance(found, dict):
+        return False
+    who = found.get("setting"), found.get("seed")
+    steps, evaluations = found.get("steps"), found.get("evaluations")
+    if not isinstance(steps, list) or not isinstance(evaluations, dict):
+        return False
+    return (
+        all(isinstance(number, int) for number in (*who, *steps))
+        and isinstance(found.get("ending"), str)
+        and all(_are_values(evaluations.get(name), len(steps)) for name in EVALUATIONS)
+    )
+
+
+def _are_values(found: Any, count: int) -> bool:
+    known = isinstance(found, list) and len(found) == count
+    return known and all(isinstance(x, int | float | None) for x in found)
 
 
 def _interval(statistic: Any, *scores: np.ndarray) -> tuple[float, float] | None:

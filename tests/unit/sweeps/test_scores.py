@@ -49,6 +49,24 @@ def test_a_single_run_has_metrics_of_its_own(tmp_path):
     assert found["evaluations"][METRIC] == [7.0] and found["ending"] == "failed"
 
 
+def test_scores_that_are_damaged_are_none(tmp_path):
+    """Cut anywhere, other JSON, or those of other members."""
+    path = tmp_path / scores.BATCH
+    assert scores.kept(tmp_path, MEMBERS) is None
+    written(tmp_path, row(10, 1.0, 2.0), row(20, 3.0, None))
+    whole = scores.keep(tmp_path, [*MEMBERS, MEMBERS[1]], ["finished"] * 3)
+    text = path.read_bytes()
+    assert scores.kept(tmp_path, [*MEMBERS, MEMBERS[1]]) == whole
+    assert scores.kept(tmp_path, MEMBERS[:1]) is None
+    without = [{k: v for k, v in whole[0].items() if k != name} for name in whole[0]]
+    empty = whole[0] | {"evaluations": {name: [] for name in EVALUATIONS}}
+    wrong = [json.dumps([each, whole[1]]).encode() for each in (*without, empty)]
+    other = [b"[1]", b"{}", b"null", b"[]", b"\xff", text.replace(b"3.0", b'"x"')]
+    for damaged in (*(text[:end] for end in range(0, len(text), 7)), *wrong, *other):
+        path.write_bytes(damaged)
+        assert scores.kept(tmp_path, MEMBERS) is None
+
+
 def test_settings_are_compared_by_their_last_values():
     """The mean of the middle half, and how often one is better than the first."""
     first, second = np.arange(8.0), np.array([0.5, 9.0, 3.0, 3.0, 6.5, 7.5, -1.0, 4.0])
