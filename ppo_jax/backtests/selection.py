@@ -14,6 +14,7 @@ from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
 from ppo_jax.host.loop.phases import Rhythm
 from ppo_jax.host.run_dir import batched, files
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt.space import Space
 from ppo_jax.state import Learner, Population
 
@@ -41,6 +42,9 @@ class Selection:
         spans: The validation spans of agents.
         home: The directory of their run.
 
+    Raises:
+        ExperimentError: If what was selected before cannot be read.
+
     Attributes:
         fitness: Log growth on validation at the last look, float64 `[P]`.
         scores: Log growth of the best state so far, `[P]`.
@@ -56,14 +60,16 @@ class Selection:
             generation = self._rhythm.count(config.pbt.interval)
             self._every = math.gcd(self._every, generation)
             self._space = config.pbt.space
+        self._first = 0
+        """Updates at the first look."""
+        while self._rhythm.count(self._first) < self._every:
+            self._first = self._rhythm.end(self._first)
         self._best: list[np.ndarray] = []
         self.fitness = np.full(len(spans), -np.inf)
         self.scores = np.full(len(spans), -np.inf)
         self.updates = np.zeros(len(spans), int)
         if self._path.exists():
-            with np.load(self._path) as stored:
-                self.scores, self.updates = stored["scores"], stored["updates"]
-                self._best = [stored[f"leaf{i}"] for i in range(len(stored) - 2)]
+            self._recall(files.arrays(self._path))
 
     def __call__(self, population: Population, done: int) -> Population:
         """Looks at the members after `done` updates, if it is time."""
@@ -72,7 +78,13 @@ class Selection:
         return population
 
     def look(self, population: Population, done: int) -> None:
-        """Keeps those members that are better now than they were before."""
+        """Keeps those members that are better now than they were before.
+
+        Raises:
+            ExperimentError: If those from before are missing.
+        """
+        if not self._best and done > self._first:
+            raise self._lost("is missing")
         learners = jax.device_get(population.runs.learner)
         seen = playing.through(self._config, learners, self._spans)
         bars = max(span.bars for span in self._spans)
@@ -101,6 +113,19 @@ class Selection:
         chosen = first + populations.argmax(axis=1)
         whole = Selected(learners, self.scores, self.updates)
         return jax.tree.map(lambda leaf: leaf[chosen], whole)
+
+    def _recall(self, kept: dict[str, np.ndarray]) -> None:
+        names = [f"leaf{i}" for i in range(len(kept) - 2)]
+        if not names or kept.keys() != {"scores", "updates", *names}:
+            raise self._lost("is no selection")
+        self.scores, self.updates = kept["scores"], kept["updates"]
+        self._best = [kept[name] for name in names]
+
+    def _lost(self, how: str) -> ExperimentError:
+        return ExperimentError(
+            f"{self._path}: {how}; nobody can go on without; remove "
+            f"{self._path.parent} to train its agents anew"
+        )
 
     def _keep(self) -> None:
         text = io.BytesIO()

@@ -19,6 +19,7 @@ from ppo_jax.host.loop import conclusion
 from ppo_jax.host.loop.training import Steer
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir import batched, files
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.state import Population
 from ppo_jax.sweeps import batches, cohorts
@@ -71,21 +72,34 @@ def walk(
     """
     divided = batches.split(plan.groups, sizes, run_dir)
     for number, (home, batch) in enumerate(divided.items(), start=1):
-        if not (home / KEPT).exists():
+        found = kept(home)
+        if found is None:
             console = consoles()
             console.note(f"batch {number} of {len(divided)}, {len(batch)} agents")
             tracks = _trained(plan, batch, home, hint, console)
             files.write_bytes(home / KEPT, _packed(tracks))
-        yield kept(home)
+            found = _once(tracks)
+        yield found
 
 
-def kept(home: Path) -> Tracks:
-    """Returns the kept tracks of a batch, each member once."""
-    with np.load(home / KEPT) as stored:
-        arrays = dict(stored)
-    # Files of earlier versions have no batch whose training failed.
-    arrays.setdefault("failed", np.zeros(len(arrays["place"]), bool))
-    tracks = Tracks(**arrays)
+def kept(home: Path) -> Tracks | None:
+    """Returns the kept tracks of a batch, each member once; None: it is not finished.
+
+    Tracks that cannot be read are as if there were none: a batch whose agents are
+    trained and selected has the same again.
+    """
+    try:
+        arrays = files.arrays(home / KEPT)
+    except ExperimentError:
+        return None
+    if "place" in arrays:
+        # Files of earlier versions have no batch whose training failed.
+        arrays.setdefault("failed", np.zeros(len(arrays["place"]), bool))
+    return _once(Tracks(**arrays)) if arrays.keys() == {*Tracks._fields} else None
+
+
+def _once(tracks: Tracks) -> Tracks:
+    """Returns each member once, in the order of places."""
     _, once = np.unique(tracks.place, axis=0, return_index=True)
     return Tracks(*(leaf[once] for leaf in tracks))
 

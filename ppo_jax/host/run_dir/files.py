@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ppo_jax.errors import UserError
+import numpy as np
+
+from ppo_jax.errors import UserError, brief
+from ppo_jax.host.run_dir import damage
 from ppo_jax.host.run_dir.script import ExperimentError
 
 LEFT = 60.0
@@ -169,6 +172,22 @@ def rows(path: Path) -> list[dict[str, Any]]:
         for number, line in enumerate(lines, start=1)
         if line.endswith("\n")
     ]
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads the arrays of an `.npz` file.
+
+    Raises:
+        ExperimentError: If it is missing or damaged.
+        OSError: If it cannot be read now, though it may be whole.
+    """
+    try:
+        with path.open("rb") as file, np.load(file) as stored:
+            return dict(stored)
+    except Exception as error:  # Damage to a ZIP file has many.
+        if damage.passes(error):
+            raise
+        raise ExperimentError(f"{path}: cannot be read: {brief(error)}") from error
 
 
 def _row(place: str, line: str) -> dict[str, Any]:

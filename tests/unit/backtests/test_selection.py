@@ -8,7 +8,8 @@ import pytest
 from traders import PAIRS, planned, tiny
 
 from ppo_jax.backtests import playing
-from ppo_jax.backtests.selection import Selection
+from ppo_jax.backtests.selection import KEPT, Selection
+from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.ppo import population
 from ppo_jax.sweeps import cohorts
 
@@ -134,6 +135,33 @@ def test_what_was_selected_is_kept(batch, stages, selected):
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_was_selected_and_is_damaged_is_said(batch, selected, tmp_path):
+    """As nobody could tell how good members were before."""
+    selection, spans, home = selected
+    data = (home / KEPT).read_bytes()
+    for damaged in (b"", data[: len(data) // 2], bytes(range(200)), b"[1]\n"):
+        (tmp_path / KEPT).write_bytes(damaged)
+        with pytest.raises(ExperimentError, match=f"{KEPT}: cannot be read"):
+            Selection(batch[0].config, spans, tmp_path)
+    np.savez(tmp_path / KEPT, scores=selection.scores)
+    with pytest.raises(ExperimentError, match=f"{KEPT}: is no selection"):
+        Selection(batch[0].config, spans, tmp_path)
+
+
+@pytest.mark.parametrize(("phases", "first"), [(1, 2), (2, 4)])
+def test_what_was_selected_and_deleted_is_missed(
+    batch, stages, selected, tmp_path, monkeypatch, phases, first
+):
+    """By whoever goes on after the first look; not by who begins, or looks first."""
+    _, spans, _ = selected
+    config = dataclasses.replace(batch[0].config, eval_phases=phases)
+    with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
+        Selection(config, spans, tmp_path).look(stages[2], first + 1)
+    monkeypatch.setattr(playing, "play", None)
+    with pytest.raises(TypeError):  # It looks.
+        Selection(config, spans, tmp_path).look(stages[2], first)
 
 
 def test_what_is_broken_is_never_the_best(plan, batch, stages, tmp_path):

@@ -42,3 +42,20 @@ def test_a_batch_of_a_version_before_is_read(tmp_path):
     assert found.place.tolist() == [[0, 0, 0], [0, 1, 0]]
     assert found.growth.tolist() == [0, 1]
     assert found.failed.tolist() == [False, False]
+
+
+def test_tracks_that_are_damaged_are_none(tmp_path):
+    """Cut, empty, garbage or other arrays: the batch is not finished."""
+    path, place = tmp_path / walking.KEPT, np.array([[0, 0, 0]])
+    assert walking.kept(tmp_path) is None
+    whole = dict.fromkeys(walking.Tracks._fields, np.arange(1.0)) | {"place": place}
+    np.savez(path, **whole)
+    assert walking.kept(tmp_path).growth.tolist() == [0]
+    data = path.read_bytes()
+    flipped = data[:70] + bytes([data[70] ^ 1]) + data[71:]
+    cut = [data[:end] for end in range(0, len(data), 97)]
+    for damaged in (*cut, flipped, bytes(range(200)), b"[1]\n"):
+        path.write_bytes(damaged)
+        assert walking.kept(tmp_path) is None
+    np.savez(path, growth=np.arange(1.0))
+    assert walking.kept(tmp_path) is None
