@@ -6,9 +6,9 @@ from typing import Any
 
 from ppo_jax.host.agents.trained import Trained, member_of
 from ppo_jax.host.process.console import Console
-from ppo_jax.host.run_dir import files, history
+from ppo_jax.host.run_dir import history
 from ppo_jax.host.run_dir.experiment import ExperimentError
-from ppo_jax.host.run_dir.logger import Row
+from ppo_jax.host.run_dir.logger import Row, logged
 from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.host.run_dir.recording import checkpoints
 from ppo_jax.state import Population
@@ -97,4 +97,4 @@ def _restored(
         update, population, _ = saved.read(cohorts.begin(batch))
     ended = {(score["setting"], score["seed"]): score["ending"] for score in known}
     endings = [ended[member.setting, member.seed] for member in batch]
-    return each(batch, population, update, endings, files.rows(home / LOG))
+    return each(batch, population, update, endings, [*logged(home / LOG, {})])

@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 
 from ppo_jax import envs
 from ppo_jax.arrays import devices
-from ppo_jax.component import former, numbers, suggestion
+from ppo_jax.component import numbers, suggestion
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
@@ -28,8 +28,8 @@ from ppo_jax.host.process.console import NORMAL, QUIET, Console, Guest
 from ppo_jax.host.run_dir import (
     claims,
     experiment,
-    files,
     lineage,
+    logger,
     presence,
     source,
 )
@@ -161,12 +161,11 @@ def load(
     asked = int(checkpoint) if number else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
     names = experiment.stored_names(place)
-    rows = former.translated(files.rows(place / LOG), names)
     trained = Trained(
         run.config,
         jax.device_get(run.population),
         run.update,
-        rows=[row for row in rows if row["step"] <= run.steps],
+        rows=logger.until(place / LOG, run.steps, names),
         lineage=run.lineage,
         streaks=run.streaks,
     )

@@ -156,7 +156,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     r"""Reads the lines of JSON of a file, without one that was cut off at its end.
 
     Raises:
-        UserError: If another line is no JSON; the message says which.
+        ExperimentError: If another line is no JSON; the message says which.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "x.jsonl"
@@ -166,12 +166,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
     >>> rows(path)
     [{'x': 1}]
     """
-    lines = path.read_text().splitlines(True) if path.exists() else []
-    return [
-        _row(f"{path}: line {number}", line)
-        for number, line in enumerate(lines, start=1)
-        if line.endswith("\n")
-    ]
+    return [*each_row(path)]
+
+
+def each_row(path: Path) -> Iterator[dict[str, Any]]:
+    """Yields what `rows` returns, up to a line that is no JSON, which it raises."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        yield _row(f"{path}: line {number}", line)
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
@@ -190,13 +192,13 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
         raise ExperimentError(f"{path}: cannot be read: {brief(error)}") from error
 
 
-def _row(place: str, line: str) -> dict[str, Any]:
+def _row(place: str, line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = json.loads(line.decode())
     except ValueError as error:
-        raise UserError(f"{place} is no JSON: {error}") from error
+        raise ExperimentError(f"{place} is no JSON: {error}") from error
     if not isinstance(row, dict):
-        raise UserError(f"{place}: expected names and values, got {row!r:.80}")
+        raise ExperimentError(f"{place}: expected names and values, got {row!r:.80}")
     return row
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,58 @@ from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.events import Events
 from ppo_jax.host.run_dir.names import LOG, MEANINGS
+from ppo_jax.host.run_dir.script import ExperimentError
 from ppo_jax.metrics import Metric
 
 FLUSH_SECONDS = 10
 
 Row = dict[str, Any]
 """A step, and metrics by name; numbers that are not finite are None."""
+
+
+def logged(path: Path, names: former.Names) -> Iterator[Row]:
+    """Yields the rows of a log by present names, up to a line that is none.
+
+    Args:
+        path: The file.
+        names: Present names of tuples' items by their former names in it.
+
+    Raises:
+        ExperimentError: At that line; the message says which it is.
+    """
+    for number, row in enumerate(files.each_row(path), start=1):
+        place = f"{path}: line {number}"
+        if not isinstance(row.get("step"), int):
+            given = repr(row.get("step"))
+            message = f"step: expected a whole number, got {given:.80}"
+            raise ExperimentError(f"{place}: {message}")
+        for name, value in row.items():
+            if not isinstance(value, int | float | None):
+                message = f"{name}: expected a number, got {value!r:.80}"
+                raise ExperimentError(f"{place}: {message}")
+        yield former.translated(row, names)
+
+
+def until(path: Path, step: int, names: former.Names) -> list[Row]:
+    """Returns the rows of a log up to a step, whatever the lines after it are.
+
+    Args:
+        path: The file.
+        step: Environment steps.
+        names: Present names of tuples' items by their former names in it.
+
+    Raises:
+        ExperimentError: If a line before that step is no row; the message says which.
+    """
+    rows, reached = [], 0
+    try:
+        for row in logged(path, names):
+            rows += [row] if row["step"] <= step else []
+            reached = row["step"]
+    except ExperimentError:
+        if reached < step:
+            raise
+    return rows
 
 
 class Rows:
@@ -39,7 +85,7 @@ class Rows:
     def __init__(self, before: Sequence[Row], began: float):
         self._rows = list(before)
         self.last: Row = before[-1] if before else {}
-        self._began = began - self.last.get("time/time_elapsed", 0.0)
+        self._began = began - (self.last.get("time/time_elapsed") or 0.0)
 
     def write(self, step: int, metrics: dict[str, float]) -> Row:
         """Appends a row and returns it."""
@@ -80,6 +126,7 @@ class Logger(Rows):
         began: When the run started or resumed, by `time.monotonic`.
 
     Raises:
+        ExperimentError: If a line before that step is no row.
         OSError: Here and in every method, if the disk does not take it.
     """
 
@@ -93,8 +140,7 @@ class Logger(Rows):
     ):
         self._own, self._told = tuple(own), set[str]()
         self._path = run_dir / LOG
-        rows = former.translated(files.rows(self._path), names)
-        rows = [row for row in rows if row["step"] <= first_step]
+        rows = until(self._path, first_step, names)
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         super().__init__(rows[-1:], began)
         self._epoch = time.time() - time.monotonic()
@@ -123,7 +169,7 @@ class Logger(Rows):
 
     def _tell(self, row: Row) -> None:
         """Writes the event of a row, and describes metrics once they appear."""
-        when = self._epoch + self._began + row["time/time_elapsed"]
+        when = self._epoch + self._began + (row.get("time/time_elapsed") or 0.0)
         if not self._told:
             self._events.layout(charts([*row, *EVALUATIONS], self._own), when)
         if not row.keys() <= self._told:

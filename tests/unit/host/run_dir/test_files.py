@@ -165,13 +165,14 @@ def test_rows_are_lines_of_json_without_one_that_was_cut_off(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{x}", "x.jsonl: line 2 is no JSON: "),
-        ("", "x.jsonl: line 2 is no JSON: "),
-        ("[1, 2]", r"x.jsonl: line 2: expected names and values, got \[1, 2\]"),
+        (b"{x}", "x.jsonl: line 2 is no JSON: "),
+        (b"", "x.jsonl: line 2 is no JSON: "),
+        (b'{"x": "\xff"}', "x.jsonl: line 2 is no JSON: 'utf-8' codec can't decode"),
+        (b"[1, 2]", r"x.jsonl: line 2: expected names and values, got \[1, 2\]"),
     ],
 )
 def test_a_line_that_is_no_row_is_named(tmp_path, line, said):
     path = tmp_path / "x.jsonl"
-    path.write_text(f'{{"step": 1}}\n{line}\n')
-    with pytest.raises(UserError, match=said):
+    path.write_bytes(b'{"step": 1}\n' + line + b"\n")
+    with pytest.raises(ExperimentError, match=said):
         files.rows(path)

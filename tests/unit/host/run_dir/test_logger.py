@@ -10,10 +10,10 @@ import pytest
 from runs import event_steps, event_values, rows
 from tensorboardX.proto.layout_pb2 import Layout
 
-from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import logger
 from ppo_jax.host.run_dir.logger import Logger
 from ppo_jax.host.run_dir.recording import Folder
+from ppo_jax.host.run_dir.script import ExperimentError
 
 
 def log(run_dir, steps, first_step=0, names=None, **metrics):
@@ -124,7 +124,33 @@ def test_former_names_are_written_as_they_are_now(tmp_path):
     assert rows(tmp_path)[0]["pbt/terms.entropy.coef/0"] == 0.5
 
 
-def test_a_log_that_is_none_is_said(tmp_path):
-    (tmp_path / "metrics.jsonl").write_text("{x}\n")
-    with pytest.raises(UserError, match=r"metrics.jsonl: line 1 is no JSON"):
-        Logger(tmp_path, 0, {}, (), time.monotonic())
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"\0\0\0\0", "line 3 is no JSON"),
+        (b"\xff", "line 3 is no JSON"),
+        (b'{"x": 1.0}', "line 3: step: expected a whole number, got None"),
+        (b'{"step": 30, "x": "y"}', "line 3: x: expected a number, got 'y'"),
+    ],
+)
+def test_a_line_that_is_no_row_matters_before_a_checkpoint_alone(tmp_path, line, said):
+    """As a power cut may leave it, with others after it."""
+    path = tmp_path / "metrics.jsonl"
+    log(tmp_path, [10, 20])
+    text = path.read_bytes()
+    damaged = text + line + b"\n" + b'{"step": 40}\n'
+    path.write_bytes(damaged)
+    with pytest.raises(ExperimentError, match=f"metrics.jsonl: {said}"):
+        log(tmp_path, [], first_step=30)
+    assert path.read_bytes() == damaged
+    for step in (20, 10):
+        path.write_bytes(damaged)
+        log(tmp_path, [], first_step=step)
+        assert [row["step"] for row in rows(tmp_path)] == [*range(10, step + 1, 10)]
+
+
+@pytest.mark.parametrize("time", ["", ', "time/time_elapsed": null'])
+def test_a_row_may_lack_its_time(tmp_path, time):
+    (tmp_path / "metrics.jsonl").write_text(f'{{"step": 10, "x": 1.0{time}}}\n')
+    log(tmp_path, [20], first_step=10)
+    assert event_steps(tmp_path) == [10, 20]
