@@ -156,9 +156,13 @@ def stored_overrides(run_dir: Path) -> list[str]:
     """Returns the options that a run was started with.
 
     Raises:
-        ExperimentError: If the directory holds no run.
+        ExperimentError: If the directory holds no run, or they are no texts.
     """
-    return stored(run_dir, OVERRIDES, list)
+    options = stored(run_dir, OVERRIDES, list)
+    if not all(isinstance(each, str) for each in options):
+        message = f"expected a list of texts, got {options!r:.80}"
+        raise ExperimentError(f"{run_dir / OVERRIDES}: {message}")
+    return options
 
 
 def is_kept(run_dir: Path) -> bool:

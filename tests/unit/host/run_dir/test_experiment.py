@@ -73,6 +73,14 @@ def test_a_run_directory_stands_alone(run_dir, path):
     assert experiment.stored_names(run_dir) == {}
 
 
+@pytest.mark.parametrize("options", ["[1]", '["--seed", 1]', "[null]", "[[]]"])
+def test_options_that_are_no_texts_are_said(run_dir, options):
+    (run_dir / "overrides.json").write_text(options)
+    with pytest.raises(ExperimentError, match=r"overrides.json: expected a list of t"):
+        experiment.stored_overrides(run_dir)
+    assert not experiment.is_kept(run_dir)
+
+
 def test_a_run_has_a_directory_of_its_own(path, tmp_path, monkeypatch):
     """Also beside others that begin in the same second, as in a loop of a shell."""
     monkeypatch.chdir(tmp_path)
