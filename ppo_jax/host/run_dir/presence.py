@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
-from ppo_jax.host.run_dir import files
+from ppo_jax.host.run_dir import batched, experiment, files
 from ppo_jax.host.run_dir.script import ExperimentError
 
 try:
@@ -100,7 +100,7 @@ def _locked(run_dir: Path) -> Iterator[None]:
                 f"{run_dir}: a run is under way there{_by(file)}; wait until it has "
                 "ended, or give another directory"
             )
-        if not _is_ours(file):
+        if not (_is_ours(file) or _is_of_run(run_dir)):
             raise ExperimentError(
                 f"{run_dir}: holds {LOCK}, which a run would replace; give another "
                 "directory"
@@ -136,6 +136,15 @@ def _is_ours(file: IO[str]) -> bool:
     """Returns whether a lock is empty, or has been written by a run."""
     process, machine = _holder(file)
     return not process or (process.isdecimal() and bool(machine))
+
+
+def _is_of_run(run_dir: Path) -> bool:
+    """Returns whether a directory is that of a run, or of a batch of many.
+
+    A power cut may leave anything in its lock.
+    """
+    is_batch = run_dir.parent.name == batched.BATCHES
+    return experiment.is_kept(run_dir.parent.parent if is_batch else run_dir)
 
 
 def _by(file: IO[str]) -> str:

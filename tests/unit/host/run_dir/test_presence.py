@@ -10,7 +10,7 @@ import time
 import pytest
 from runs import called
 
-from ppo_jax.host.run_dir import presence
+from ppo_jax.host.run_dir import experiment, presence
 from ppo_jax.host.run_dir.presence import alone, is_alive
 from ppo_jax.host.run_dir.script import ExperimentError
 
@@ -123,6 +123,19 @@ def test_a_lock_of_something_else_stays_as_it_is(tmp_path, text):
     with refused, alone(tmp_path):
         pytest.fail("replaced")
     assert (tmp_path / presence.LOCK).read_bytes() == text
+
+
+@pytest.mark.parametrize("name", ["run", "run/batches/001"])
+def test_a_lock_that_is_damaged_is_taken_over_by_its_run(tmp_path, name):
+    """As a power cut may leave it."""
+    place = tmp_path / name
+    place.mkdir(parents=True)
+    (tmp_path / "run" / experiment.OVERRIDES).write_text("[]")
+    for text in (b"12", b"1234\n", b"\0" * 20, b"\xff\x00"):
+        (place / presence.LOCK).write_bytes(text)
+        with alone(place):
+            assert is_alive(place)
+        assert (place / presence.LOCK).read_text().startswith(f"{os.getpid()} ")
 
 
 def test_without_locks_a_run_goes_without(tmp_path, monkeypatch):
