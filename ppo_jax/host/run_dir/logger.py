@@ -14,6 +14,8 @@ from typing import Any
 from ppo_jax.component import former
 from ppo_jax.host.metrics.catalogue import charts, of_a_run
 from ppo_jax.host.metrics.rows import EVALUATIONS
+from ppo_jax.host.process import distributed
+from ppo_jax.host.process.command import warn
 from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.events import Events
 from ppo_jax.host.run_dir.names import LOG, MEANINGS
@@ -141,6 +143,12 @@ class Logger(Rows):
         self._own, self._told = tuple(own), set[str]()
         self._path = run_dir / LOG
         rows = until(self._path, first_step, names)
+        last = rows[-1]["step"] if rows else 0
+        if last < first_step and distributed.is_first():
+            warn(
+                f"{self._path}: ends at step {last:,}, but the checkpoint is of step "
+                f"{first_step:,}; the rows between are lost"
+            )
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         super().__init__(rows[-1:], began)
         self._epoch = time.time() - time.monotonic()

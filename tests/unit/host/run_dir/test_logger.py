@@ -154,3 +154,16 @@ def test_a_row_may_lack_its_time(tmp_path, time):
     (tmp_path / "metrics.jsonl").write_text(f'{{"step": 10, "x": 1.0{time}}}\n')
     log(tmp_path, [20], first_step=10)
     assert event_steps(tmp_path) == [10, 20]
+
+
+@pytest.mark.parametrize(("lines", "last"), [(2, "1,000"), (0, "0")])
+def test_rows_that_are_lost_are_said(tmp_path, capsys, lines, last):
+    """A run that goes on from its last row is not warned."""
+    log(tmp_path, [500, 1000])
+    log(tmp_path, [], first_step=1000)
+    assert capsys.readouterr().err == ""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(True)[:lines]))
+    log(tmp_path, [], first_step=1500)
+    said = f"{path}: ends at step {last}, but the checkpoint is of step 1,500; the rows"
+    assert said in capsys.readouterr().err
