@@ -154,8 +154,13 @@ def shown(passed: Iterable[tuple[str, int, str]]) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """Returns the type and message of an error; of JAX's long messages, one line."""
+    """Returns the type and message of an error; of JAX's long messages, one line.
+
+    Messages for the user say enough by themselves.
+    """
     name, text = type(error).__name__, str(error)
+    if isinstance(error, UserError):
+        return text
     if is_of_jax(error) and text:
         first, *_, last = text.splitlines() * 2
         return last if _told(error) else f"{name}: {first}"

@@ -178,7 +178,9 @@ def test_an_end_without_its_log_is_an_end(path, tmp_path):
     (run_dir / "metrics.jsonl").unlink()
     done = called("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0
-    assert done.stderr.startswith("no report: ") and done.stderr.count("\n") == 1
+    lost, report = done.stderr.splitlines()
+    assert "metrics.jsonl: ends at step 0, but" in lost
+    assert report.startswith("no report: ")
     assert done.stdout.endswith(f"finished, without a row of metrics in {run_dir}\n")
 
 

@@ -7,7 +7,6 @@ import logging
 import math
 import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -187,7 +186,7 @@ class Checkpointer:
             except Exception as error:
                 self._require_damaged(step, error)
                 if distributed.is_first():
-                    print(f"checkpoint {step} cannot be read ({_first_line(error)})")
+                    print(f"checkpoint {step} cannot be read ({damage.cause(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
         missing = "can be restored" if steps else "was saved: the run ended before that"
         raise CheckpointError(f"{self._path}: no checkpoint {missing}")
@@ -269,14 +268,15 @@ class Checkpointer:
     def _require_damaged(self, step: int, error: Exception) -> None:
         """Raises an `OSError` for a checkpoint that may be read later, by its error."""
         if damage.passes(error):
+            place, cause = self._path / str(step), damage.cause(error)
             raise OSError(
-                f"{self._path / str(step)}: cannot be read now ({_first_line(error)}); "
-                "if it stays so, move it away, and another one stands in for it"
+                f"{place}: cannot be read now ({cause}); if it stays so, move it away, "
+                "and another one stands in for it"
             ) from error
 
     def _unwritable(self, error: Exception) -> OSError:
         return OSError(
-            f"{self._path}: a checkpoint cannot be saved ({_first_line(error)})"
+            f"{self._path}: a checkpoint cannot be saved ({damage.cause(error)})"
         )
 
 
@@ -296,8 +296,3 @@ def _kept(meta: dict) -> dict:
     """Returns metadata that does not change; a long lineage takes long to copy."""
     lines = {"lineage": [*meta["lineage"]]} if "lineage" in meta else {}
     return copy.deepcopy(meta | dict.fromkeys(lines)) | lines
-
-
-def _first_line(error: Exception) -> str:
-    line = next(iter(str(error).splitlines()), "")
-    return textwrap.shorten(f"{type(error).__name__}: {line}", 200, placeholder=" …")

@@ -2,6 +2,7 @@
 
 import errno
 import re
+import textwrap
 
 DAMAGED = [getattr(errno, name, errno.EINVAL) for name in ("EBADMSG", "EUCLEAN")]
 LASTING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, *DAMAGED}
@@ -23,3 +24,13 @@ def passes(error: Exception) -> bool:
     told = SYSTEM.search(str(error))
     number = int(told[1]) if told else getattr(error, "errno", None)
     return isinstance(error, MemoryError) or number not in {None, *LASTING}
+
+
+def cause(error: Exception) -> str:
+    """Returns the type of an error, and the first line of its message, cut short.
+
+    >>> cause(ValueError("word " * 99))[-11:]
+    'word word …'
+    """
+    line = next(iter(str(error).splitlines()), "")
+    return textwrap.shorten(f"{type(error).__name__}: {line}", 200, placeholder=" …")

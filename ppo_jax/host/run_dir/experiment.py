@@ -12,7 +12,6 @@ import itertools
 import json
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +159,8 @@ def stored_overrides(run_dir: Path) -> list[str]:
     """
     options = stored(run_dir, OVERRIDES, list)
     if not all(isinstance(each, str) for each in options):
-        message = f"expected a list of texts, got {options!r:.80}"
-        raise ExperimentError(f"{run_dir / OVERRIDES}: {message}")
+        given = f"expected a list of texts, got {options!r:.80}"
+        raise ExperimentError(f"{run_dir / OVERRIDES}: {given}")
     return options
 
 
@@ -206,7 +205,7 @@ def changed_structure(run_dir: Path, config: Config) -> dict[str, str]:
     }
 
 
-def require_same(run_dir: Path, config: Config, free: Sequence[str] = ()) -> None:
+def require_same(run_dir: Path, config: Config, free: tuple[str, ...] = ()) -> None:
     """Checks that a config is the one of a run directory, but for its `free` fields.
 
     Raises:
@@ -215,8 +214,8 @@ def require_same(run_dir: Path, config: Config, free: Sequence[str] = ()) -> Non
     found = differences(stored_description(run_dir), describe(config))
     changed = {x: y for x, y in found.items() if x.partition(".")[0] not in free}
     if changed:
-        message = f"{run_dir}: the experiment is another one:{_listed(changed)}"
-        raise ExperimentError(message)
+        message = "the experiment is another one"
+        raise ExperimentError(f"{run_dir}: {message}:{_listed(changed)}")
 
 
 def stored(run_dir: Path, name: str, wanted: type = dict) -> Any:
