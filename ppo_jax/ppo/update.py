@@ -30,6 +30,8 @@ from ppo_jax.types import Array, Key, Metrics, PyTree
 ATTACK = 2**32 - 1
 """Number that sets the keys of attacks apart from those of the optimiser's noise."""
 
+WEIGHT = "rollout/weight"
+"""The weight of a minibatch, beside its metrics: a name that no part may give one."""
 STEPS = (0, 1)
 """Axes of epochs and minibatches."""
 
@@ -140,14 +142,13 @@ def _minibatch_step(
     flags = {
         "taken": taken,
         "failed": allowed & ~finite,
-        "weight": jnp.where(taken, weight, 0.0),
         "error/log_ratio_nan_count": jnp.where(allowed, nan, 0),
         "error/log_ratio_inf_count": jnp.where(allowed, inf, 0),
         "error/nonfinite_loss": allowed & ~finite_loss,
         "error/nonfinite_grad": allowed & ~finite_grad,
         "error/skipped_steps": allowed & ~finite,
     }
-    metrics |= norms | {"train/loss": loss}
+    metrics |= norms | {"train/loss": loss, WEIGHT: weight}
     return tree.where(taken, stepped, trainee), (pack(flags), pack(metrics))
 
 
@@ -259,10 +260,11 @@ def _result(
     """Sums flags and averages metrics, which are `[epochs, minibatches]`."""
     taken = flags["taken"]
     sums = jax.tree.map(lambda x: x.sum(axis=STEPS), flags).unpack()
-    weight = flags["weight"][..., None]
+    weight = jnp.where(taken, metrics[WEIGHT], 0.0)[..., None]
     means = jax.tree.map(
         lambda x: diagnostics.average(x, weight, axis=STEPS), metrics
     ).unpack()
+    del means[WEIGHT]
     for name in peaks(config, means):
         largest = jnp.max(metrics[name], initial=-jnp.inf, where=taken)
         means[name] = jnp.where(taken.any(), largest, jnp.nan)
