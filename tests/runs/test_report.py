@@ -104,7 +104,7 @@ MESSAGES = {
     ),
     "bytes": (
         lambda path: damaged(path, "metrics.jsonl", b"\xff\xfe\n"),
-        "{path}/metrics.jsonl: cannot be read",
+        "{path}/metrics.jsonl: line 1 is no JSON: 'utf-8' codec can't decode byte 0xff",
     ),
     "without_step": (without_step, "line 2: step: expected a number, got None"),
     "a_sweep_begun": (a_sweep_begun, "{path}: no batch of this sweep is finished"),

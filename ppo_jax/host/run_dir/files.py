@@ -144,7 +144,7 @@ def require_plain(run_dir: Path) -> None:
     ppo_jax.host.run_dir.script.ExperimentError: /runs/[a]: its path has '[', with \
 which checkpoints may not be found again; choose another path
     """
-    found = next((x for x in str(run_dir.absolute()) if x in PATTERNS), None)
+    found = next((x for x in run_dir.absolute().as_posix() if x in PATTERNS), None)
     if found is not None:
         raise ExperimentError(
             f"{run_dir}: its path has '{found}', with which checkpoints may not be "

@@ -143,12 +143,6 @@ class Logger(Rows):
         self._own, self._told = tuple(own), set[str]()
         self._path = run_dir / LOG
         rows = until(self._path, first_step, names)
-        last = rows[-1]["step"] if rows else 0
-        if last < first_step and distributed.is_first():
-            warn(
-                f"{self._path}: ends at step {last:,}, but the checkpoint is of step "
-                f"{first_step:,}; the rows between are lost"
-            )
         files.write(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         super().__init__(rows[-1:], began)
         self._epoch = time.time() - time.monotonic()
@@ -156,6 +150,15 @@ class Logger(Rows):
         for row in rows:
             self._tell(row)
         self._flushed = -math.inf
+
+    def tell_lost(self, step: int) -> None:
+        """Warns if the rows end before the step of the checkpoint that goes on."""
+        last = self.last.get("step", 0)
+        if last < step and distributed.is_first():
+            warn(
+                f"{self._path}: ends at step {last:,}, but the checkpoint is of step "
+                f"{step:,}; the rows between are lost"
+            )
 
     def read(self) -> list[Row]:
         return files.rows(self._path)

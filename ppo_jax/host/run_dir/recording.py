@@ -150,8 +150,10 @@ class Folder(Memory):
             self._replace_ending()
         with distributed.folder(self.run_dir) as folder:
             self.family = Lineage(folder, past.lineage)
-            self.rows = Logger(folder, past.step, past.names, past.own, self._opened)
-            with closing(self.rows):
+            rows = Logger(folder, past.step, past.names, past.own, self._opened)
+            with closing(rows) as self.rows:
+                if self.resumes:
+                    rows.tell_lost(past.step)
                 yield
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import time
+from contextlib import closing
 from unittest.mock import Mock
 
 import pytest
@@ -156,14 +157,19 @@ def test_a_row_may_lack_its_time(tmp_path, time):
     assert event_steps(tmp_path) == [10, 20]
 
 
+def gone_on(run_dir, step):
+    with closing(Logger(run_dir, step, {}, (), time.monotonic())) as logger:
+        logger.tell_lost(step)
+
+
 @pytest.mark.parametrize(("lines", "last"), [(2, "1,000"), (0, "0")])
 def test_rows_that_are_lost_are_said(tmp_path, capsys, lines, last):
     """A run that goes on from its last row is not warned."""
     log(tmp_path, [500, 1000])
-    log(tmp_path, [], first_step=1000)
+    gone_on(tmp_path, 1000)
     assert capsys.readouterr().err == ""
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(path.read_text().splitlines(True)[:lines]))
-    log(tmp_path, [], first_step=1500)
+    gone_on(tmp_path, 1500)
     said = f"{path}: ends at step {last}, but the checkpoint is of step 1,500; the rows"
     assert said in capsys.readouterr().err
