@@ -60,27 +60,37 @@ class Lottery(Env):
         return step, state + 1
 
 
+def lived(env, objective, count, updates, **fields):
+    """Metrics of agents without hidden layers, `[updates, agents]`."""
+    config = Config(
+        env=env,
+        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
+        terms=(terms.Surrogate(), terms.Value(), *objective),
+        **fields,
+    )
+    members = population.init(config, jax.random.split(jax.random.key(0), count))
+    progress = Progress.at(np.zeros(updates))
+    _, metrics = population.advance(members, progress, jnp.int32(updates))
+    return {name: np.asarray(x) for name, x in metrics.items()}
+
+
 @pytest.fixture(scope="module")
 def spent():
     """What four agents spent and how it was weighed, `[updates, agents]`."""
     limit = terms.CVaRConstraint(
         1.0, terms.Costs(), limit=-LIMIT, learning_rate=1.0, max_dual=MOST
     )
-    config = Config(
-        env=Credit(),
+    return lived(
+        Credit(),
+        (terms.Entropy(0.05), limit),
+        count=4,
+        updates=UPDATES,
         num_envs=16,
         num_steps=32,
         num_epochs=2,
         num_minibatches=2,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
-        terms=(terms.Surrogate(), terms.Value(), terms.Entropy(0.05), limit),
         optimizer=optimizers.Adam(learning_rate=1e-2),
     )
-    members = population.init(config, jax.random.split(jax.random.key(0), 4))
-    _, metrics = population.advance(
-        members, Progress.at(np.zeros(UPDATES)), jnp.int32(UPDATES)
-    )
-    return {name: np.asarray(x) for name, x in metrics.items()}
 
 
 def test_an_action_is_blamed_for_what_it_costs_later(spent):
@@ -93,22 +103,17 @@ def test_an_action_is_blamed_for_what_it_costs_later(spent):
 
 def test_no_episode_is_ended_to_save_what_every_step_costs():
     """Agents learn to stay, as they are paid for it, however much costs weigh."""
-    config = Config(
-        env=Lottery(),
+    metrics = lived(
+        Lottery(),
+        (terms.CVaR(1.0, terms.Costs(), coef=4.0),),
+        count=3,
+        updates=60,
         num_envs=16,
         num_steps=32,
         num_minibatches=2,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
-        terms=(
-            terms.Surrogate(),
-            terms.Value(),
-            terms.CVaR(1.0, terms.Costs(), coef=4.0),
-        ),
         optimizer=optimizers.Adam(learning_rate=1e-2),
     )
-    members = population.init(config, jax.random.split(jax.random.key(0), 3))
-    _, metrics = population.advance(members, Progress.at(np.zeros(60)), jnp.int32(60))
-    ended = np.asarray(metrics["episodes/count"])
+    ended = metrics["episodes/count"]
     assert (16 * 32 / ended[:3] < LONGEST / 2).all()
     assert (16 * 32 / ended[-10:].mean(axis=0) > 0.9 * LONGEST).all()
 
@@ -130,20 +135,17 @@ def test_costs_are_limited_where_rewards_never_vary():
     limit = terms.CVaRConstraint(
         1.0, terms.Costs(), limit=-0.1, learning_rate=0.1, max_dual=MOST
     )
-    config = Config(
-        env=Free(),
+    metrics = lived(
+        Free(),
+        (limit,),
+        count=2,
+        updates=60,
         num_envs=8,
         num_steps=16,
         num_minibatches=1,
-        network=networks.ActorCritic(torso=networks.Mlp(hidden=())),
-        terms=(terms.Surrogate(), terms.Value(), limit),
         optimizer=optimizers.Adam(learning_rate=3e-2),
     )
-    members = population.init(config, jax.random.split(jax.random.key(0), 2))
-    _, metrics = population.advance(members, Progress.at(np.zeros(60)), jnp.int32(60))
-    assert (np.asarray(metrics["train/advantages_zero_std"]) == 1).all()
-    cost, dual = (
-        np.asarray(metrics[f"train/cvar_{x}"]) for x in ("empirical", "lambda")
-    )
+    assert (metrics["train/advantages_zero_std"] == 1).all()
+    cost, dual = metrics["train/cvar_empirical"], metrics["train/cvar_lambda"]
     np.testing.assert_allclose(dual[1], 0.1 * (-0.1 - cost[0]), rtol=1e-6)
     assert (-cost[:3] > 0.3).all() and (-cost[-20:].mean(axis=0) < 0.2).all()

@@ -612,27 +612,18 @@ def seen(numbers, weights):
     return steps._replace(obs=obs, weight=np.float32(weights)[:, None])
 
 
+@pytest.mark.parametrize("divided", ["num_microbatches", "num_minibatches"])
 @pytest.mark.parametrize("seed", range(3))
-def test_microbatches_count_by_their_weight(seed):
-    """PROP-15.2, X8, R-C2: 1, 2, 3 and 10 have mean 4, however they are divided."""
-    run = first(one_number(6, num_microbatches=2, terms=(Shown(),)))
+def test_parts_of_an_update_count_by_their_weight(seed, divided):
+    """PROP-13.14, PROP-15.2, X8, R-C2: 1, 2, 3 and 10 have mean 4, however divided."""
+    run = first(one_number(6, terms=(Shown(),), **{divided: 2}))
     steps = seen((1, 2, 3, 10, 99, 99), (1, 1, 1, 1, 0, 0))
     # Weights 3 + 1 occur among the shuffles.
     for key in jax.random.split(jax.random.key(seed), 4):
         _, metrics = learned_from(run, key, steps)
+        parts = 2 if divided == "num_minibatches" else 1
+        assert metrics["train/n_minibatches_done"] == parts
         chex.assert_trees_all_close(metrics["train/loss"], 4.0, rtol=1e-6)
-        chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_means_over_an_update_are_those_of_its_examples(seed):
-    """PROP-13.14: 1, 2, 3 and 10 have mean 4, whichever minibatches they are in."""
-    run = first(one_number(6, num_minibatches=2, terms=(Shown(),)))
-    steps = seen((1, 2, 3, 10, 99, 99), (1, 1, 1, 1, 0, 0))
-    # Weights 3 + 1 occur among the shuffles.
-    for key in jax.random.split(jax.random.key(seed), 4):
-        _, metrics = learned_from(run, key, steps)
-        assert metrics["train/n_minibatches_done"] == 2
         chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
 
 
