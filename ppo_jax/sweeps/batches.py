@@ -42,8 +42,9 @@ def sizes(
     for group in groups[len(known) :]:
         size, needed = cohorts.largest_batch(group, room)
         found.append(size)
+        runs = len(group)
         say(
-            f"  program {len(found)}: {len(group)} runs, {size} at once in "
+            f"  program {len(found)}: {runs} runs, {min(size, runs)} at once in "
             f"{needed / MIB:,.1f} of {room / MIB:,.0f} MiB"
         )
         remember(found)
@@ -80,10 +81,16 @@ def train(
         found = scores.kept(home, batch)
         if found is None:
             console = consoles()
-            console.note(f"batch {number} of {len(batches)}, {len(batch)} runs")
+            console.note(f"batch {number} of {len(batches)}, {_described(batch)}")
             ended = cohorts.train(batch, home, hint, console)
             if ended.ending == "interrupted":
                 console.say(hint)
                 raise KeyboardInterrupt
             found = scores.keep(home, batch, cohorts.endings(batch, ended))
         yield found
+
+
+def _described(batch: Sequence[Member]) -> str:
+    times = batch.count(batch[-1])
+    filled = f", the last one {times} times to fill it" if times > 1 else ""
+    return f"{len(batch) - times + 1} runs{filled}"

@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 from ppo_jax import component
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
-from ppo_jax.host.devices import mesh, streams
+from ppo_jax.host.devices import mesh, simulation, streams
 from ppo_jax.host.loop import phases, readiness, stopping, training
 from ppo_jax.host.loop.training import Ended, Steer
 from ppo_jax.host.process.console import Console
@@ -110,6 +110,23 @@ def split(members: list[Member], size: int) -> list[list[Member]]:
     return [*batches[:-1], batches[-1] + [members[-1]] * missing]
 
 
+def even(config: Config, count: int) -> int:
+    """Returns how many members, `count` at least, keep the devices busy most evenly.
+
+    Devices take equal shares: of 5 members on 4 devices one would have all, of 6 three
+    have two each. A bound that stops a run by the median counts each member once, so
+    there nobody is repeated.
+    """
+    if config.stop_at:
+        return count
+
+    def share(count: int) -> float:
+        layout = simulation.layout_of(config, count * config.num_members)
+        return count / len(layout.devices)
+
+    return min(range(count, count + jax.local_device_count()), key=share)
+
+
 def largest_batch(members: list[Member], room: float) -> tuple[int, float]:
     """Returns how many members fit into memory at once.
 
@@ -126,8 +143,8 @@ def largest_batch(members: list[Member], room: float) -> tuple[int, float]:
     Raises:
         JaxRuntimeError: If the compiler refuses the program of a single member.
     """
-    size = len(members)
-    while (needed := _needed(members[:size], room)) > room and size > 1:
+    size = even(members[0].config, len(members))
+    while (needed := _needed(split(members, size)[0], room)) > room and size > 1:
         most = max(1, int(size * room / needed))
         size = math.ceil(len(members) / math.ceil(len(members) / most))
     return size, needed

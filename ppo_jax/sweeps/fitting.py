@@ -149,10 +149,11 @@ def _together(group: list[Member], console: Console) -> dict[Member, Trained]:
     Raises:
         KeyboardInterrupt: If they were interrupted.
     """
-    record = Memory()
-    ended = training.train(group[0].config, record, console, begin=cohorts.begin(group))
+    config, record = group[0].config, Memory()
+    (batch,) = cohorts.split(group, cohorts.even(config, len(group)))
+    ended = training.train(config, record, console, begin=cohorts.begin(batch))
     if ended.ending == "interrupted":
         raise KeyboardInterrupt
     population, rows = ended.layout.fetch(ended.population), record.rows.read()
-    endings = cohorts.endings(group, ended)
-    return running.each(group, population, ended.update, endings, rows)
+    endings = cohorts.endings(batch, ended)
+    return running.each(batch, population, ended.update, endings, rows)

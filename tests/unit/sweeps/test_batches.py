@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from brief import experiment
 
+from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.loop.training import Ended
 from ppo_jax.host.metrics.rows import EVALUATIONS
 from ppo_jax.host.process.console import Console
@@ -14,8 +16,11 @@ METRIC, HINT = EVALUATIONS[0], "go on with: this"
 MIB = 1024 * 1024
 
 
+CONFIG = experiment(IdenticalRewards())
+
+
 def group(first, count):
-    return [Member(first, seed, None) for seed in range(count)]
+    return [Member(first, seed, CONFIG) for seed in range(count)]
 
 
 GROUPS = [group(0, 5), group(1, 2)]
@@ -132,7 +137,7 @@ def test_batches_are_trained_one_after_the_other(trained, capsys):
     ]
     assert capsys.readouterr().out.splitlines() == [
         "batch 1 of 3, 3 runs",
-        "batch 2 of 3, 3 runs",
+        "batch 2 of 3, 2 runs, the last one 2 times to fill it",
         "batch 3 of 3, 2 runs",
     ]
 

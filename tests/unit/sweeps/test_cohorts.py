@@ -6,6 +6,7 @@ import chex
 import jax
 import pytest
 from brief import experiment
+from runs import ENVIRONMENT, python
 
 from ppo_jax import PBT, LogUniform, Uniform, envs
 from ppo_jax.envs.probes import IdenticalRewards
@@ -67,6 +68,26 @@ def test_as_many_go_together_as_there_is_room_for(
     monkeypatch.setattr(cohorts, "memory", memory)
     found = cohorts.largest_batch([MEMBERS[0]] * count, room)
     assert found == (size, 10 * size) and sizes == asked
+
+
+@pytest.mark.parametrize(
+    ("changes", "sizes"),
+    [
+        ("", [1, 2, 3, 4, 6, 6, 8, 8, 9, 12]),
+        ("num_envs=64", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),  # Cores share a member.
+        ("stop_at={'eval/mean_reward': 1}", [*range(1, 11)]),
+    ],
+)
+def test_members_are_repeated_where_devices_would_be_idle(changes, sizes):
+    """Four: of five members one device would have all, of nine three have three."""
+    code = f"""
+from ppo_jax import Config
+from ppo_jax.sweeps import cohorts
+config = Config("CartPole-v1", {changes})
+print([cohorts.even(config, count) for count in range(1, 11)])
+"""
+    environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "4"}
+    assert python(code, environment) == str(sizes)
 
 
 def test_what_a_compiler_refuses_is_split(monkeypatch):
