@@ -14,5 +14,6 @@ from ppo_jax.component.definition import (
     require_field,
     require_number,
     require_range,
+    typed,
 )
 from ppo_jax.component.names import children, descendants, is_component

@@ -254,7 +254,7 @@ def _check(self: Any) -> None:
         convert = field.metadata.get("converter", lambda value: value)
         value = convert(getattr(self, field.name))
         hint = self.__component_hints__[field.name]
-        object.__setattr__(self, field.name, _typed(self, field.name, hint, value))
+        object.__setattr__(self, field.name, typed(self, field.name, hint, value))
     _require_possible(self)
     for advice in getattr(self, "advise", tuple)():
         # It points at the caller of `construct` and the dataclass's own __init__.
@@ -268,7 +268,7 @@ def _require_possible(self: Any) -> None:
     self.validate()
 
 
-def _typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
+def typed(owner: Any, name: str, hint: Any, given: Any) -> Any:
     """Converts the value of a field, and checks that it has the annotated type."""
     value = coerced(hint, given)
     if not fits(hint, value):

@@ -2,12 +2,13 @@
 
 import dataclasses
 import math
+import typing
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import require
+from ppo_jax.component import require, typed
 from ppo_jax.errors import missing
 from ppo_jax.types import Array, Key
 
@@ -28,7 +29,11 @@ class Range:
     resample: float = 0.25
 
     def __post_init__(self):
-        kind = type(self).__name__
+        kind, hints = type(self).__name__, typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            given = _plain(getattr(self, field.name))
+            typed(self, field.name, hints[field.name], given)
+            object.__setattr__(self, field.name, given)  # 1 stays 1: a run tells it so.
         within = "a number in [0, 1]"
         require(0 <= self.resample <= 1, f"{kind}.resample", self.resample, within)
 
@@ -64,8 +69,6 @@ class _Interval(Range):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("low", "high", "factor"):
-            object.__setattr__(self, name, _plain(getattr(self, name)))
         kind, ends = type(self).__name__, (self.low, self.high)
         finite = all(math.isfinite(end) for end in ends)
         ordered = finite and self.low < self.high
@@ -215,7 +218,6 @@ class Choice(Range):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         different = len(set(self.values)) == len(self.values) >= 2
         finite = all(math.isfinite(value) for value in self.values)
         expected = "at least two finite numbers, all different"
@@ -235,6 +237,7 @@ class Choice(Range):
         return values[index]
 
 
-def _plain(number: Any) -> Any:
-    """Converts a number of NumPy or JAX to one of Python."""
-    return number.item() if hasattr(number, "item") else number
+def _plain(given: Any) -> Any:
+    """Converts numbers of NumPy or JAX to those of Python, and many to a tuple."""
+    given = given.tolist() if hasattr(given, "tolist") else given
+    return tuple(map(_plain, given)) if isinstance(given, list | tuple) else given

@@ -171,6 +171,9 @@ WRITTEN = {
     "changed(pbt=PBT({'gamma': Uniform(0.9, 1.5)}))": [
         "PBT.space: Config.gamma: expected a number in (0, 1], got 1.5"
     ],
+    "changed(pbt=PBT({'gamma': Uniform('0.9', 1.0)}))": [
+        "Uniform.low: expected float, got '0.9' (str)"
+    ],
     "selecting('eval/mean_rewrd')": [
         "error: Config.pbt.fitness: Maximize.metric: no metric is called 'eval/mean_rew"
     ],

@@ -179,6 +179,31 @@ def test_impossible_ranges_are_errors(make):
         make()
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: LogUniform("1e-5", 1.0), "LogUniform.low: expected float, got '1e-5'"),
+        (lambda: Uniform(0.0, None), "Uniform.high: expected float, got None"),
+        (lambda: NearOne(np.ones(2), 1.0), r"NearOne.low: .* float, got .1.0, 1.0"),
+        (lambda: Uniform(0.0, 1.0, factor="2"), "Uniform.factor: expected float, got"),
+        (lambda: Uniform(0.0, 1.0, resample="x"), "Uniform.resample: expected float"),
+        (lambda: Choice(3.0), r"Choice.values: expected tuple\[float, ...\], got 3.0"),
+        (lambda: Choice(("1", "2")), "Choice.values: expected tuple"),
+        (lambda: Choice((True, False)), "Choice.values: expected tuple"),
+    ],
+)
+def test_what_is_no_number_is_named(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+def test_arrays_are_taken_for_their_numbers():
+    assert Choice(np.array([1, 2], np.float32)) == Choice([1.0, jnp.array(2)])  # pyright: ignore
+    assert repr(Uniform(np.float32(0), jnp.array(1))) == (  # pyright: ignore
+        "Uniform(resample=0.25, low=0.0, high=1, factor=1.2)"
+    )
+
+
 def test_a_range_has_to_say_what_it_does(key):
     with pytest.raises(NotImplementedError):
         Range().sample(key)
