@@ -23,8 +23,14 @@ from jax.lax import convert_element_type
 from ppo_jax.component.bounds import bounds
 from ppo_jax.component.coercion import coerced, fits
 from ppo_jax.component.former import resolved
-from ppo_jax.component.names import descendants, is_component, joined
-from ppo_jax.component.suggestion import uncalled, unknown
+from ppo_jax.component.names import (
+    children,
+    descendants,
+    is_component,
+    joined,
+    nested,
+)
+from ppo_jax.component.suggestion import uncalled, unknown, unknown_field
 from ppo_jax.errors import Misfit
 from ppo_jax.types import PyTree
 
@@ -152,11 +158,19 @@ def replace_at(tree: T, path: str, value: Any) -> T:
     """Returns the component with another number at `path`; its range is not checked.
 
     Raises:
-        KeyError: If no number has that path; the message names the closest one.
+        KeyError: If no number has that path; the message names the closest one, or what
+            changes a field that is no number.
+        ValueError: If the value is no number.
     """
     known, path = numbers(tree), resolved(tree, path)
+    fields = children(tree)
+    if path not in known and path in descendants(fields):
+        remedy = f"dataclasses.replace(…, {nested(fields, path)})"
+        raise KeyError(f"{path} is no number, but structure or absent; use {remedy}")
     if path not in known:
         raise KeyError(unknown("number", path, known))
+    number = concrete(coerced(float, value)) or hasattr(value, "dtype")
+    require(number, path, value, "a number")
     leaves = known | {path: value}
     return jax.tree.unflatten(jax.tree.structure(tree), leaves.values())
 
@@ -241,8 +255,7 @@ def _constructor(init: Callable[..., None]) -> Callable[..., None]:
             for field in dataclasses.fields(self)
         }
         for field in given.keys() - known.keys():
-            message = unknown("field", field, descendants(known))
-            raise TypeError(f"{name}: {message}")
+            raise TypeError(f"{name}: {unknown_field(field, known)}")
         init(self, *args, **given)
 
     return construct

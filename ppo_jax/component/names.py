@@ -67,6 +67,26 @@ def descendants(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def nested(values: Mapping[str, Any], path: str) -> str:
+    """Returns how Python gives a value of a path among the fields of a component.
+
+    >>> from ppo_jax.schedules import Linear, Warmup
+    >>> nested({"schedule": Warmup(then=Linear())}, "schedule.then.final")
+    'schedule=Warmup(then=Linear(final=…))'
+    """
+    name, _, rest = path.partition(".")
+    return f"{name}={_holding(values[name], rest)}"
+
+
+def _holding(node: Any, path: str) -> str:
+    if not path:
+        return "…"
+    if isinstance(node, tuple):
+        item, _, rest = path.partition(".")
+        return f"(…, {_holding(children(node)[item], rest)})"
+    return f"{type(node).__name__}({nested(children(node), path)})"
+
+
 def joined(tree: Any, keys: Iterable[Any]) -> str:
     """Returns the path of a leaf, from the keys by which JAX finds it."""
     names = []

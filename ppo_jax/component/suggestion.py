@@ -2,8 +2,10 @@
 
 import difflib
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ppo_jax.component.names import descendants, nested
 
 LIKE = 0.6
 """Least likeness, from 0 to 1, of names that may be mistaken for each other."""
@@ -32,6 +34,22 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         return f"{message}; the closest is {close!r}"
     names = textwrap.shorten(", ".join(known), WIDTH, placeholder=" …")
     return f"{message}; there are: {names}" if names else message
+
+
+def unknown_field(name: str, fields: Mapping[str, Any]) -> str:
+    """Returns the message that a field is unknown; if one of a part is meant, its place.
+
+    Args:
+        name: The name.
+        fields: The known fields, which may be components with further ones.
+    """
+    known = descendants(fields)
+    close = closest(name, known)
+    if close is None or "." not in close:
+        return unknown("field", name, known)
+    inner = f"{name} is a field of a part"
+    message = inner if close == name else unknown("field", name, known)
+    return f"{message}; give {nested(fields, close)}"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -131,9 +131,12 @@ WRITTEN = {
         "Config.terms: expected at most"
     ],
     # Names.
-    "Config('CartPole-v1', learning_rate=1e-3)": ["'optimizer.learning_rate'"],
+    "Config('CartPole-v1', learning_rate=1e-3)": [
+        "'optimizer.learning_rate'; give optimizer=Adam(learning_rate=…)"
+    ],
     "Config('CartPole-v1', num_enves=8)": ["closest is 'num_envs'"],
     "Config('CartPole-v1', terms=(terms.Entropy(coeff=1),))": ["closest is 'coef'"],
+    "replace_at(config, 'num_envs', 8)": ["use dataclasses.replace(…, num_envs=…)"],
     "replace_at(config, 'terms.2.coef', 0.5)": [f"terms.2.coef: {BY_KIND}"],
     "searching('terms.2.coef')": [f"PBT.space: terms.2.coef: {BY_KIND}"],
     "searching('terms.2.coeff')": [f"PBT.space: terms.2.coeff: {BY_KIND}f"],

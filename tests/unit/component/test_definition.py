@@ -202,10 +202,21 @@ def test_numbers_that_are_mapped_or_traced_stay_arrays():
     ("make", "said"),
     [
         (lambda: Part(rat=1), "Part: no field is called 'rat'; the closest is 'rate'"),
-        (lambda: Whole("a", rat=1), "'rat'; the closest is 'part.rate'"),
         (lambda: Whole("a", parts=(), extr=1), "'extr'; there are: name, part, "),
         (lambda: Whole("a", spare=Other(), ekstra=1), "the closest is 'spare.extra'"),
         (lambda: Whole("a", LIMIT=1), "the closest is 'limits'"),
+        (
+            lambda: Whole("a", rat=1),
+            "'rat'; the closest is 'part.rate'; give part=Part(rate=…)",
+        ),
+        (
+            lambda: Whole("a", **{"part.rate": 1.0}),  # pyright: ignore
+            "Whole: part.rate is a field of a part; give part=Part(rate=…)",
+        ),
+        (
+            lambda: Whole("a", **{"parts.other.extra": 1}),  # pyright: ignore
+            "parts.other.extra is a field of a part; give parts=(…, Other(extra=…))",
+        ),
     ],
 )
 def test_a_field_that_there_is_not_is_told_by_the_closest_path(make, said):
@@ -267,8 +278,12 @@ def test_replace_at_changes_one_number():
         KeyError, match=r"'parts.other.rat'; the closest is 'parts.other.rate'"
     ):
         replace_at(Whole("a"), "parts.other.rat", 0.25)
-    with pytest.raises(KeyError, match="no number is called 'clip'"):
+    with pytest.raises(KeyError, match=r"clip is no number, .*replace\(…, clip=…\)"):
         replace_at(Whole("a"), "clip", 0.25)
+    with pytest.raises(KeyError, match=r"replace\(…, part=Part\(passes=…\)\)"):
+        replace_at(Whole("a"), "part.passes", 8)
+    with pytest.raises(ValueError, match=r"part\.rate: expected a number, got '1e-3'"):
+        replace_at(Whole("a"), "part.rate", "1e-3")
     with pytest.raises(KeyError, match=r"no number is called 'x'\"$"):
         replace_at((), "x", 0.25)
 
