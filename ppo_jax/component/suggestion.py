@@ -37,7 +37,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def unknown_field(name: str, fields: Mapping[str, Any]) -> str:
-    """Returns the message that a field is unknown; if one of a part is meant, its place.
+    """Returns the message that a field is unknown; of one of a part, how it is given.
 
     Args:
         name: The name.

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.host.metrics.alarms import Alarms
+from ppo_jax.host.metrics.catalogue import absent
 from ppo_jax.host.metrics.members import over_members, said_by_each
 from ppo_jax.host.metrics.rows import HOSTED, POPULATION
 from ppo_jax.host.process import distributed
@@ -88,14 +88,14 @@ def require_known(config: Config, size: int) -> None:
         size: Number of members that a row of the run covers.
 
     Raises:
-        ExperimentError: If it does not; the message names the closest metric.
+        ExperimentError: If it does not; the message names the part that a metric needs,
+            or the closest metric.
     """
     if config.stop_at:
         known = _names(config, size)
         for name, _ in config.stop_at:
             if name not in known:
-                message = unknown("metric", name, known)
-                raise ExperimentError(f"Config.stop_at: {message}")
+                raise ExperimentError(f"Config.stop_at: {absent(name, known)}")
 
 
 def _names(config: Config, size: int) -> Mapping[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ppo_jax.attacks.metrics import ADVERSARY
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.host.metrics.rows import HOSTED, POPULATION
 from ppo_jax.host.process import tables
 from ppo_jax.metrics.reductions import MEAN, Metric
@@ -38,6 +39,18 @@ METRICS = tuple(row for rows in SECTIONS.values() for row in rows)
 def row_of(name: str, rows: tuple[Metric, ...] = METRICS) -> Metric | None:
     """Returns the row of a metric, or None if it has none."""
     return next((row for row in rows if match(row.name, name) is not None), None)
+
+
+def absent(name: str, known: Iterable[str]) -> str:
+    """Returns the message that a run lacks a metric: what it needs, or the closest.
+
+    >>> absent("train/kl", ["train/loss"])
+    'train/kl is measured only with `ClosedForm`'
+    """
+    row = row_of(name)
+    if row is None or not row.needs or "*" in row.name:
+        return unknown("metric", name, known)
+    return f"{name} is measured only with {row.needs}"
 
 
 @functools.lru_cache(maxsize=8)

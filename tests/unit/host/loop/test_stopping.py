@@ -107,6 +107,19 @@ def test_a_metric_that_a_run_does_not_have_is_said(config, name, closest):
     assert str(caught.value) == said
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("train/kl", "`ClosedForm`"),
+        ("sa_ppo/robust_kl_penalty", "`RobustKL`"),
+        ("pbt/fittest", "more than one member, after an evaluation"),
+    ],
+)
+def test_a_metric_that_comes_with_a_part_is_said_to(name, part):
+    with pytest.raises(ExperimentError, match=f"{name} is measured only with {part}"):
+        known(dataclasses.replace(CONFIG, stop_at={name: 1.0}))
+
+
 def test_metrics_that_a_run_has_are_known():
     """Those of evaluations, of losses and of the clock."""
     names = ("eval/mean_reward", "train/policy_loss", "time/fps", "rollout/ep_rew_mean")
