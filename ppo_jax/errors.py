@@ -80,6 +80,39 @@ float32[3]
         )
 
 
+def require_alike(**arrays: Any) -> None:
+    """Checks that arguments are arrays of one shape, that of the first.
+
+    Raises:
+        Misfit: If one is not; the message names it.
+
+    >>> import numpy as np
+    >>> require_alike(r_t=np.zeros(3), discount_t=0.99)
+    Traceback (most recent call last):
+    ppo_jax.errors.Misfit: discount_t: expected the shape (3,), that of r_t, got a float
+    """
+    (first, like), *others = arrays.items()
+    if not hasattr(like, "shape"):
+        raise Misfit(f"{first}: expected an array, got {kind(like)}")
+    for name, given in others:
+        require_shape(name, given, like.shape, f"that of {first}")
+
+
+def require_scalar(**given: Any) -> None:
+    """Checks that an argument is a single number, or an array that is one.
+
+    Raises:
+        Misfit: If it is not; the message names it.
+
+    >>> require_scalar(clip_eps=[0.1, 0.2])
+    Traceback (most recent call last):
+    ppo_jax.errors.Misfit: clip_eps: expected a number, got a list of 2
+    """
+    for name, value in given.items():
+        if not (isinstance(value, int | float) or getattr(value, "shape", None) == ()):
+            raise Misfit(f"{name}: expected a number, got {kind(value)}")
+
+
 def kind(value: Any) -> str:
     """Describes the type and shape of a value in few words.
 

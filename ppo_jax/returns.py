@@ -5,13 +5,13 @@ Sequences are time-major, `[T, ...]`; every trailing axis is independent.
 
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from ppo_jax.arrays import platforms
 from ppo_jax.arrays.tree import require_finite
 from ppo_jax.arrays.weights import weighted
+from ppo_jax.errors import require_alike
 from ppo_jax.normalization.observations import TINY, centre
 from ppo_jax.types import Array
 
@@ -48,7 +48,7 @@ def gae(
         bool `[T, ...]`. The target of the value is advantage + `v_tm1`.
 
     Raises:
-        ValueError: If called eagerly with a non-finite number.
+        ValueError: If the shapes differ, or if called eagerly with a non-finite number.
 
     References:
         Schulman et al., `High-Dimensional Continuous Control Using Generalized
@@ -60,10 +60,11 @@ def gae(
     >>> [round(float(adv), 5) for adv in adv_tm1]
     [3.32744, 2.48]
     """
-    chex.assert_equal_shape([r_t, discount_t, lambda_t, v_tm1, v_t])
-    require_finite(
+    given = dict(
         r_t=r_t, discount_t=discount_t, lambda_t=lambda_t, v_tm1=v_tm1, v_t=v_t
     )
+    require_alike(**given)
+    require_finite(**given)
     r_t, discount_t, lambda_t, v_tm1, v_t = (
         jnp.asarray(x, jnp.float32) for x in (r_t, discount_t, lambda_t, v_tm1, v_t)
     )
@@ -95,7 +96,7 @@ def to_go(x_t: Array, discount_t: Array) -> Array:
     >>> to_go(jnp.array([1.0, 2.0, 4.0]), jnp.array([0.5, 0.0, 0.5])).tolist()
     [2.0, 2.0, 4.0]
     """
-    chex.assert_equal_shape([x_t, discount_t])
+    require_alike(x_t=x_t, discount_t=discount_t)
     x_t, discount_t = (jnp.asarray(x, jnp.float32) for x in (x_t, discount_t))
 
     def step(after, inputs):
@@ -129,8 +130,8 @@ def standardize(
         to 0 because they do not vary or are fewer than two: bool, `[]` or `[...]`.
 
     Raises:
-        ValueError: If `axis` is neither None nor 0, or if called eagerly with a
-            non-finite advantage that has weight.
+        ValueError: If the shapes differ, if `axis` is neither None nor 0, or if called
+            eagerly with a non-finite advantage that has weight.
 
     >>> adv, flat = standardize(jnp.array([1.0, 2.0, 3.0]), jnp.ones(3))
     >>> adv.round(4).tolist(), bool(flat)
@@ -139,7 +140,7 @@ def standardize(
     >>> adv.tolist(), bool(flat)
     ([0.0, 0.0, 0.0], True)
     """
-    chex.assert_equal_shape([adv, weight])
+    require_alike(adv=adv, weight=weight)
     if axis is None:
         columns, zero = standardize(adv.reshape(-1), weight.reshape(-1), axis=0)
         return columns.reshape(adv.shape), zero
@@ -175,7 +176,7 @@ def explained_variance(target: Array, prediction: Array, weight: Array) -> Array
     >>> round(float(explained_variance(y, y.at[3].set(5.0), jnp.ones(4))), 4)
     0.85
     """
-    chex.assert_equal_shape([target, prediction, weight])
+    require_alike(target=target, prediction=prediction, weight=weight)
     target, prediction, weight = map(_flat, (target, prediction, weight))
 
     def square(x):
@@ -222,7 +223,7 @@ def explained_variance_by_group(
     >>> ev.tolist(), weight.tolist()
     ([1.0, nan], [2.0, 2.0])
     """
-    chex.assert_equal_shape([target, prediction, weight, group])
+    require_alike(target=target, prediction=prediction, weight=weight, group=group)
     target, prediction, weight = map(_flat, (target, prediction, weight))
     valid, group = weight > 0, group.reshape(-1)
     total_of = functools.partial(

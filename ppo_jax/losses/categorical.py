@@ -5,13 +5,13 @@ split: each gets a share proportional to the outcome's distance from the other. 
 outcome outside the atoms' range counts as the outermost atom.
 """
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.arrays.weights import weighted
 from ppo_jax.component import require
+from ppo_jax.errors import require_shape
 from ppo_jax.losses.discrete import Law
 from ppo_jax.types import Array
 
@@ -92,6 +92,9 @@ def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
     Returns:
         Loss per example, float32 `[...]`; NaN where the target is not finite.
 
+    Raises:
+        ValueError: If the target has another shape.
+
     References:
         Bellemare et al., `A Distributional Perspective on Reinforcement Learning
         <https://arxiv.org/abs/1707.06887>`_, 2017, algorithm 1.
@@ -100,7 +103,7 @@ def cross_entropy_loss(logits: Array, target: Array, atoms: Array) -> Array:
     >>> f"{cross_entropy_loss(jnp.zeros(5), jnp.array(0.3), atoms):.6f}"
     '1.609438'
     """
-    chex.assert_shape(target, logits.shape[:-1])
+    require_shape("target", target, logits.shape[:-1], "one per row of `logits`")
     log_probs = jax.nn.log_softmax(jnp.asarray(logits, jnp.float32))
     probs = two_hot(jax.lax.stop_gradient(target), atoms)
     return -jnp.sum(weighted(probs, log_probs), axis=-1)
@@ -121,12 +124,15 @@ def shifted_cross_entropy(law: Law, target: Array, atoms: Array) -> Array:
     Returns:
         Loss per example, float32 `[...]`; NaN where the target is not finite.
 
+    Raises:
+        ValueError: If the target has another shape.
+
     >>> atoms = evenly_spaced_atoms(5, -1.0, 1.0)
     >>> law = Law(atoms + 0.25, jnp.array([0.1, 0.2, 0.4, 0.2, 0.1]))
     >>> f"{shifted_cross_entropy(law, jnp.array(1.0), atoms):.6f}"  # −ln 0.2
     '1.609438'
     """
-    chex.assert_shape(target, law.outcomes.shape[:-1])
+    require_shape("target", target, law.outcomes.shape[:-1], "one per row of `law`")
     position = _position(jax.lax.stop_gradient(target), atoms)
     below = jnp.clip(jnp.floor(position), 0, atoms.shape[0] - 2)
     above_share = position - below

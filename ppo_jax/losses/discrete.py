@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import chex
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.errors import require_shape
 from ppo_jax.losses.clipping import at_least, at_most
 from ppo_jax.types import Array
 
@@ -45,7 +45,7 @@ def clip_mean(new: Law, old: Law, eps: ArrayLike) -> Array:
         The shifted outcomes of the new law, float32 `[..., N]`.
 
     Raises:
-        AssertionError: If the leading axes differ.
+        ValueError: If the leading axes differ.
 
     >>> third = jnp.full(3, 1 / 3)
     >>> new, old = Law(jnp.arange(3) * 2.0, third), Law(jnp.arange(3) - 1.0, third)
@@ -72,7 +72,7 @@ def clip_mean_and_std(
         The moved outcomes of the new law, float32 `[..., N]`.
 
     Raises:
-        AssertionError: If the leading axes differ.
+        ValueError: If the leading axes differ.
 
     >>> third = jnp.full(3, 1 / 3)
     >>> new, old = Law(jnp.arange(3) * 2.0, third), Law(jnp.arange(3) - 1.0, third)
@@ -87,6 +87,6 @@ def clip_mean_and_std(
 def _shift(new: Law, old: Law, eps: ArrayLike) -> Array:
     """Returns the shift of the mean into the range, `[...]`; exactly 0 within it."""
     mean, old_mean = new.mean(), old.mean()
-    chex.assert_equal_shape([mean, old_mean])
+    require_shape("old", old_mean, mean.shape, "the leading axes of `new`")
     excess = at_least(jnp.abs(mean - old_mean) - eps, 0.0)
     return -jnp.sign(mean - old_mean) * excess

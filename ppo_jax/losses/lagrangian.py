@@ -1,10 +1,10 @@
 """A constraint on an estimate, and the multiplier that enforces it."""
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.errors import require_alike
 from ppo_jax.types import Array
 
 
@@ -24,7 +24,7 @@ def dual_ascent(
         λ after the step, float32 `[...]`; a constant for autodiff.
 
     Raises:
-        AssertionError: If the shapes differ.
+        ValueError: If the shapes differ.
 
     References:
         Chow et al., `Risk-Constrained Reinforcement Learning with Percentile Risk
@@ -34,6 +34,6 @@ def dual_ascent(
     1.0
     """
     dual, gap = jnp.asarray(dual, jnp.float32), jnp.asarray(gap, jnp.float32)
-    chex.assert_equal_shape([dual, gap])
+    require_alike(dual=dual, gap=gap)
     moved = jnp.clip(dual + learning_rate * gap, 0.0, maximum)
     return jax.lax.stop_gradient(jnp.where(jnp.isfinite(gap), moved, dual))

@@ -3,7 +3,6 @@
 `log_ratio` is always log π_new(a|s) − log π_old(a|s), for actions drawn from π_old.
 """
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require
+from ppo_jax.errors import require_alike, require_scalar
 from ppo_jax.losses.clipping import at_least, at_most, within
 from ppo_jax.types import Array
 
@@ -42,7 +42,7 @@ def clipped_surrogate_loss(
         Loss per example, float32 `[...]`.
 
     Raises:
-        AssertionError: If the shapes differ, or if a bound is not a scalar.
+        ValueError: If the shapes differ, or if a bound is not a scalar.
 
     References:
         Schulman et al., `Proximal Policy Optimization Algorithms
@@ -52,13 +52,14 @@ def clipped_surrogate_loss(
     >>> print(clipped_surrogate_loss(log_ratio, advantage, 0.2))
     [-1.2  1.5]
     """
-    chex.assert_equal_shape([log_ratio, advantage])
-    chex.assert_rank([clip_eps, *([] if dual_clip is None else [dual_clip])], 0)
+    require_alike(log_ratio=log_ratio, advantage=advantage)
+    require_scalar(clip_eps=clip_eps)
     ratio = jnp.exp(_clamp(log_ratio))
     clipped = within(ratio, 1 - clip_eps, 1 + clip_eps)
     advantage = jnp.asarray(advantage, jnp.float32)
     gain = at_most(advantage * ratio, advantage * clipped)
     if dual_clip is not None:
+        require_scalar(dual_clip=dual_clip)
         gain = jnp.where(advantage < 0, at_least(gain, dual_clip * advantage), gain)
     return -gain
 

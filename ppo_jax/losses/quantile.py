@@ -2,12 +2,12 @@
 
 import math
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ppo_jax.component import require, require_number
+from ppo_jax.errors import require_scalar, require_shape
 from ppo_jax.losses.clipping import at_most
 from ppo_jax.types import Array
 
@@ -50,8 +50,8 @@ def quantile_huber_loss(
         Loss per example, averaged over quantiles, float32 `[...]`.
 
     Raises:
-        AssertionError: If the target has another shape, or if κ is not a scalar.
-        ValueError: If κ is known and not a positive number.
+        ValueError: If the target has another shape, κ is not a scalar, or κ is known
+            and not a positive number.
 
     References:
         Dabney et al., `Distributional Reinforcement Learning with Quantile Regression
@@ -60,12 +60,12 @@ def quantile_huber_loss(
     >>> f"{quantile_huber_loss(jnp.arange(4.0), jnp.array(1.5)):.7f}"
     '0.0859375'
     """
-    chex.assert_rank(kappa, 0)
+    require_scalar(kappa=kappa)
     require_number("kappa", kappa, "a positive number", lambda x: 0 < x < math.inf)
     *batch, num_quantiles = quantiles.shape
-    if target.shape == (*batch, 1):
+    if getattr(target, "shape", None) == (*batch, 1):
         target = target[..., 0]
-    chex.assert_shape(target, tuple(batch))
+    require_shape("target", target, (*batch,), "one per row of `quantiles`")
     target = jax.lax.stop_gradient(jnp.asarray(target, jnp.float32))
     error = target[..., None] - jnp.asarray(quantiles, jnp.float32)
     size = jnp.abs(error)

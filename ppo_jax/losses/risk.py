@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,7 @@ from jax.typing import ArrayLike
 from ppo_jax.arrays.tree import require_finite
 from ppo_jax.arrays.weights import weighted
 from ppo_jax.component import require, require_number
+from ppo_jax.errors import require_alike, require_scalar
 from ppo_jax.losses.discrete import Law
 from ppo_jax.normalization import order
 from ppo_jax.types import Array
@@ -36,8 +36,7 @@ def cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
         Weights, float32 `[N]`.
 
     Raises:
-        ValueError: If N < 1, or if α is known and not in (0, 1].
-        AssertionError: If α is not a scalar.
+        ValueError: If N < 1, or if α is no scalar, or known and not in (0, 1].
 
     References:
         Rockafellar and Uryasev, `Conditional Value-at-Risk for General Loss
@@ -70,8 +69,7 @@ def linear_cvar_weights(num_quantiles: int, alpha: ArrayLike) -> Array:
         Weights ≥ 0 with sum 1, float32 `[N]`.
 
     Raises:
-        ValueError: If N < 1, or if α is known and not in (0, 1].
-        AssertionError: If α is not a scalar.
+        ValueError: If N < 1, or if α is no scalar, or known and not in (0, 1].
 
     >>> print(linear_cvar_weights(4, 1.0))
     [0.28125 0.21875 0.21875 0.28125]
@@ -105,8 +103,7 @@ def cvar(
         CVaR_α, float32 `[...]`.
 
     Raises:
-        ValueError: If α is known and not in (0, 1].
-        AssertionError: If α is not a scalar.
+        ValueError: If α is no scalar, or known and not in (0, 1].
 
     References:
         Rockafellar and Uryasev, `Conditional Value-at-Risk for General Loss
@@ -135,8 +132,7 @@ def law_cvar(law: Law, alpha: ArrayLike) -> Array:
         CVaR_α, float32 `[...]`.
 
     Raises:
-        ValueError: If α is known and not in (0, 1].
-        AssertionError: If α is not a scalar.
+        ValueError: If α is no scalar, or known and not in (0, 1].
 
     >>> law = Law(jnp.arange(-1.0, 1.1, 0.5), jnp.array([0.1, 0.2, 0.4, 0.2, 0.1]))
     >>> f"{law_cvar(law, 0.2):.4f}"
@@ -189,8 +185,8 @@ def empirical_cvar(
 
     Raises:
         ValueError: If α is known and not in (0, 1], `winsor` is known and not in
-            [0, ½), a valid sample is known and not finite, or there are no samples.
-        AssertionError: If shapes differ, or if α or `winsor` is not a scalar.
+            [0, ½), one of both is no scalar, shapes differ, a valid sample is known and
+            not finite, or there are no samples.
 
     >>> tail = empirical_cvar(jnp.array([0.01, -0.02, 0.01, -0.03]), 0.5)
     >>> f"{tail.cvar:.3f} {tail.var:.2f} {tail.size:.0f}"
@@ -198,10 +194,10 @@ def empirical_cvar(
     """
     require(samples.size >= 1, "samples", samples, "at least 1")
     _require_share(alpha)
-    chex.assert_rank(winsor, 0)
+    require_scalar(winsor=winsor)
     require_number("winsor", winsor, "a number in [0, ½)", lambda x: 0 <= x < 0.5)
     valid = jnp.ones(samples.shape, bool) if valid is None else valid
-    chex.assert_equal_shape([samples, valid])
+    require_alike(samples=samples, valid=valid)
     samples = jnp.where(valid, samples, 0.0).astype(jnp.float32)
     require_finite(samples=samples)
     number = valid.sum()
@@ -241,8 +237,7 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
         Numbers ≤ 0 without gradient, float32 `[...]`.
 
     Raises:
-        ValueError: If α is known and not in (0, 1].
-        AssertionError: If α or VaR is not a scalar.
+        ValueError: If α or VaR is no scalar, or α is known and not in (0, 1].
 
     References:
         Tamar et al., `Optimizing the CVaR via Sampling
@@ -252,7 +247,7 @@ def tail_advantage(outcome: Array, value_at_risk: ArrayLike, alpha: ArrayLike) -
     [-4.0, 0.0, 0.0]
     """
     _require_share(alpha)
-    chex.assert_rank(value_at_risk, 0)
+    require_scalar(value_at_risk=value_at_risk)
     short = jnp.minimum(jnp.asarray(outcome, jnp.float32) - value_at_risk, 0.0)
     return jax.lax.stop_gradient(short / alpha)
 
@@ -266,5 +261,5 @@ def _mass(num_quantiles: int, alpha: ArrayLike) -> Array:
 
 def _require_share(alpha: ArrayLike) -> None:
     """Checks that α is a scalar and, if it is known, in (0, 1]."""
-    chex.assert_rank(alpha, 0)
+    require_scalar(alpha=alpha)
     require_number("alpha", alpha, "a number in (0, 1]", lambda x: 0 < x <= 1)

@@ -1,10 +1,10 @@
 """Losses of a critic that predicts one number."""
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ppo_jax.errors import require_alike, require_scalar
 from ppo_jax.losses.clipping import within
 from ppo_jax.types import Array
 
@@ -22,12 +22,12 @@ def squared_error(value: Array, target: Array) -> Array:
         Loss per example, float32 `[...]`.
 
     Raises:
-        AssertionError: If the shapes differ.
+        ValueError: If the shapes differ.
 
     >>> squared_error(jnp.array([1.0, 2.0]), jnp.array([4.0, 2.0])).tolist()
     [4.5, 0.0]
     """
-    chex.assert_equal_shape([value, target])
+    require_alike(value=value, target=target)
     target = jax.lax.stop_gradient(jnp.asarray(target, jnp.float32))
     return 0.5 * jnp.square(target - jnp.asarray(value, jnp.float32))
 
@@ -47,7 +47,7 @@ def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
         Clipped predictions, float32 `[...]`; the gradient is 0 where they were moved.
 
     Raises:
-        AssertionError: If the shapes differ, or if ε is not a scalar.
+        ValueError: If the shapes differ, or if ε is not a scalar.
 
     References:
         Huang et al., `The 37 Implementation Details of Proximal Policy Optimization
@@ -57,7 +57,7 @@ def clip_around(value: Array, old: Array, eps: ArrayLike) -> Array:
     >>> clip_around(jnp.array([1.5, -3.0]), jnp.array([1.0, 0.0]), 1.0).tolist()
     [1.5, -1.0]
     """
-    chex.assert_equal_shape([value, old])
-    chex.assert_rank(eps, 0)
+    require_alike(value=value, old=old)
+    require_scalar(eps=eps)
     old = jnp.asarray(old, jnp.float32)
     return within(jnp.asarray(value, jnp.float32), old - eps, old + eps)

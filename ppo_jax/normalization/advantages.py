@@ -1,13 +1,12 @@
 """Groups of advantages whose mean and deviation standardise them."""
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from ppo_jax import returns
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Count
-from ppo_jax.errors import missing
+from ppo_jax.errors import missing, require_alike
 from ppo_jax.types import Array
 
 Scaled = tuple[Array, Array]
@@ -66,7 +65,7 @@ class PerGroup(Standardization):
     num_groups: Count = 1
 
     def __call__(self, advantage: Array, weight: Array, group: Array) -> Scaled:
-        chex.assert_equal_shape([advantage, weight, group])
+        require_alike(advantage=advantage, weight=weight, group=group)
         group = returns.group_index(group, self.num_groups)
         alone = group >= self.num_groups
         parts, flat = jax.lax.map(

@@ -9,13 +9,13 @@ returns drift while a policy improves.
 
 import dataclasses
 
-import chex
 import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Natural, Positive, PositiveShare
+from ppo_jax.errors import require_alike
 from ppo_jax.normalization.observations import TINY, centre
 from ppo_jax.types import Array
 
@@ -126,11 +126,11 @@ class ReturnNormalization:
             The new scale; the old one if returns with weight are not finite.
 
         Raises:
-            AssertionError: If the shapes differ.
-            ValueError: If called eagerly with a non-finite return that has weight.
+            ValueError: If the shapes differ, or if called eagerly with a non-finite
+                return that has weight.
         """
         weight = jnp.ones(returns.shape, jnp.float32) if weight is None else weight
-        chex.assert_equal_shape([returns, weight])
+        require_alike(returns=returns, weight=weight)
         weight = weight.astype(jnp.float32).reshape(-1)
         returns = returns.astype(jnp.float32).reshape(-1)
         tree.require_finite(returns=jnp.where(weight > 0, returns, 0.0))

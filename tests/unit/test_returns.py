@@ -14,6 +14,7 @@ from ppo_jax.returns import (
     explained_variance_by_group,
     gae,
     standardize,
+    to_go,
 )
 
 GAMMA, LAMBDA = 0.99, 0.95
@@ -174,10 +175,33 @@ def test_gae_reports_what_it_clips():
     assert clipped.tolist() == [True, False, False, True]
 
 
-def test_gae_rejects_different_shapes():
-    ones = jnp.ones((3, 2))
-    with pytest.raises(AssertionError):
-        gae(ones, ones, ones, ones, jnp.ones((3, 1)))
+ONES = jnp.ones((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda: gae(*[ONES] * 4, jnp.ones((3, 1))),
+            "v_t: .* that of r_t, got float32",
+        ),
+        (lambda: gae(ONES, 0.99, *[ONES] * 3), "discount_t: .* of r_t, got a float"),  # pyright: ignore
+        (lambda: gae([1.0], *[ONES] * 4), "r_t: expected an array, got a list of 1"),  # pyright: ignore
+        (lambda: to_go(ONES, 0.9), "discount_t: .* that of x_t, got a float"),  # pyright: ignore
+        (lambda: standardize(ONES, ONES[0]), "weight: .* that of adv, got float32"),
+        (
+            lambda: explained_variance(ONES, ONES[0], ONES),
+            "prediction: .* that of target, got",
+        ),
+        (
+            lambda: explained_variance_by_group(*[ONES] * 3, jnp.zeros(3, int), 1),
+            "group: .* that of target, got int32",
+        ),
+    ],
+)
+def test_an_argument_of_another_shape_is_named(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        wrong()
 
 
 def test_gae_takes_low_precision_and_answers_in_float32():

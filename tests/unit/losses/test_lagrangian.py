@@ -66,5 +66,5 @@ def test_units_do_not_matter():
 
 
 def test_every_multiplier_has_a_gap_of_its_own():
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match=r"gap: expected the shape .3,., that of dual"):
         dual_ascent(jnp.zeros(3), 1.0, learning_rate=0.5)

@@ -27,7 +27,7 @@ def test_squared_error_pulls_the_value_and_never_the_target():
 @pytest.mark.parametrize("function", [squared_error, lambda v, o: clip_around(v, o, 1)])
 def test_shapes_must_agree(function):
     """The classic `[B, 1]` against `[B]`."""
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match=r"(target|old): .* that of value, got"):
         function(jnp.zeros((4, 1)), jnp.zeros(4))
 
 
@@ -63,5 +63,5 @@ def test_clip_around_stops_the_gradient_of_what_it_moved():
 
 
 def test_a_range_is_one_number():
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match=r"eps: expected a number, got float32"):
         clip_around(jnp.zeros(3), jnp.zeros(3), jnp.ones(3))

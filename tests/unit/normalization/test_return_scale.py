@@ -261,5 +261,5 @@ def test_a_scale_is_a_pytree_of_scalars():
 
 
 def test_every_return_has_a_weight():
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match=r"weight: .* that of returns, got"):
         ReturnNormalization().update(identity(), jnp.ones((2, 3)), jnp.ones((3, 2)))
