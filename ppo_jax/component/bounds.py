@@ -38,6 +38,7 @@ AtLeastOne = Annotated[T, Bound("a number ≥ 1", lambda x: x >= 1)]
 FiniteAtLeastOne = Annotated[T, FINITE_AT_LEAST_ONE]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
 Decay = Annotated[T, DECAY]
+PositiveDecay = Annotated[T, POSITIVE_DECAY]
 PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 

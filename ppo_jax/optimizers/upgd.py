@@ -6,7 +6,7 @@ import jax
 import optax
 
 from ppo_jax.component import component, concrete
-from ppo_jax.component.bounds import Positive
+from ppo_jax.component.bounds import Decay, FiniteNonNegative, Positive
 from ppo_jax.errors import missing
 from ppo_jax.optimizers.optimizer import Adam, Decayed, Optimizer, find_state
 from ppo_jax.transforms import upgd
@@ -45,11 +45,11 @@ class Gated(Optimizer):
         UserWarning: At construction, for loud fixed noise behind VGS.
     """
 
-    sigma: float | None = 0.001
+    sigma: FiniteNonNegative[float | None] = 0.001
     noise_scale: NoiseScale | None = None
-    noise_beta: float = 0.0
-    min_noise_std: float = 1e-6
-    temperature: float = 1.0
+    noise_beta: Decay[float] = 0.0
+    min_noise_std: FiniteNonNegative[float] = 1e-6
+    temperature: Positive[float] = 1.0
     step_multiplier: Positive[float] = 1.0
     normalize: upgd.Normalize = upgd.min_max
     combine: upgd.Combine = upgd.protecting
@@ -110,7 +110,7 @@ class UPGD(Decayed, Gated):
 
     learning_rate: float = 1e-5
     weight_decay: float = 0.001
-    beta_utility: float = 0.999
+    beta_utility: Decay[float] = 0.999
 
     def utility_decay(self) -> float:
         return self.beta_utility

@@ -3,7 +3,15 @@
 import optax
 
 from ppo_jax.component import component
-from ppo_jax.component.bounds import Share
+from ppo_jax.component.bounds import (
+    FiniteNonNegative,
+    FinitePositive,
+    Natural,
+    Positive,
+    PositiveDecay,
+    PositiveShare,
+    Share,
+)
 from ppo_jax.transforms import vgs
 from ppo_jax.transforms.variance import Statistic
 from ppo_jax.types import Array, Metrics
@@ -31,18 +39,14 @@ class VGS:
         ValueError: At construction, for a number out of its range.
     """
 
-    alpha: float = 0.1
-    beta: float = 0.99
-    eps: float = 1e-8
-    cap: float | None = 50.0
-    floor: float = 0.1
+    alpha: FiniteNonNegative[float] = 0.1
+    beta: PositiveDecay[float] = 0.99
+    eps: FinitePositive[float] = 1e-8
+    cap: Positive[float | None] = 50.0
+    floor: PositiveShare[float] = 0.1
     quantile: Share[float | None] = 0.9
-    warmup_steps: int = 100
+    warmup_steps: Natural = 100
     statistic: Statistic = vgs.layer_mean
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a number out of its range."""
-        self.transformation()
 
     def transformation(self) -> optax.GradientTransformationExtraArgs:
         """Returns the transformation, to be put into a chain."""

@@ -266,6 +266,9 @@ def test_functions_of_an_optimizer_are_described_by_name():
         (UPGDW, "learning_rate", -1e-3),
         (UPGDW, "weight_decay", -1.0),
         (UPGD, "sigma", -1.0),
+        (UPGD, "noise_beta", 1.0),
+        (UPGD, "min_noise_std", -1.0),
+        (UPGDW, "temperature", 0.0),
         (UPGD, "step_multiplier", 0.0),
         (AdaptiveUPGD, "beta_utility", 1.0),
         (Adam, "b1", 1.0),
@@ -277,7 +280,8 @@ def test_functions_of_an_optimizer_are_described_by_name():
 )
 def test_numbers_out_of_range_are_errors(kind, number, value):
     """A decay of 1 is one that float32 cannot tell from it, too."""
-    with pytest.raises(ValueError, match=r"expected a (finite )?number"):
+    said = rf"^{kind.__name__}\.{number}: expected a (finite )?number"
+    with pytest.raises(ValueError, match=said):
         kind(**{number: value})
 
 

@@ -38,8 +38,11 @@ def test_the_link_of_a_chain_is_the_transformation_with_these_numbers():
 
 @pytest.mark.parametrize(
     ("number", "value"),
-    [("alpha", -1.0), ("beta", 1.0), ("eps", 0.0), ("cap", 0.0), ("floor", 0.0)],
+    [
+        *[("alpha", -1.0), ("beta", 1.0), ("eps", 0.0), ("cap", 0.0), ("floor", 0.0)],
+        ("warmup_steps", -1),
+    ],
 )
 def test_impossible_numbers_are_errors(number, value):
-    with pytest.raises(ValueError, match=f"{number}: expected"):
+    with pytest.raises(ValueError, match=rf"^VGS\.{number}: expected"):
         VGS(**{number: value})
