@@ -25,6 +25,7 @@ from ppo_jax.networks import ActorCritic, Network
 from ppo_jax.normalization.advantages import OverAll, Standardization
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.optimizers import Adam, Optimizer
+from ppo_jax.optimizers.optimizer import not_of_optax
 from ppo_jax.pbt.config import PBT
 from ppo_jax.terms import Entropy, Surrogate, Term, Value
 from ppo_jax.types import PyTree
@@ -131,7 +132,7 @@ class Config:
     early_stop: EarlyStop = EarlyStop()
     holdout_envs: int = 0
     appraisal: Appraisal | None = None
-    optimizer: Optimizer = Adam()
+    optimizer: Optimizer = converted(not_of_optax, default=Adam())
     pbt: PBT | None = host(default=None)
     total_timesteps: int = host(default=500_000)
     seed: int = host(default=0)

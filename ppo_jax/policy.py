@@ -111,7 +111,10 @@ class Policy:
         Raises:
             Misfit: If an argument has the wrong shapes, types or structure.
         """
+        if not isinstance(state, State):
+            raise Misfit(f"state: expected that of `init`, got {kind(state)}")
         n = state.reset.shape[0]
+        keys = None if key is None else _split(key, n)
         self._require_arguments(n, obs, reset, mask)
         obs = jax.tree.map(jnp.asarray, obs)
         begins = state.reset if reset is None else state.reset | reset
@@ -124,10 +127,9 @@ class Policy:
             state.carry,
             *(seen, begins, mask),
         )
-        if key is None:
+        if keys is None:
             raw = policy.mode()
         else:
-            keys = jax.random.split(key, n)
             raw = jax.vmap(lambda policy, key: policy.sample(key))(policy, keys)
         return policy.to_action(raw), State(carry, jnp.zeros_like(begins))
 
@@ -160,6 +162,15 @@ def _of_tuples(space: ActionSpace) -> ActionSpace:
     if isinstance(space, MultiDiscrete):
         return MultiDiscrete(tuple(map(int, space.nvec)))
     return Discrete(int(space.n))
+
+
+def _split(key: Key, n: int) -> Key:
+    """Returns n keys of one; raises a `Misfit` if it is none."""
+    try:
+        return jax.random.split(key, n)
+    except (TypeError, ValueError) as error:
+        expected = "one key, such as jax.random.key(0)"
+        raise Misfit(f"key: expected {expected}, got {kind(key)}") from error
 
 
 def _require_like(name: str, given: PyTree, spec: PyTree, n: int) -> None:

@@ -47,9 +47,11 @@ def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def converted(converter: Callable[[Any], Any]) -> Any:
-    """Declares a field without a default, whose values go through `converter`."""
-    return dataclasses.field(metadata={"converter": converter})
+def converted(
+    converter: Callable[[Any], Any], *, default: Any = dataclasses.MISSING
+) -> Any:
+    """Declares a field whose values go through `converter`."""
+    return dataclasses.field(default=default, metadata={"converter": converter})
 
 
 @dataclass_transform(

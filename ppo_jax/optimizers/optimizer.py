@@ -10,6 +10,7 @@ The bases of an optimiser name the links of its direction from the last to the f
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -173,6 +174,21 @@ class Optax(Optimizer):
 
     def direction(self) -> optax.GradientTransformation:
         return optax.chain(self.make(1.0), optax.scale(-1.0))
+
+
+def not_of_optax(given: Any) -> Any:
+    """Returns an optimiser, or any other value, as it is.
+
+    Raises:
+        TypeError: For an optimiser of optax, or a function that makes one.
+    """
+    makes = callable(given) and not isinstance(given, type | Optimizer)
+    if makes or isinstance(given, optax.GradientTransformation):
+        raise TypeError(
+            "Config.optimizer: expected Optimizer, got what is optax's; give "
+            "Optax(learning_rate, make=optax.lion)"
+        )
+    return given
 
 
 @component

@@ -24,6 +24,7 @@ BEGINNING = (
 import dataclasses
 import flax.linen as nn
 import numpy as np
+import optax
 from ppo_jax import PBT, LogUniform, Uniform, adversaries, attacks, critics, envs
 from ppo_jax import optimizers, pbt, terms
 from ppo_jax.component import component, replace_at
@@ -95,6 +96,9 @@ WRITTEN = {
     "acting(torso=networks.Mlp(hidden=64))": ["Mlp.hidden: expected tuple[int, ...]"],
     # Components.
     "changed(optimizer='adam')": ["Config.optimizer: expected Optimizer, got 'adam'"],
+    "changed(optimizer=optax.adam(1e-3))": [
+        "Config.optimizer: expected Optimizer, got what is optax's; give Optax(learning"
+    ],
     "changed(optimizer=optimizers.Adam)": [
         "Config.optimizer: expected Optimizer",
         "a class has to be called: Adam(…)",

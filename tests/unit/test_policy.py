@@ -222,6 +222,12 @@ GIVEN = {
         dict(obs=OBS),
         "mask: expected bool[2, 6], got None",
     ),
+    "a seed": (dict(obs=OBS, key=0), "key: expected one key, such as jax.random.key(0"),
+    "keys": (
+        dict(obs=OBS, key=np.zeros((2, 2), np.uint32)),
+        "key: expected one key, such as jax.random.key(0), got uint32[2, 2]",
+    ),
+    "no state": (dict(obs=OBS, state=OBS), "state: expected that of `init`, got float"),
     "one mask": (
         dict(obs=OBS, mask=np.ones(6, bool)),
         "mask: expected bool[2, 6], got bool[6]",
@@ -234,7 +240,7 @@ def test_what_does_not_fit_is_shown_beside_what_would(name):
     given, said = GIVEN[name]
     policy = Policy.of(AGENTS["a GRU in bfloat16, with masks"])
     with pytest.raises(Misfit) as error:
-        policy.act(policy.init(2), **given)
+        policy.act(**{"state": policy.init(2)} | given)
     assert str(error.value).startswith(said)
 
 

@@ -223,6 +223,12 @@ def test_an_optimizer_of_optax_steps_as_optax_says(make):
     chex.assert_trees_all_close(before, after, rtol=1e-5)
 
 
+@pytest.mark.parametrize("given", [optax.adam(1e-3), optax.adam, partial(optax.adam)])
+def test_of_what_is_optaxs_it_is_told_how_it_is_given(given):
+    with pytest.raises(TypeError, match=r"Config\.optimizer: .* give Optax\("):
+        Config("CartPole-v1", optimizer=given)
+
+
 def test_metrics_of_a_real_run():
     """Every `vgs/*` and `upgd/*` metric comes out of training, finite."""
     progress = Progress.at(np.linspace(0, 1, UPDATES))
