@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ppo_jax.component import component
 from ppo_jax.component.suggestion import unknown
-from ppo_jax.envs import parameters, spaces
+from ppo_jax.envs import parameters, spaces, worker
 from ppo_jax.envs.deferred import brought
 from ppo_jax.envs.env import ActionSpace, Env, Step
 from ppo_jax.envs.opengl import unmet
@@ -53,7 +53,8 @@ class Gymnasium(Env):
 
     Raises:
         ValueError: At construction, for an id that gymnasium does not know, spaces that
-            have no counterpart, or what cannot be made or is not installed.
+            have no counterpart, what is not installed, or what cannot be made, reset
+            and stepped once.
         TypeError: At construction, for a parameter that there is not.
 
     >>> env = Gymnasium("CartPole-v1", params={"max_episode_steps": 9})
@@ -151,7 +152,7 @@ class _Loaded(NamedTuple):
 def _load(
     env_id: str, structure: tuple[tuple[str, Any], ...], entry: Any, spec: str
 ) -> _Loaded:
-    """Makes an environment once, and returns its spaces, choices and time limit.
+    """Makes an environment, and takes a step; returns spaces, choices and time limit.
 
     Args:
         env_id: Its id, under which another one may be registered later.
@@ -162,16 +163,20 @@ def _load(
     with _named(env_id):
         env = _maker(env_id, dict(structure))()
         first = env.reset(seed=0)
-        env.close()
     name = f"Gymnasium.id: {env_id!r}"
     action_space = spaces.action_space(name, env.action_space)
-    return _Loaded(
+    loaded = _Loaded(
         action_space,
         env.action_space,
         spaces.observations(name, env.observation_space),
         spaces.masked(name, action_space, first),
         env.spec.max_episode_steps,
     )
+    with _named(env_id):
+        share = worker.Share([lambda: env], loaded.observations.reads, loaded.choices)
+        share.step(spaces.first_moves(loaded.actions, first[1], loaded.choices))
+        share.close()
+    return loaded
 
 
 def _maker(env_id: str, given: Mapping[str, Any]) -> Callable[[], Any]:

@@ -113,6 +113,22 @@ def moves(space: Any, actions: np.ndarray) -> np.ndarray:
     return np.clip(taken, space.low, space.high) if hasattr(space, "low") else taken
 
 
+def first_moves(space: Any, info: Mapping[str, Any], choices: tuple[int, ...]) -> Any:
+    """Returns the action nearest to 0 that is allowed, as `moves` does, `[1, ...]`.
+
+    >>> from gymnasium.spaces import Box, Discrete
+    >>> first_moves(Discrete(3), {"action_mask": np.array([0, 1, 1])}, (3,)).tolist()
+    [1]
+    >>> first_moves(Box(0.5, 1.0, (2,)), {}, ()).tolist()
+    [[0.5, 0.5]]
+    """
+    chosen = np.zeros(space.shape)
+    if choices:
+        parts = np.split(worker.mask(info, choices), np.cumsum(choices)[:-1])
+        chosen = np.reshape([part.argmax() for part in parts], space.shape)
+    return moves(space, chosen[None])
+
+
 def observations(name: str, space: Any) -> Observations:
     """Returns the observations of an environment; whole numbers become one-hot vectors.
 

@@ -26,6 +26,8 @@ numbers, the first of these choices, and the shape and type that it is converted
 
 MASK, COST = "action_mask", "cost"
 """Keys of gymnasium's info for the allowed actions and for the cost of a step."""
+STEP = "an observation, a reward, terminated, truncated and an info"
+"""What a step of gymnasium returns."""
 IGNORED = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that interrupt the parent, and come to all processes of a terminal."""
 BY_VALUE = "<dynamic-code>"
@@ -78,7 +80,7 @@ class Share:
         """
         led, shown, scalars = [], [], []
         for env, move in zip(self._envs, moves, strict=True):
-            obs, reward, terminated, truncated, info = env.step(move)
+            obs, reward, terminated, truncated, info = _taken(env, move)
             flags = _flag("terminated", terminated), _flag("truncated", truncated)
             scalars.append((float(reward), *flags, _cost(info)))
             led.append(self._observed(obs))
@@ -138,6 +140,17 @@ def mask(info: Mapping[str, Any], choices: Sequence[int]) -> np.ndarray:
     if not np.logical_or.reduceat(allowed, np.cumsum([0, *choices[:-1]])).all():
         raise ValueError(f"info[{MASK!r}]: no action is allowed, got {given!r}")
     return allowed
+
+
+def _taken(env: Any, move: Any) -> tuple[Any, ...]:
+    """Takes a step; says what it has to return if that is not what it is."""
+    try:
+        obs, reward, terminated, truncated, info = env.step(move)
+    except ValueError as error:
+        if "to unpack (expected 5" not in str(error):
+            raise
+        raise ValueError(f"step: expected {STEP}; {error}") from error
+    return obs, reward, terminated, truncated, info
 
 
 def _flag(name: str, given: Any) -> bool:

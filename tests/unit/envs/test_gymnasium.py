@@ -87,8 +87,23 @@ class Real(Longer):
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
 
 
-for kind in (Several, Text, Unmade, Old, Ill, Longer, Real):
+class Four(Old):
+    def reset(self, seed=None, options=None):
+        return np.zeros(1), {}
+
+    def step(self, action):
+        return np.zeros(1), 0.0, False, {}
+
+
+class Wet(Four):
+    def step(self, action):
+        raise OSError("the floor is wet")
+
+
+for kind in (Several, Text, Unmade, Old, Ill, Longer, Real, Four, Wet):
     gymnasium.register(f"{kind.__name__}-v0", entry_point=kind)
+gymnasium.register("Limited-v0", entry_point=Four, max_episode_steps=5)
+FOUR = "step: expected an observation, a reward, terminated, truncated and an info; not"
 
 MISTAKES = {
     "CartPol-v1": "'CartPol-v1'; the closest is 'CartPole-v1'",
@@ -100,6 +115,9 @@ MISTAKES = {
     "Ill-v0": "'Ill-v0': OSError: no such map\n  File ",
     "Longer-v0": "'Longer-v0': info['action_mask']: expected 2 zeros and ones, got arr",
     "Real-v0": "'Real-v0': info['action_mask']: got a mask, expected none for real act",
+    "Four-v0": f"'Four-v0': ValueError: {FOUR} enough values",
+    "Limited-v0": f"'Limited-v0': ValueError: {FOUR} enough values",
+    "Wet-v0": "'Wet-v0': OSError: the floor is wet\n  File ",
     "HalfCheetah-v3": "'HalfCheetah-v3': ImportError",
 }
 
