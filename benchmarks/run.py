@@ -102,9 +102,9 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true", help="forget what was kept")
     parser.add_argument("--table", action="store_true", help="make the document only")
     kept = HERE / "results" / "performance.jsonl"
-    parser.add_argument("--results", type=Path, default=kept)
+    parser.add_argument("--results", type=file, default=kept)
     shown = HERE.parent / "docs" / "performance.md"
-    parser.add_argument("--document", type=Path, default=shown)
+    parser.add_argument("--document", type=file, default=shown)
     arguments = parser.parse_args(argv)
     arguments.python = {"ours": sys.executable, **dict(arguments.python)}
     arguments.source = dict(arguments.source)
@@ -133,6 +133,14 @@ def seconds(text: str) -> float:
     if not 0 < float(text) < math.inf:
         raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
     return float(text)
+
+
+def file(text: str) -> Path:
+    """A file, which may not be there yet."""
+    path = Path(text)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a file, got the folder {text!r}")
+    return path
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -260,6 +260,8 @@ def test_what_hangs_is_kept_as_such(suite, capsys):
         (["--timeout", "nan"], "expected seconds above 0, got 'nan'"),
         (["--timeout", "x"], "invalid seconds value: 'x'"),
         (["--python", "rejax=/no/python"], "no interpreter '/no/python' for rejax"),
+        (["--results", "/tmp"], "--results: expected a file, got the folder '/tmp'"),
+        (["--document", "/tmp"], "--document: expected a file, got the folder '/tmp'"),
         (["--table", "--results", "/no/file"], "nothing was kept in /no/file"),
     ],
 )

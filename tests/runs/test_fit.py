@@ -647,6 +647,9 @@ WRONG = {
     "no checkpoint is called 'bets'; the closest is 'best'": lambda x: load(
         x.run_dir, checkpoint="bets"
     ),
+    "config: expected a Config, got 'CartPole-v1' (str)": lambda x: load(
+        x.run_dir, config="CartPole-v1"
+    ),
     "member: expected 0 to 0, got 1": lambda x: load(x.run_dir, member=1),
     "member: expected 0 to 0, got -1": lambda x: x.alone.member(-1),
     "the experiment is not the one of this run": lambda x: load(

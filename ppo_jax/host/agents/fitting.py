@@ -157,6 +157,8 @@ def load(
     if not number and checkpoint not in CHECKPOINTS:
         message = suggestion.unknown("checkpoint", str(checkpoint), CHECKPOINTS)
         raise UserError(f"checkpoint: {message}; or give a number of updates")
+    if config is not None:
+        require_config("config", config)
     place = Path(run_dir)
     asked = int(checkpoint) if number else None
     run = runs.restore(place, "ppo_jax.load", checkpoint == "best", asked, config)
