@@ -155,7 +155,8 @@ def test_what_is_no_field_of_the_environment_is_refused(signs):
         (("--env.limt", 4), "--env.limit"),
         (("--env.limit", -4), "TimeLimitChain.limit: expected at least 1, got -4"),
         (("--gamma", 0.5), "error: no option is called '--gamma'"),
-        (("--env", "CartPole-v1"), "error: no option is called '--env'"),
+        (("--env", "CartPole-v1"), "error: env: expected the observations of training"),
+        (("--envs", "CartPole-v1"), "error: no option is called '--envs'"),
     ):
         done = called("evaluate", signs, *words)
         assert done.returncode == 2 and "Traceback" not in done.stderr

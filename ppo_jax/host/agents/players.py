@@ -48,15 +48,15 @@ def add_options(parser: argparse.ArgumentParser, episodes: int) -> None:
     )
     parser.add_argument_group(
         "fields",
-        "--env.FIELD VALUE plays another environment than that of the training, such\n"
-        "as --env.cost 20 for higher costs",
+        "--env.FIELD VALUE, such as --env.cost 20 for higher costs, or --env ID plays\n"
+        "another environment than that of the training",
     )
 
 
 def parse(
     parser: argparse.ArgumentParser, argv: list[str] | None
 ) -> tuple[Any, list[str]]:
-    """Parses a command's options; returns them, and fields of the environment.
+    """Parses a command's options; returns them, and those for the environment.
 
     Raises:
         UserError: If there are other options, or the number of episodes or their seed

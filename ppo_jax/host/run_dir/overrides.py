@@ -75,15 +75,17 @@ def with_overrides(
 
 
 def without(overrides: list[str], field: str) -> list[str]:
-    """Returns options without those for fields of a component.
+    """Returns options without those for a component and its fields.
 
     >>> without(["--pbt.size", "4", "--gamma", "0.5", "--pbt.interval=2"], "pbt")
     ['--gamma', '0.5']
+    >>> without(["--env", "CartPole-v1", "--environment", "x"], "env")
+    ['--environment', 'x']
     """
     kept, keep = [], True
     for word in overrides:
         if word.startswith("--"):
-            keep = not word.startswith(f"--{field}.")
+            keep = word.partition("=")[0].partition(".")[0] != f"--{field}"
         kept += [word] if keep else []
     return kept
 
