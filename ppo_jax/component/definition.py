@@ -35,6 +35,11 @@ from ppo_jax.errors import Misfit
 from ppo_jax.types import PyTree
 
 T = TypeVar("T")
+INSTEAD = {
+    "__init__": "declare its fields, with a type each,",
+    "__post_init__": "call it `validate`",
+}
+"""Methods that a component cannot have, and what does their work."""
 
 
 def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given) -> Any:
@@ -68,7 +73,7 @@ def component(cls: type[T]) -> type[T]:
     Raises:
         TypeError: At construction, if there is no such field, if a value does not have
             its field's type, or if the class is an undecorated subclass of a component;
-            at decoration, if the class has a `__post_init__`.
+            at decoration, if the class has one of the methods in `INSTEAD`.
 
     Warns:
         UserWarning: At construction, for each line that `advise` returns.
@@ -83,8 +88,8 @@ def component(cls: type[T]) -> type[T]:
     Traceback (most recent call last):
     TypeError: Clip.passes: expected int, got '4' (str)
     """
-    if "__post_init__" in cls.__dict__:
-        raise TypeError(f"{cls.__name__}: call it `validate` instead of __post_init__")
+    for name in INSTEAD.keys() & cls.__dict__.keys():
+        raise TypeError(f"{cls.__name__}: {INSTEAD[name]} instead of {name}")
     kind: Any = cls
     kind.__post_init__ = _check
     if not hasattr(kind, "validate"):  # Whatever a subclass overrides can be called.

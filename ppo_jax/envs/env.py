@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.arrays import tree
 from ppo_jax.component import component
-from ppo_jax.errors import UserError, missing
+from ppo_jax.errors import Misfit, UserError, kind, missing
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 NEVER = 2**31 - 1
@@ -89,6 +89,9 @@ def outcome(
     `obs` is the observation that the step led to, and becomes `final_obs` too. All
     other arguments are scalars with the meaning of `Timestep`'s fields.
 
+    Raises:
+        Misfit: If `terminated` or `truncated` is a float.
+
     >>> step = outcome(jnp.zeros(2), reward=1, terminated=True)
     >>> step.reward.dtype.name, step.terminated.item(), step.truncated.item()
     ('float32', True, False)
@@ -98,12 +101,20 @@ def outcome(
         obs=obs,
         final_obs=obs,
         reward=jnp.asarray(reward, jnp.float32),
-        terminated=jnp.asarray(terminated, bool),
-        truncated=jnp.asarray(truncated, bool),
+        terminated=_flag("terminated", terminated),
+        truncated=_flag("truncated", truncated),
         weight=jnp.asarray(weight, jnp.float32),
         cost=jnp.asarray(cost, jnp.float32),
         group=jnp.asarray(group, jnp.int32),
     )
+
+
+def _flag(name: str, given: ArrayLike) -> Array:
+    """Returns a truth value; a float is none, as NaN would be true."""
+    if jnp.issubdtype(jnp.result_type(given), jnp.floating):
+        expected = "a truth value, such as x > 0"
+        raise Misfit(f"outcome: {name}: expected {expected}, got {kind(given)}")
+    return jnp.asarray(given, bool)
 
 
 @component

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ppo_jax.component.coercion import fits
 from ppo_jax.component.definition import descendants
 from ppo_jax.errors import Misfit
 from ppo_jax.metrics.reductions import Metric
@@ -17,10 +18,21 @@ SHARED = ("rollout/reused_starts",)
 
 
 def rows_of(experiment: Any) -> tuple[Metric, ...]:
-    """Returns the rows in `says` of all parts of an experiment, each once."""
-    parts = descendants({"": experiment}).values()
-    declared = (row for part in parts for row in getattr(type(part), "says", ()))
-    return tuple(dict.fromkeys(declared))
+    """Returns the rows in `says` of all parts of an experiment, each once.
+
+    Raises:
+        Misfit: If a part says anything but rows.
+    """
+    parts = map(type, descendants({"": experiment}).values())
+    return tuple(dict.fromkeys(row for part in parts for row in _said_by(part)))
+
+
+def _said_by(part: type) -> tuple[Metric, ...]:
+    says = getattr(part, "says", ())
+    if says != () and not fits(tuple[Metric, ...], says):
+        expected = "a tuple of rows such as Metric('mine/size', 'm', 'Of the car.')"
+        raise Misfit(f"{part.__name__}.says: expected {expected}, got {says!r:.100}")
+    return says
 
 
 def named(part: str, metrics: Metrics) -> Metrics:

@@ -133,13 +133,16 @@ def test_is_component():
         Plain()
 
 
-def test_a_post_init_is_refused():
-    with pytest.raises(TypeError, match="call it `validate`"):
-
-        @component
-        class Late:
-            def __post_init__(self):
-                pass
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("__init__", "Late: declare its fields, with a type each, instead of __init__"),
+        ("__post_init__", "Late: call it `validate` instead of __post_init__"),
+    ],
+)
+def test_methods_of_the_component_s_own_making_are_refused(name, said):
+    with pytest.raises(TypeError, match=f"^{said}$"):
+        component(type("Late", (), {name: lambda self: None}))
 
 
 @pytest.mark.parametrize(

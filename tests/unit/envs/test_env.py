@@ -18,6 +18,7 @@ from ppo_jax.component import component
 from ppo_jax.envs import gymnax as behind
 from ppo_jax.envs import probes
 from ppo_jax.envs.env import strong
+from ppo_jax.errors import Misfit
 
 HANDFUL = (
     "CartPole-v1",
@@ -274,6 +275,17 @@ def test_an_outcome_has_strong_types():
     assert not any(x.weak_type for x in jax.tree.leaves(timestep))
     types = [jnp.float32, bool, bool, jnp.float32, jnp.float32, jnp.int32]
     chex.assert_type(timestep[2:], types)
+
+
+@pytest.mark.parametrize("flag", ["terminated", "truncated"])
+@pytest.mark.parametrize(
+    "given", [float("nan"), 0.0, np.float32(1), jnp.zeros(()), None]
+)
+def test_a_float_is_no_flag(flag, given):
+    """A NaN would end an episode."""
+    said = rf"^outcome: {flag}: expected a truth value, such as x > 0, got "
+    with pytest.raises(Misfit, match=said):
+        envs.outcome(0.0, reward=1, **{flag: given})
 
 
 def test_strong_keeps_values_and_keys(key):

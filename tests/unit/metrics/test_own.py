@@ -39,6 +39,20 @@ def test_rows_of_all_parts_are_found_each_once():
     assert rows_of(Outer(part=Inner())) == (SECOND, FIRST)
 
 
+@pytest.mark.parametrize(
+    "said", [None, FIRST, ("mine/a",), "mine/a", (FIRST._replace(reduction="mean"),)]
+)
+def test_what_a_part_says_are_rows(said):
+    """In a tuple, and whole: a reduction is none by its name."""
+
+    @component
+    class Wrong(Silent):
+        says = said
+
+    with pytest.raises(Misfit, match=r"^Wrong\.says: expected a tuple of rows such as"):
+        rows_of(Outer(part=Wrong()))
+
+
 def test_parts_name_their_metrics_as_they_like_but_not_as_what_is_measured_anyway():
     own = {row.name: 0.0 for title in OF_PARTS for row in SECTIONS[title]}
     own |= dict.fromkeys(("mine", "steps", "mine/step", "evaluations", *SHARED), 0.0)
