@@ -62,11 +62,20 @@ def missing(part: Any, name: str) -> Missing:
     )
 
 
-def require_shape(name: str, given: Any, shape: tuple[int, ...], meaning: str) -> None:
+def require_shape(
+    name: str, given: Any, shape: tuple[int, ...], meaning: str, kinds: str = ""
+) -> None:
     """Checks the shape of an array that a part of an experiment returned.
 
+    Args:
+        name: The part and its method.
+        given: What it returned.
+        shape: The shape that is expected.
+        meaning: What the array means, with its type if that has to be of some kind.
+        kinds: NumPy's letters of the kinds of types; empty: any.
+
     Raises:
-        Misfit: If it is no array of this shape.
+        Misfit: If it is no array of this shape, or not of such a type.
 
     >>> import numpy as np
     >>> require_shape("Mine.loss", np.zeros(3, np.float32), (4,), "one per example")
@@ -74,7 +83,8 @@ def require_shape(name: str, given: Any, shape: tuple[int, ...], meaning: str) -
     ppo_jax.errors.Misfit: Mine.loss: expected the shape (4,), one per example, got \
 float32[3]
     """
-    if getattr(given, "shape", None) != shape:
+    fits = getattr(given, "shape", None) == shape
+    if not fits or (kinds and given.dtype.kind not in kinds):
         raise Misfit(
             f"{name}: expected the shape {shape}, {meaning}, got {kind(given)}"
         )
@@ -111,6 +121,21 @@ def require_scalar(**given: Any) -> None:
     for name, value in given.items():
         if not (isinstance(value, int | float) or getattr(value, "shape", None) == ()):
             raise Misfit(f"{name}: expected a number, got {kind(value)}")
+
+
+def pair(name: str, given: Any, expected: str, second: type = object) -> Any:
+    """Returns the pair that a part of an experiment returned.
+
+    Raises:
+        Misfit: If it is no tuple of two, whose second is of this type.
+
+    >>> pair("Mine", None, "(loss, metrics)")
+    Traceback (most recent call last):
+    ppo_jax.errors.Misfit: Mine: expected (loss, metrics), got None
+    """
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], second):
+        return given
+    raise Misfit(f"{name}: expected {expected}, got {kind(given)}")
 
 
 def kind(value: Any) -> str:

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from ppo_jax.component import component, concrete, require_range
 from ppo_jax.component.bounds import Bound, FiniteNonNegative
-from ppo_jax.errors import missing
+from ppo_jax.errors import missing, require_shape
 from ppo_jax.types import Array
 
 SOON = 1e-3
@@ -66,6 +66,22 @@ class Schedule:
     def held(self, progress: ArrayLike) -> Array:
         """Returns whether a floor keeps the factor from falling further, bool `[]`."""
         return jnp.zeros_like(_clipped(progress), bool)
+
+
+def factor(schedule: Schedule, progress: ArrayLike) -> Array:
+    """Returns the factor of a schedule at a progress, `[...]` both.
+
+    Raises:
+        Misfit: If the schedule returns anything but a number.
+
+    >>> float(factor(Linear(), 0.25))
+    0.75
+    """
+    found = schedule(progress)
+    if not concrete(found):
+        name, shape = type(schedule).__name__, jnp.shape(progress)
+        require_shape(name, found, shape, "the factor at a progress")
+    return found
 
 
 @component
@@ -141,7 +157,7 @@ class Warmup(Schedule):
 
     def __call__(self, progress: ArrayLike) -> Array:
         risen = rise(_clipped(progress), self.fraction)
-        return jnp.where(risen < 1, risen, self.then(self._rest(progress)))
+        return jnp.where(risen < 1, risen, factor(self.then, self._rest(progress)))
 
     def held(self, progress: ArrayLike) -> Array:
         risen = _clipped(progress) >= self.fraction
@@ -202,11 +218,12 @@ class Bounded(Schedule):
             require_range(self, "cap", expected, lambda x: x >= self.floor)
 
     def __call__(self, progress: ArrayLike) -> Array:
-        return jnp.clip(self.schedule(progress), self.floor, self.cap)
+        return jnp.clip(factor(self.schedule, progress), self.floor, self.cap)
 
     def held(self, progress: ArrayLike) -> Array:
-        factor, later = map(self.schedule, (progress, _clipped(progress) + SOON))
-        return (factor < self.floor) & (later <= factor)
+        soon = _clipped(progress) + SOON
+        now, later = (factor(self.schedule, each) for each in (progress, soon))
+        return (now < self.floor) & (later <= now)
 
 
 def rise(x: ArrayLike, length: ArrayLike) -> Array:

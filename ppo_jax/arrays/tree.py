@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
+from ppo_jax.errors import Misfit, kind
 from ppo_jax.types import Array, PyTree
 
 
@@ -104,6 +105,27 @@ def all_finite(tree: PyTree, batch_axes: int = 0) -> Array:
         if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
     ]
     return functools.reduce(jnp.logical_and, finite, jnp.array(True))
+
+
+def require_same(name: str, new: PyTree, old: PyTree) -> None:
+    """Checks that a tree can take the place of another one in a program.
+
+    Raises:
+        Misfit: If it has another structure, or a leaf of another shape or type; the
+            message has the path of the leaf.
+
+    >>> require_same("Mine.update", {"a": jnp.ones(2)}, {"a": jnp.ones(())})
+    Traceback (most recent call last):
+    ppo_jax.errors.Misfit: Mine.update: a: expected float32[] as before, got float32[2]
+    """
+    if jax.tree.structure(new) != jax.tree.structure(old):
+        before, now = (f"{jax.tree.map(kind, each)!s:.200}" for each in (old, new))
+        raise Misfit(f"{name}: expected {before} as before, got {now}")
+    for (path, b), a in zip(by_path(old).items(), jax.tree.leaves(new), strict=True):
+        alike = jnp.shape(a) == jnp.shape(b)
+        if not (alike and jnp.result_type(a, b) == jnp.result_type(b)):
+            where = f"{name}: {path}" if path else name
+            raise Misfit(f"{where}: expected {kind(b)} as before, got {kind(a)}")
 
 
 def require_finite(**trees: PyTree) -> None:

@@ -20,7 +20,7 @@ from ppo_jax.attacks.perturbations import FLAT, Attack, Pgd, first_share
 from ppo_jax.component import component, require, require_number, require_range
 from ppo_jax.component.bounds import Bound
 from ppo_jax.critics import pessimistic
-from ppo_jax.errors import missing
+from ppo_jax.errors import missing, require_shape
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -180,7 +180,7 @@ class Adversary:
 
         def harm(obs: PyTree) -> Array:
             seen = replay(rows._replace(obs=shown(obs)))
-            return jnp.where(mask, self.target(seen, clean, rows), 0.0)
+            return jnp.where(mask, self._harm(seen, clean, rows), 0.0)
 
         obs = attack(harm, rows.obs, key)
         return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))
@@ -202,7 +202,7 @@ class Adversary:
             mask=_front(perturbed.mask, nowhere > 0),
             metrics={},
         )
-        harm = self.target(seen, clean, rows) - self.target(clean, clean, rows)
+        harm = self._harm(seen, clean, rows) - self._harm(clean, clean, rows)
         sizes = _sizes(self.attack, rows.obs, perturbed)
         sizes["sa_ppo/attack_success"] = harm
         metrics = {
@@ -212,6 +212,12 @@ class Adversary:
         metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
         metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)
         return out._replace(attacked=attacked._replace(metrics=metrics))
+
+    def _harm(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
+        """Returns the target's harm; raises a `Misfit` unless it is one per example."""
+        harm, name = self.target(seen, clean, batch), type(self.target).__name__
+        require_shape(name, harm, batch.weight.shape, "a float per example", "f")
+        return harm
 
     def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:
         """Runs the network's passes over a minibatch; arguments as of `forward`."""

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Self
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
@@ -16,6 +17,7 @@ from ppo_jax.attacks.perturbations import FLAT, Attack, Fgsm, Noise, Pgd, first_
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Share
 from ppo_jax.critics import pessimistic
+from ppo_jax.errors import require_shape
 from ppo_jax.networks import Output
 from ppo_jax.types import Array, Key, PyTree
 
@@ -91,8 +93,18 @@ class Opponent:
                 undo the harm that a memory already holds.
             obs: The true observations, leaves `[B, ...]`.
             key: Key of the attack's random numbers.
+
+        Raises:
+            Misfit: If the harm is anything but a float per environment.
         """
-        return self.attack(lambda shown: self.harm(answers(shown), honest), obs, key)
+        name, shape = f"{type(self).__name__}.harm", jax.tree.leaves(obs)[0].shape[:1]
+
+        def raised(shown: PyTree) -> Array:
+            harm = self.harm(answers(shown), honest)
+            require_shape(name, harm, shape, "a float per environment", "f")
+            return harm
+
+        return self.attack(raised, obs, key)
 
     def plays(self, num_envs: int) -> Array:
         """Returns whether it plays in each environment of training, bool `[B]`."""

@@ -20,8 +20,8 @@ from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
 from ppo_jax.component import component, concrete, require, require_range
 from ppo_jax.component.bounds import Count, NonNegative, Positive, Share
-from ppo_jax.errors import missing
-from ppo_jax.schedules import Constant, Schedule
+from ppo_jax.errors import Misfit, kind, missing, require_shape
+from ppo_jax.schedules import Constant, Schedule, factor
 from ppo_jax.types import Array, Key, PyTree
 
 Objective = Callable[[PyTree], Array]
@@ -44,6 +44,15 @@ class Problem(NamedTuple):
     """Number of batch axes."""
     observe: Callable[[Delta], PyTree]
     """A function from a perturbation to the observations with it added."""
+
+    def require(self, name: str, delta: Delta) -> None:
+        """Raises a `Misfit` unless there is a perturbation for each float leaf."""
+        count = len(self.floats)
+        if not isinstance(delta, list | tuple) or len(delta) != count:
+            expected = f"a list of {count}, an array for each float leaf"
+            raise Misfit(f"{name}: expected {expected}, got {kind(delta)}")
+        for each, x in zip(delta, self.floats, strict=True):
+            require_shape(name, each, x.shape, "that of the observations")
 
     def zero(self) -> Delta:
         """Returns a perturbation of zeros."""
@@ -91,8 +100,8 @@ class Attack:
 
     def at(self, progress: ArrayLike) -> Self:
         """Returns the attack with the ε in force at this progress in [0, 1]."""
-        factor = self.schedule(progress)
-        return dataclasses.replace(self, eps=self.eps * factor, schedule=Constant())
+        eps = self.eps * factor(self.schedule, progress)
+        return dataclasses.replace(self, eps=eps, schedule=Constant())
 
     def __call__(self, objective: Objective, obs: PyTree, key: Key) -> PyTree:
         """Perturbs observations.
@@ -106,9 +115,13 @@ class Attack:
         Returns:
             Observations of the same structure without gradient, in the ε-ball around
             the true ones; exactly the true ones where ε is 0.
+
+        Raises:
+            Misfit: If `perturbation` returns anything but arrays of their shapes.
         """
         problem = _problem(objective, obs)
         delta = self.perturbation(problem, key)
+        problem.require(f"{type(self).__name__}.perturbation", delta)
         return jax.lax.stop_gradient(problem.observe(delta))
 
     def perturbation(self, problem: Problem, key: Key) -> Delta:

@@ -19,8 +19,9 @@ import optax
 from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Decay, FiniteNonNegative, Positive
+from ppo_jax.errors import Misfit, kind, pair, require_shape
 from ppo_jax.optimizers.vgs import VGS
-from ppo_jax.schedules import Linear, Progress, Schedule
+from ppo_jax.schedules import Linear, Progress, Schedule, factor
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
@@ -85,11 +86,19 @@ class Optimizer:
             The numbers to add to the parameters; the chain's state afterwards; and the
             global norm `[]` of the scaled and clipped gradients, which are the input of
             the chain's last link. The norm is NaN if the numbers to add are not finite.
+
+        Raises:
+            Misfit: If the direction returns anything but updates like the gradients,
+                and a state like the old one.
         """
         given, updates, states = gradients, gradients, []
+        name = f"{type(self).__name__}.direction"
         for link, old in zip(self._links(), opt_state, strict=True):
             given = updates
-            updates, new = link.update(given, old, params, key=key)
+            after = link.update(given, old, params, key=key)
+            updates, new = pair(name, after, "an update to (updates, state)")
+            tree.require_same(f"{name}: updates", updates, given)
+            tree.require_same(f"{name}: state", new, old)
             states.append(new)
         rate = self.step_size(progress)
         updates = jax.tree.map(lambda u: -rate * u, updates)
@@ -104,19 +113,21 @@ class Optimizer:
             links.append(self.vgs.transformation())
         if self.max_grad_norm is not None:
             links.append(optax.clip_by_global_norm(self.max_grad_norm))
-        links.append(self.direction())
+        links.append(_require(f"{type(self).__name__}.direction", self.direction()))
         return tuple(optax.with_extra_args_support(link) for link in links)
 
     def step_size(self, progress: Progress) -> Array:
         """Returns the learning rate in force."""
-        return self.learning_rate * self.schedule(progress.done)
+        return self.learning_rate * factor(self.schedule, progress.done)
 
     def rate_metrics(self, progress: Progress) -> Metrics:
         """Returns the learning rate, and whether a floor holds its schedule."""
-        held = self.schedule.held(progress.done).astype(jnp.float32)
+        held, name = self.schedule.held(progress.done), type(self.schedule).__name__
+        shape = jnp.shape(progress.done)
+        require_shape(f"{name}.held", held, shape, "whether a floor holds, bool", "b")
         return {
             "train/learning_rate": self.step_size(progress),
-            "train/learning_rate_held": held,
+            "train/learning_rate_held": held.astype(jnp.float32),
         }
 
     def metrics(self, opt_state: PyTree) -> Metrics:
@@ -173,7 +184,8 @@ class Optax(Optimizer):
     make: Make = dataclasses.field(kw_only=True)
 
     def direction(self) -> optax.GradientTransformation:
-        return optax.chain(self.make(1.0), optax.scale(-1.0))
+        made = _require(f"{type(self).__name__}.make", self.make(1.0))
+        return optax.chain(made, optax.scale(-1.0))
 
 
 def not_of_optax(given: Any) -> Any:
@@ -213,6 +225,18 @@ class AdamW(Decayed, Adam):
 
 _ELEMENTWISE = (Sgd, Adam, AdamW)
 """Optimisers with elementwise steps; their subclasses may treat arrays as a whole."""
+
+
+def _require(name: str, given: Any) -> optax.GradientTransformation:
+    """Returns what a method made, if it is a gradient transformation.
+
+    Raises:
+        Misfit: If it is none.
+    """
+    if not all(callable(getattr(given, each, None)) for each in ("init", "update")):
+        expected = "a gradient transformation of optax, such as optax.lion(1.0)"
+        raise Misfit(f"{name}: expected {expected}, got {kind(given)}")
+    return given
 
 
 def find_state(opt_state: PyTree, kind: type) -> PyTree:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ppo_jax.component import component, require
 from ppo_jax.component.bounds import FiniteNonNegative
 from ppo_jax.envs.env import ActionSpace, Box, Discrete
-from ppo_jax.schedules import Constant, Schedule
+from ppo_jax.schedules import Constant, Schedule, factor
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Array, PyTree
@@ -160,7 +160,7 @@ class Imitation(Term):
         assert context.policy is not None
         policy = context.policy(obs)
         nll = -weight * policy.log_prob(policy.to_raw(action))
-        coef = self.coef * self.schedule(context.progress)
+        coef = self.coef * factor(self.schedule, context.progress)
         loss = jnp.broadcast_to(coef * nll.mean(axis=0), batch.weight.shape)
         return loss, {"train/imitation_loss": loss}
 

@@ -9,7 +9,7 @@ from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Finite, FiniteNonNegative, Positive
 from ppo_jax.controllers import K3, ClosedForm, Divergence, EntropySchedule, KlPid
 from ppo_jax.normalization.observations import TINY
-from ppo_jax.schedules import Constant, Schedule
+from ppo_jax.schedules import Constant, Schedule, factor
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Context, Forward, Loss, Prepared, RolloutTargets, Term
 from ppo_jax.types import Metrics, PyTree
@@ -34,7 +34,7 @@ class Surrogate(Term):
     dual_clip: Annotated[float | None, Bound("a number > 1", lambda c: c > 1)] = None
 
     def __call__(self, out: Forward, batch: Batch, context: Context) -> Loss:
-        eps = self.clip_eps * self.clip_schedule(context.progress)
+        eps = self.clip_eps * factor(self.clip_schedule, context.progress)
         loss = losses.clipped_surrogate_loss(
             out.log_ratio, batch.advantage, eps, self.dual_clip
         )
@@ -173,7 +173,7 @@ class AdvantageWeighted(Term):
             batch.advantage, self.temperature, self.max_weight
         )
         loss = -weight * (batch.log_prob + out.log_ratio)
-        loss = self.coef * self.schedule(context.progress) * loss
+        loss = self.coef * factor(self.schedule, context.progress) * loss
         rival = jnp.abs(loss) + jnp.abs(batch.advantage)
         return loss, {
             "train/policy_bc_loss": loss,

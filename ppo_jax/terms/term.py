@@ -6,9 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.critics import ValueDist
-from ppo_jax.errors import Misfit, kind, missing, require_shape
+from ppo_jax.errors import Misfit, kind, missing, pair, require_shape
 from ppo_jax.metrics.own import named
 from ppo_jax.metrics.reductions import Metric
 from ppo_jax.networks.distributions import Distribution
@@ -163,7 +164,8 @@ def evaluated(term: Term, out: Forward, batch: Batch, context: Context) -> Loss:
             names a metric as one that is measured anyway.
     """
     name = type(term).__name__
-    loss, metrics = _pair(name, term(out, batch, context), "(loss, dict of metrics)")
+    said = term(out, batch, context)
+    loss, metrics = pair(name, said, "(loss, dict of metrics)", dict)
     for what, value in {"loss": loss, **named(name, metrics)}.items():
         shape = batch.weight.shape
         require_shape(f"{name}: {what}", value, shape, "a number per example")
@@ -179,7 +181,7 @@ def prepared_by(term: Term, memory: PyTree, rollout: RolloutTargets) -> Prepared
     """
     name, steps = f"{type(term).__name__}.prepare", rollout.weight.shape
     prepared = term.prepare(memory, rollout)
-    rows, metrics = _pair(name, prepared, "(examples, dict of metrics)")
+    rows, metrics = pair(name, prepared, "(examples, dict of metrics)", dict)
     for leaf in jax.tree.leaves(rows):
         if jnp.shape(leaf)[:2] != steps:
             expected = f"arrays whose shape begins with {steps}, a row per step"
@@ -196,25 +198,5 @@ def remembered_by(term: Term, memory: PyTree, metrics: Metrics) -> PyTree:
         Misfit: If its structure, shapes or types have changed.
     """
     after = term.update(memory, metrics)
-    if not _replaces(after, memory):
-        old, new = (jax.tree.map(kind, tree) for tree in (memory, after))
-        name = type(term).__name__
-        raise Misfit(f"{name}.update: expected {old} as before, got {new}")
+    tree.require_same(f"{type(term).__name__}.update", after, memory)
     return after
-
-
-def _replaces(new: PyTree, old: PyTree) -> bool:
-    """Returns whether a tree can take the place of another one in a program."""
-    if jax.tree.structure(new) != jax.tree.structure(old):
-        return False
-    pairs = zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True)
-    return all(
-        jnp.shape(a) == jnp.shape(b) and jnp.result_type(a, b) == jnp.result_type(b)
-        for a, b in pairs
-    )
-
-
-def _pair(name: str, result: Any, expected: str) -> tuple[Any, Metrics]:
-    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
-        return result
-    raise Misfit(f"{name}: expected {expected}, got {kind(result)}")

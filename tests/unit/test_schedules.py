@@ -8,18 +8,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from minibatches import context, forward, minibatch
 
-from ppo_jax.component import as_arrays, numbers
+from ppo_jax.attacks.perturbations import Fgsm
+from ppo_jax.component import as_arrays, component, numbers
+from ppo_jax.errors import Misfit
+from ppo_jax.optimizers import Adam
 from ppo_jax.schedules import (
     Bounded,
     Constant,
     Cosine,
     Linear,
+    Progress,
     Ramp,
     Schedule,
     Warmup,
+    factor,
     rise,
 )
+from ppo_jax.terms import Surrogate
 
 PROGRESS = np.linspace(0, 1, 21)
 ALL = [
@@ -157,8 +164,6 @@ def test_something_is_between_bounds(bounds, said):
 
 
 def test_a_schedule_of_ones_own():
-    from ppo_jax.component import component
-
     @component
     class Halves(Schedule):
         after: float = 0.5
@@ -171,3 +176,47 @@ def test_a_schedule_of_ones_own():
     assert dataclasses.replace(warmup, fraction=0.1).then == Halves()
     with pytest.raises(NotImplementedError):
         Schedule()(0.0)
+
+
+@component
+class Saying(Schedule):
+    """Says what it is told to say."""
+
+    words: object = None
+    held_by: object = None
+
+    def __call__(self, progress):
+        return self.words
+
+    def held(self, progress):
+        return self.held_by
+
+
+ASKED = {
+    "schedules.Warmup": lambda schedule: Warmup(then=schedule)(0.5),
+    "schedules.Bounded": lambda schedule: Bounded(schedule)(0.5),
+    "schedules.Bounded.held": lambda schedule: Bounded(schedule).held(0.5),
+    "optimizers": lambda schedule: Adam(schedule=schedule).step_size(Progress.at(0.5)),
+    "attacks": lambda schedule: Fgsm(schedule=schedule).at(0.5),
+    "terms": lambda schedule: Surrogate(clip_schedule=schedule)(
+        forward(), minibatch(), context()
+    ),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(
+    ("words", "got"), [(None, "None"), (jnp.ones(2), r"float32\[2\]"), ("1", "a str")]
+)
+def test_a_schedule_says_a_number(asked, words, got):
+    """Whoever asks it; a number of Python is one."""
+    said = rf"^Saying: expected the shape \(\), the factor at a progress, got {got}$"
+    with pytest.raises(Misfit, match=said):
+        ASKED[asked](Saying(words))
+    assert factor(Saying(0.5), 0.1) == factor(Saying(jnp.float32(0.5)), 0.1) == 0.5
+
+
+@pytest.mark.parametrize("held", [None, 0.0, jnp.zeros(()), jnp.zeros(2, bool)])
+def test_whether_a_floor_holds_is_a_flag(held):
+    with pytest.raises(Misfit, match=r"^Saying\.held: expected the shape \(\), wheth"):
+        Adam(schedule=Saying(1.0, held)).rate_metrics(Progress.at(0.5))

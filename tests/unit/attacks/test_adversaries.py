@@ -31,6 +31,7 @@ from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import Quantile
 from ppo_jax.envs.env import Discrete, Env, outcome
+from ppo_jax.errors import Misfit
 from ppo_jax.pbt import PBT, Truncation
 from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.ppo import learner, population
@@ -688,3 +689,23 @@ def test_a_run_warns_once_or_says_what_is_wrong(path, live):
         done = called("train", path, *options)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert said in done.stdout + done.stderr
+
+
+@component
+class Saying(Target):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def __call__(self, seen, clean, batch):
+        return self.words
+
+
+@pytest.mark.parametrize(
+    "words", [None, jnp.zeros(()), jnp.zeros(2), jnp.zeros((3, 1))]
+)
+def test_a_target_is_a_number_per_example(words, key):
+    rows = minibatch(obs=jnp.zeros((3, 2, 1)))
+    adversary = Mixed(Noise(), ratio=1.0, max_percent=100, target=Saying(words))
+    with pytest.raises(Misfit, match=r"^Saying: expected the shape \(3, 2\), a float"):
+        adversary.perturb(lambda rows: forward(), rows, key, 0.5)

@@ -11,11 +11,12 @@ import tabular
 
 from ppo_jax import networks, optimizers
 from ppo_jax.attacks.opponents import Opponent, divergence, low_value, misled, nothing
-from ppo_jax.attacks.perturbations import Pgd
+from ppo_jax.attacks.perturbations import Noise, Pgd
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.errors import Misfit
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, learner
 from ppo_jax.schedules import Progress, Ramp
@@ -181,3 +182,15 @@ def test_raw_observations_are_said():
         Config(env=TimeLimitChain(limit=5), opponent=Opponent())
     with pytest.raises(ValueError, match=r"Opponent\.share: expected a number in"):
         Opponent(share=1.5)
+
+
+@pytest.mark.parametrize(
+    "harm", [None, 1.0, jnp.zeros(()), jnp.zeros((ENVS, 1)), jnp.zeros(ENVS, bool)]
+)
+def test_a_harm_is_a_number_per_environment(harm, key):
+    """A single one would be that of all together."""
+    opponent = Opponent(Noise(), lambda seen, honest: harm)
+    with pytest.raises(
+        Misfit, match=r"^Opponent\.harm: expected the shape \(4,\), a f"
+    ):
+        opponent.show(lambda obs: obs, None, jnp.zeros((ENVS, 3)), key)

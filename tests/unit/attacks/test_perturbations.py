@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ppo_jax.attacks.norms import L2, LInf
-from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
-from ppo_jax.component import as_arrays
+from ppo_jax.attacks.perturbations import Attack, Fgsm, Noise, Pgd
+from ppo_jax.component import as_arrays, component
+from ppo_jax.errors import Misfit
 from ppo_jax.schedules import Cosine, Linear, Ramp
 
 EPS = 0.25
@@ -381,3 +382,34 @@ def test_the_radius_may_rise_from_zero_after_a_warm_up():
 def test_impossible_numbers_are_errors(make):
     with pytest.raises(ValueError, match=r"\w+\.\w+: expected"):
         make()
+
+
+@component
+class Saying(Attack):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def perturbation(self, problem, key):
+        return self.words
+
+
+WIDE = np.zeros((9, 4), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, "a list of 1, an array for each float leaf, got None"),
+        (WIDE, "a list of 1, an array for each float leaf, got float32"),
+        ([], "a list of 1, an array for each float leaf, got a list of 0"),
+        ([WIDE, WIDE], "a list of 1, an array for each float leaf, got a list of 2"),
+        ([0.1], r"the shape \(9, 4\), that of the observations, got a float"),
+        ([WIDE[0]], r"the shape \(9, 4\), that of the observations, got float32\[4\]"),
+    ],
+)
+def test_a_perturbation_is_as_large_as_the_observations(words, said, key):
+    """Nothing is spread over observations that an attack did not look at."""
+    obs = {"id": np.zeros(9, np.int32), "x": WIDE}
+    with pytest.raises(Misfit, match=rf"^Saying\.perturbation: expected {said}"):
+        Saying(words=words)(lambda obs: obs["x"].sum(axis=-1), obs, key)

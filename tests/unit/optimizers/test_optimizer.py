@@ -1,6 +1,7 @@
 """Optimisers as components: their chains, their numbers and their metrics."""
 
 import dataclasses
+import re
 from functools import partial
 
 import chex
@@ -16,9 +17,20 @@ from ppo_jax import terms
 from ppo_jax.arrays.packing import pack, pack_like, unpack
 from ppo_jax.component import as_arrays, component
 from ppo_jax.config import Config
+from ppo_jax.errors import Misfit
 from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.host.run_dir.description import describe
-from ppo_jax.optimizers import UPGD, UPGDW, VGS, Adam, AdamW, AdaptiveUPGD, Optax, Sgd
+from ppo_jax.optimizers import (
+    UPGD,
+    UPGDW,
+    VGS,
+    Adam,
+    AdamW,
+    AdaptiveUPGD,
+    Optax,
+    Optimizer,
+    Sgd,
+)
 from ppo_jax.ppo import learner, population
 from ppo_jax.ppo.batch import assemble
 from ppo_jax.ppo.update import update
@@ -299,3 +311,39 @@ def test_gated_optimisers_have_step_sizes_of_their_own():
         AdaptiveUPGD: 1e-5,
         UPGDW: 1e-4,
     }
+
+
+@component
+class Own(Optimizer):
+    """An optimiser whose direction is whatever it is given."""
+
+    given: object = None
+
+    def direction(self):
+        return self.given
+
+
+def doing(update):
+    """A direction without a state."""
+    return Own(given=optax.GradientTransformation(lambda params: (), update))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        (Own(), "Own.direction: expected a gradient transformation of optax, such as"),
+        (Own(given=optax.adam), "optax, such as optax.lion(1.0), got a function"),
+        (Optax(make=lambda rate: rate), "Optax.make: expected a gradient transformat"),
+        (doing(lambda *_: None), "Own.direction: expected an update to (updates, stat"),
+        (doing(lambda grads, *_: grads), "(updates, state), got a dict"),
+        (doing(lambda grads, state, _: (0.0, state)), "Own.direction: updates: expect"),
+        (
+            doing(lambda grads, state, _: (grads | {"w": grads["b"]}, state)),
+            "Own.direction: updates: w: expected float32[8] as before, got float32[]",
+        ),
+        (doing(lambda grads, *_: (grads, grads["b"])), "state: expected () as before"),
+    ],
+)
+def test_a_direction_turns_gradients_into_updates(optimizer, said):
+    with pytest.raises(Misfit, match=re.escape(said)):
+        optimizer.update(PARAMS, optimizer.init(PARAMS), PARAMS, KEY, Progress.at(0.0))
