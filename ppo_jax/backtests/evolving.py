@@ -22,6 +22,7 @@ from ppo_jax.host.devices import streams
 from ppo_jax.host.run_dir import files, lineage
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.pbt import PBT
+from ppo_jax.pbt.select import require_members
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
@@ -76,6 +77,7 @@ class Evolution:
             waited=jnp.int32(known[-1]["waited"]),
         )
         apart, generation = _evolve(pbt, apart, jnp.stack(keys))
+        require_members(pbt.selector, np.asarray(generation.parent))
         first = size * jnp.arange(len(keys))[:, None]
         generation = generation._replace(parent=first + generation.parent)
         line = lineage.line(done, jax.tree.map(jnp.ravel, generation))

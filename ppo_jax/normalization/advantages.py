@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from ppo_jax import returns
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Count
-from ppo_jax.errors import missing, require_alike
+from ppo_jax.errors import missing, pair, require_alike, require_shape
 from ppo_jax.types import Array
 
 Scaled = tuple[Array, Array]
@@ -30,6 +30,25 @@ class Standardization:
             among themselves, bool `[T, B]`.
         """
         raise missing(self, "__call__")
+
+
+def standardized(
+    rule: Standardization, advantage: Array, weight: Array, group: Array
+) -> Scaled:
+    """Returns what a rule makes of advantages; arguments as of its call.
+
+    Raises:
+        Misfit: If that is anything but advantages, and a flag for each.
+
+    >>> ones = jnp.ones((2, 2))
+    >>> standardized(OverAll(), ones, ones, jnp.zeros((2, 2), int))[1].all().item()
+    True
+    """
+    name, shape = type(rule).__name__, advantage.shape
+    said = pair(name, rule(advantage, weight, group), "(advantages, flags)")
+    require_shape(f"{name}: advantages", said[0], shape, "a float per step", "f")
+    require_shape(f"{name}: flags", said[1], shape, "whether each is flat, bool", "b")
+    return said
 
 
 @component

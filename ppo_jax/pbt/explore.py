@@ -1,10 +1,12 @@
 """Rules by which the numbers of members move within their ranges."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
-from ppo_jax.component import component
-from ppo_jax.errors import missing
+from ppo_jax.component import component, concrete
+from ppo_jax.errors import missing, require_shape
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.pbt.space import Space
 from ppo_jax.types import Array, Key
@@ -77,6 +79,17 @@ class Everyone(Movers):
         return copied | proceed
 
 
+def moving(movers: Movers, copied: Array, proceed: Array) -> Array:
+    """Returns whether each member's numbers move; arguments as of the rule's call.
+
+    Raises:
+        Misfit: If the rule returns anything but a flag per member.
+    """
+    moves, name = movers(copied, proceed), type(movers).__name__
+    require_shape(name, moves, copied.shape, "bool per member", "b")
+    return moves
+
+
 def explore(
     explorer: Explorer, space: Space, values: dict[str, Array], moves: Array, keys: Key
 ) -> dict[str, Array]:
@@ -91,6 +104,9 @@ def explore(
 
     Returns:
         Numbers in their ranges, float32 `[P]` each; unchanged for the other members.
+
+    Raises:
+        Misfit: If the rule returns anything but a number.
 
     References:
         Jaderberg et al., `Population Based Training of Neural Networks
@@ -107,6 +123,13 @@ def explore(
     each = jax.vmap(lambda key: jax.random.split(key, len(space.ranges)))(keys)
     moved = {}
     for i, (path, range_) in enumerate(space.ranges):
-        rule = jax.vmap(lambda value, key, r=range_: explorer(r, value, key))
+        rule = jax.vmap(functools.partial(_moved, explorer, range_))
         moved[path] = jnp.where(moves, rule(values[path], each[:, i]), values[path])
     return moved
+
+
+def _moved(explorer: Explorer, range_: Range, value: Array, key: Key) -> Array:
+    found = explorer(range_, value, key)
+    if not concrete(found):
+        require_shape(type(explorer).__name__, found, (), "the next number")
+    return found

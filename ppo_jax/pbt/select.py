@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ppo_jax.arrays import counting
 from ppo_jax.component import component
@@ -20,7 +21,7 @@ from ppo_jax.component.bounds import (
     FiniteNonNegative,
     PositiveShare,
 )
-from ppo_jax.errors import missing
+from ppo_jax.errors import Misfit, kind, missing, require_shape
 from ppo_jax.types import Array, Key
 
 AtMostHalf = Annotated[float, Bound("a number in (0, 0.5]", lambda x: 0 < x <= 0.5)]
@@ -77,6 +78,8 @@ class Selector:
     def __call__(self, fitness: Array, ready: Array, keys: Key) -> Selection:
         """Returns the parent of every member, and whether it is copied.
 
+        A run ends with an error once somebody copies a parent that is no member.
+
         Args:
             fitness: Fitness of the members, `[P]`; greater is better. It is 0 where it
                 is not known yet, and NaN for broken members.
@@ -84,6 +87,38 @@ class Selector:
             keys: One key per member `[P]`, so that the order of members means nothing.
         """
         raise missing(self, "__call__")
+
+
+def selected(selector: Selector, fitness: Array, ready: Array, keys: Key) -> Selection:
+    """Returns the selection of a rule; arguments as of its call.
+
+    Raises:
+        Misfit: If it is anything but a `Selection`, with a parent and a flag for each.
+    """
+    name, shape = type(selector).__name__, ready.shape
+    found = selector(fitness, ready, keys)
+    if not isinstance(found, Selection):
+        expected = "pbt.Selection(parent, copied)"
+        raise Misfit(f"{name}: expected {expected}, got {kind(found)}")
+    require_shape(f"{name}: parent", found.parent, shape, "int32 per member", "iu")
+    require_shape(f"{name}: copied", found.copied, shape, "bool per member", "b")
+    return found
+
+
+def require_members(selector: Selector, parent: np.ndarray) -> None:
+    """Checks parents `[..., P]` on the host: programs cannot raise errors.
+
+    Raises:
+        Misfit: If a parent is no member.
+
+    >>> require_members(Truncation(), np.array([0, 2]))
+    Traceback (most recent call last):
+    ppo_jax.errors.Misfit: Truncation: expected parents from 0 to 1, got [0, 2]
+    """
+    last = parent.shape[-1] - 1
+    if ((parent < 0) | (parent > last)).any():
+        expected, name = f"parents from 0 to {last}", type(selector).__name__
+        raise Misfit(f"{name}: expected {expected}, got {parent.tolist()}")
 
 
 @component

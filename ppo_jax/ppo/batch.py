@@ -9,6 +9,7 @@ from ppo_jax import returns
 from ppo_jax.arrays import tree
 from ppo_jax.metrics.own import named
 from ppo_jax.normalization import return_scale
+from ppo_jax.normalization.advantages import standardized
 from ppo_jax.normalization.return_scale import ReturnScale
 from ppo_jax.ppo import diagnostics
 from ppo_jax.state import Batch, Learner, Trajectory
@@ -38,7 +39,9 @@ def assemble(
     )
     normalized, unit = advantage, jnp.ones(())
     if config.standardization is not None:
-        normalized, flat = config.standardization(advantage, weight, steps.group)
+        normalized, flat = standardized(
+            config.standardization, advantage, weight, steps.group
+        )
         metrics |= diagnostics.scaled_metrics(normalized, flat, weight)
         std = metrics["train/advantages_std_raw"]
         still = (flat | (weight == 0)).all() | (std == 0)

@@ -14,8 +14,8 @@ from ppo_jax.arrays.keys import fused
 from ppo_jax.arrays.packing import Packed, pack
 from ppo_jax.pbt.config import PBT
 from ppo_jax.pbt.exploit import exploit
-from ppo_jax.pbt.explore import explore
-from ppo_jax.pbt.select import only_if
+from ppo_jax.pbt.explore import explore, moving
+from ppo_jax.pbt.select import only_if, selected
 from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 from ppo_jax.state import Population, Run
@@ -214,9 +214,9 @@ def evolve(
     keys_select, keys_explore = jax.vmap(jax.random.split, out_axes=1)(fused(keys))
     unknown = ~jnp.isfinite(fitness) & ~broken
     shown = jnp.where(unknown, 0.0, fitness)
-    selection = pbt.selector(shown, ready, keys_select)
+    selection = selected(pbt.selector, shown, ready, keys_select)
     parent, copied = only_if(now.proceed | broken, selection)
-    explored = pbt.movers(copied, now.proceed)
+    explored = moving(pbt.movers, copied, now.proceed)
     numbers = tree.take(pbt.space.read(runs.learner.config), parent)
     numbers = explore(pbt.explorer, pbt.space, numbers, explored, keys_explore)
     runs = exploit(pbt.optimizer, runs, parent, copied)

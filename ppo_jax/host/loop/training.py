@@ -30,6 +30,7 @@ from ppo_jax.host.run_dir import lineage
 from ppo_jax.host.run_dir.lineage import Family
 from ppo_jax.host.run_dir.recording import Memory, Past
 from ppo_jax.metrics.own import rows_of
+from ppo_jax.pbt.select import require_members
 from ppo_jax.ppo import population as populations
 from ppo_jax.state import Population
 
@@ -262,10 +263,12 @@ def _evolve(
     config: Config, layout: Layout, population: Population, done: int, family: Family
 ) -> tuple[Population, dict[str, float]]:
     """Evolves the members, writes their lineage, and returns them and their metrics."""
-    keys = streams.generation(config.seed, done, config.num_members)
+    keys, pbt = streams.generation(config.seed, done, config.num_members), config.pbt
+    assert pbt is not None
     with Stopwatch() as watch:
-        population, generation = layout.evolve(config.pbt, population, keys)
+        population, generation = layout.evolve(pbt, population, keys)
         generation = layout.fetch(generation)
+    require_members(pbt.selector, generation.parent)
     family.append(lineage.line(done, generation))
     return population, generation_metrics(generation) | {
         "time/compiling": watch.compiling,

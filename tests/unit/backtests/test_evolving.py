@@ -10,9 +10,12 @@ import pytest
 from traders import PAIRS, planned, tiny
 
 from ppo_jax import pbt
+from ppo_jax.backtests import evolving
 from ppo_jax.backtests.evolving import KEPT, Evolution
+from ppo_jax.errors import Misfit
 from ppo_jax.host.run_dir import files
 from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.ppo import population as populations
 from ppo_jax.sweeps import cohorts
 
 PATIENT = pbt.Readiness(min_episodes=0.0, share=1.0)
@@ -87,3 +90,10 @@ def test_generations_that_were_deleted_are_missed(config, begun, tmp_path):
     (tmp_path / KEPT).unlink()
     with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
         evolved(config, tmp_path, saved, (4,))
+
+
+def test_a_parent_is_of_the_same_population(config, begun, tmp_path, monkeypatch):
+    generation = populations.Generation(np.int32([[0, 1], [2, 1]]), *[None] * 6)
+    monkeypatch.setattr(evolving, "_evolve", lambda *_: (None, generation))
+    with pytest.raises(Misfit, match=r"^Truncation: expected parents from 0 to 1, got"):
+        evolved(config, tmp_path, begun, (0, 2))

@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.normalization.advantages import OverAll, PerEnv, PerGroup, Standardization
+from ppo_jax.component import component
+from ppo_jax.errors import Misfit
+from ppo_jax.normalization.advantages import (
+    OverAll,
+    PerEnv,
+    PerGroup,
+    Standardization,
+    standardized,
+)
 
 RANDOM = np.random.default_rng(0)
 ADVANTAGE = RANDOM.normal(size=(6, 3)) * [1.0, 10.0, 100.0] + 5.0
@@ -103,3 +111,33 @@ def test_groups_are_at_least_one():
         PerGroup(num_groups=0)
     with pytest.raises(NotImplementedError, match=r"Standardization\.__call__: missi"):
         Standardization()(*arrays())
+
+
+@component
+class Saying(Standardization):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def __call__(self, advantage, weight, group):
+        return self.words
+
+
+FLAT = np.zeros((6, 3), bool)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, "Saying: expected (advantages, flags), got None"),
+        (ADVANTAGE, r"Saying: expected \(advantages, flags\), got float64"),
+        ((ADVANTAGE.mean(), FLAT), r"Saying: advantages: .*\(6, 3\), a float per step"),
+        ((FLAT, FLAT), r"Saying: advantages: .*, got bool\[6, 3\]"),
+        ((ADVANTAGE, False), r"Saying: flags: .*\(6, 3\), whether each is flat, bool"),
+        ((ADVANTAGE, ADVANTAGE), r"Saying: flags: .*, got float64\[6, 3\]"),
+    ],
+)
+def test_there_is_an_advantage_and_a_flag_for_each(words, said):
+    with pytest.raises(Misfit, match=said.replace("(advantages, flags)", ".*")):
+        standardized(Saying(words), *arrays())
+    standardized(Saying((ADVANTAGE, FLAT)), *arrays())

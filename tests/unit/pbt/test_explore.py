@@ -6,7 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.pbt.explore import Explorer, Perturb, PerturbOrResample, Resample, explore
+from ppo_jax.component import component
+from ppo_jax.errors import Misfit
+from ppo_jax.pbt.explore import (
+    Explorer,
+    Movers,
+    Perturb,
+    PerturbOrResample,
+    Resample,
+    explore,
+    moving,
+)
 from ppo_jax.pbt.ranges import Choice, LogUniform, Range, Uniform
 from ppo_jax.pbt.space import Space
 
@@ -141,3 +151,42 @@ def test_nothing_to_search_is_nothing_to_move():
 def test_a_rule_has_to_say_what_it_does(key):
     with pytest.raises(NotImplementedError):
         Explorer()(Range(), jnp.zeros(()), key)
+
+
+@component
+class Far(Explorer):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def __call__(self, range_, value, key):
+        return self.words
+
+
+@component
+class Some(Movers):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def __call__(self, copied, proceed):
+        return self.words
+
+
+@pytest.mark.parametrize("words", [None, jnp.ones(2), "1"])
+def test_an_explorer_says_a_number(words):
+    """A number of Python is one."""
+    values, keys = population(2)
+    with pytest.raises(Misfit, match=r"^Far: expected the shape \(\), the next number"):
+        explore(Far(words), SPACE, values, np.ones(2, bool), keys)
+    number = jax.eval_shape(
+        lambda: explore(Far(2.0), SPACE, values, np.ones(2, bool), keys)
+    )
+    assert {x.shape for x in number.values()} == {(2,)}
+
+
+@pytest.mark.parametrize("words", [None, np.array(True), np.ones(3)])
+def test_movers_say_who_moves(words):
+    said = r"^Some: expected the shape \(3,\), bool per member, got "
+    with pytest.raises(Misfit, match=said):
+        moving(Some(words), np.ones(3, bool), np.array(True))

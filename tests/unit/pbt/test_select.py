@@ -6,13 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.component import as_arrays
+from ppo_jax.component import as_arrays, component
+from ppo_jax.errors import Misfit
 from ppo_jax.pbt.select import (
     BinaryTournament,
     Readiness,
+    Selection,
     Selector,
     Truncation,
     only_if,
+    require_members,
+    selected,
 )
 
 SELECTORS = [Truncation(ratio=0.25), BinaryTournament()]
@@ -263,3 +267,43 @@ def test_impossible_numbers_are_errors(make):
 def test_a_rule_has_to_say_what_it_does():
     with pytest.raises(NotImplementedError):
         Selector()(jnp.zeros(2), jnp.ones(2, bool), jax.random.split(jax.random.key(0)))
+
+
+@component
+class Saying(Selector):
+    """Says what it is told to say."""
+
+    words: object = None
+
+    def __call__(self, fitness, ready, keys):
+        return self.words
+
+
+OWN, NOBODY = np.arange(3), np.zeros(3, bool)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, r"expected pbt\.Selection\(parent, copied\), got None"),
+        ((OWN, NOBODY), r"expected pbt\.Selection\(parent, copied\), got a tuple of 2"),
+        (Selection(OWN[:1], NOBODY), r"parent: .*\(3,\), int32 per member, got int64"),
+        (Selection(OWN / 2, NOBODY), r"parent: .*, got float64\[3\]"),
+        (
+            Selection(OWN, np.array(True)),
+            r"copied: .*\(3,\), bool per member, got bool",
+        ),
+        (Selection(OWN, OWN), r"copied: .*, got int64\[3\]"),
+    ],
+)
+def test_there_is_a_parent_and_a_flag_for_each(words, said):
+    with pytest.raises(Misfit, match=f"^Saying: {said}"):
+        selected(Saying(words), jnp.zeros(3), jnp.ones(3, bool), None)
+
+
+@pytest.mark.parametrize("parent", [[0, 2], [-1, 0], [[0, 1], [1, 2]]])
+def test_a_parent_is_a_member(parent):
+    """Of its own population, if there are several."""
+    with pytest.raises(Misfit, match=r"^Saying: expected parents from 0 to 1, got \["):
+        require_members(Saying(), np.array(parent))
+    require_members(Saying(), np.array([[0, 1], [1, 0]]))

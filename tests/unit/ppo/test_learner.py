@@ -18,6 +18,7 @@ from ppo_jax import (
     critics,
     networks,
     optimizers,
+    standardization,
     terms,
 )
 from ppo_jax.component import as_arrays, component, program
@@ -272,6 +273,19 @@ class Opponent(adversaries.Mixed):
         out = super().forward(replay, batch, perturbed)
         metrics = {"time/fps": batch.weight}
         return out._replace(attacked=out.attacked._replace(metrics=metrics))
+
+
+@component
+class Alone(standardization.Standardization):
+    def __call__(self, advantage, weight, group):
+        return advantage
+
+
+def test_a_standardisation_is_asked_for_advantages_and_flags():
+    config = as_arrays(program(small(standardization=Alone())))
+    run = jax.eval_shape(learner.init, config, jax.random.key(0))
+    with pytest.raises(Misfit, match=r"^Alone: expected \(advantages, flags\), got "):
+        jax.eval_shape(learner.iteration, run, Progress.at(0.0))
 
 
 OPPOSED = Opponent(attacks.Fgsm(0.1))

@@ -16,6 +16,7 @@ from ppo_jax.arrays import tree
 from ppo_jax.component import component, numbers
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.errors import Misfit
 from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.normalization.return_scale import ReturnNormalization
 from ppo_jax.pbt import (
@@ -27,7 +28,7 @@ from ppo_jax.pbt import (
     Reinitialize,
     Truncation,
 )
-from ppo_jax.pbt.explore import Explorer
+from ppo_jax.pbt.explore import Explorer, Movers
 from ppo_jax.pbt.ranges import LogUniform, NearOne, Uniform
 from ppo_jax.pbt.select import Selection, Selector
 from ppo_jax.ppo import acting, learner, population
@@ -721,3 +722,30 @@ def test_a_number_that_is_not_searched_stays_its_members_own():
     assert generation.copied.any()
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["train/learning_rate"][0], rates)
+
+
+@component
+class Nobody(Selector):
+    def __call__(self, fitness, ready, keys):
+        return jnp.arange(fitness.size)
+
+
+@component
+class All(Movers):
+    def __call__(self, copied, proceed):
+        return proceed
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"selector": Nobody()}, r"Nobody: expected pbt\.Selection\(parent, copied\)"),
+        ({"movers": All()}, r"All: expected the shape \(5,\), bool per member"),
+    ],
+)
+def test_rules_are_asked_for_something_of_each_member(rule, said):
+    config = small(pbt=PBT({RATE: SPACE[RATE]}, size=5, **rule))
+    members = jax.eval_shape(initial, config)
+    keys = jax.random.split(jax.random.key(0), 5)
+    with pytest.raises(Misfit, match=f"^{said}"):
+        jax.eval_shape(population.evolve, config.pbt, members, keys)
