@@ -216,7 +216,7 @@ class Adversary:
     def _harm(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
         """Returns the target's harm; raises a `Misfit` unless it is one per example."""
         harm, name = self.target(seen, clean, batch), type(self.target).__name__
-        require_shape(name, harm, batch.weight.shape, "a float per example", "f")
+        require_shape(name, harm, batch.weight.shape, "a number per example")
         return harm
 
     def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:

@@ -95,13 +95,13 @@ class Opponent:
             key: Key of the attack's random numbers.
 
         Raises:
-            Misfit: If the harm is anything but a float per environment.
+            Misfit: If the harm is anything but a number per environment.
         """
         name, shape = f"{type(self).__name__}.harm", jax.tree.leaves(obs)[0].shape[:1]
 
         def raised(shown: PyTree) -> Array:
             harm = self.harm(answers(shown), honest)
-            require_shape(name, harm, shape, "a float per environment", "f")
+            require_shape(name, harm, shape, "a number per environment")
             return harm
 
         return self.attack(raised, obs, key)

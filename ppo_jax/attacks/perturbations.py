@@ -59,9 +59,20 @@ class Problem(NamedTuple):
         return [jnp.zeros(x.shape) for x in self.floats]
 
     def gradient(self, delta: Delta) -> Delta:
-        """Returns the gradient of each sample's objective; 0 where it is not finite."""
-        # The objectives are summed: gradients of a mean would shrink with the batch.
-        raw = jax.grad(lambda d: self.objective(self.observe(d)).sum())(delta)
+        """Returns the gradient of each sample's objective; 0 where it is not finite.
+
+        Raises:
+            Misfit: If the objective is no float, and has none.
+        """
+
+        def total(delta: Delta) -> Array:
+            harm = self.objective(self.observe(delta))
+            if not jnp.issubdtype(harm.dtype, jnp.floating):
+                expected = "floats, as this attack follows their gradient"
+                raise Misfit(f"harm: expected {expected}, got {kind(harm)}")
+            return harm.sum()  # Gradients of a mean would shrink with the batch.
+
+        raw = jax.grad(total)(delta)
         return [jnp.where(jnp.isfinite(x), x, 0.0) for x in raw]
 
 

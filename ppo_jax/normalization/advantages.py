@@ -46,7 +46,7 @@ def standardized(
     """
     name, shape = type(rule).__name__, advantage.shape
     said = pair(name, rule(advantage, weight, group), "(advantages, flags)")
-    require_shape(f"{name}: advantages", said[0], shape, "a float per step", "f")
+    require_shape(f"{name}: advantages", said[0], shape, "a number per step", "fiu")
     require_shape(f"{name}: flags", said[1], shape, "whether each is flat, bool", "b")
     return said
 

@@ -707,5 +707,5 @@ class Saying(Target):
 def test_a_target_is_a_number_per_example(words, key):
     rows = minibatch(obs=jnp.zeros((3, 2, 1)))
     adversary = Mixed(Noise(), ratio=1.0, max_percent=100, target=Saying(words))
-    with pytest.raises(Misfit, match=r"^Saying: expected the shape \(3, 2\), a float"):
+    with pytest.raises(Misfit, match=r"^Saying: expected the shape \(3, 2\), a number"):
         adversary.perturb(lambda rows: forward(), rows, key, 0.5)

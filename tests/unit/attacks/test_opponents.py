@@ -185,12 +185,12 @@ def test_raw_observations_are_said():
 
 
 @pytest.mark.parametrize(
-    "harm", [None, 1.0, jnp.zeros(()), jnp.zeros((ENVS, 1)), jnp.zeros(ENVS, bool)]
+    "harm", [None, 1.0, jnp.zeros(()), jnp.zeros((ENVS, 1)), jnp.zeros(1)]
 )
 def test_a_harm_is_a_number_per_environment(harm, key):
     """A single one would be that of all together."""
     opponent = Opponent(Noise(), lambda seen, honest: harm)
     with pytest.raises(
-        Misfit, match=r"^Opponent\.harm: expected the shape \(4,\), a f"
+        Misfit, match=r"^Opponent\.harm: expected the shape \(4,\), a n"
     ):
         opponent.show(lambda obs: obs, None, jnp.zeros((ENVS, 3)), key)

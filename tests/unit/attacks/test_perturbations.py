@@ -413,3 +413,11 @@ def test_a_perturbation_is_as_large_as_the_observations(words, said, key):
     obs = {"id": np.zeros(9, np.int32), "x": WIDE}
     with pytest.raises(Misfit, match=rf"^Saying\.perturbation: expected {said}"):
         Saying(words=words)(lambda obs: obs["x"].sum(axis=-1), obs, key)
+
+
+def test_what_has_no_gradient_is_told(key):
+    """Whole numbers are harm for attacks that follow none."""
+    told = r"^harm: expected floats, as this attack follows their gradient, got int32"
+    with pytest.raises(Misfit, match=told):
+        Fgsm()(lambda obs: obs.sum(axis=-1).astype(jnp.int32), WIDE, key)
+    Noise()(lambda obs: obs.sum(axis=-1).astype(jnp.int32), WIDE, key)

@@ -131,7 +131,10 @@ FLAT = np.zeros((6, 3), bool)
     [
         (None, "Saying: expected (advantages, flags), got None"),
         (ADVANTAGE, r"Saying: expected \(advantages, flags\), got float64"),
-        ((ADVANTAGE.mean(), FLAT), r"Saying: advantages: .*\(6, 3\), a float per step"),
+        (
+            (ADVANTAGE.mean(), FLAT),
+            r"Saying: advantages: .*\(6, 3\), a number per step",
+        ),
         ((FLAT, FLAT), r"Saying: advantages: .*, got bool\[6, 3\]"),
         ((ADVANTAGE, False), r"Saying: flags: .*\(6, 3\), whether each is flat, bool"),
         ((ADVANTAGE, ADVANTAGE), r"Saying: flags: .*, got float64\[6, 3\]"),
