@@ -92,6 +92,7 @@ sys.path += {path}
 {file}
 few = dict(optimizer=ppo_jax.optimizers.Sgd(), terms=(ppo_jax.terms.Surrogate(),))
 long = dataclasses.replace(config, num_steps=64, total_timesteps=512, **few)
+three = [dataclasses.replace(config, seed=seed) for seed in range(3)]
 {code}
 print(jax.device_count())
 """
@@ -125,17 +126,18 @@ def test_a_run_that_is_kept_nowhere_writes_nothing(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("code", "cores"),
+    ("code", "cores", "used"),
     [
-        ("ppo_jax.fit_all([long])", CORES),
-        ("experiment('CartPole-v1'); ppo_jax.fit(long)", CORES),
-        ("import gymnax; ppo_jax.fit(config)", 1),
+        ("assert len(ppo_jax.fit_all(three)) == 3", CORES, min(CORES, 3)),
+        ("experiment('CartPole-v1'); ppo_jax.fit(long)", CORES, min(CORES, 2)),
+        ("import gymnax; ppo_jax.fit(config)", 1, 1),
     ],
 )
-def test_all_cores_are_used_unless_jax_has_started(code, cores):
-    """As the command does; two of them have enough of a minibatch to share it.
+def test_all_cores_are_used_unless_jax_has_started(code, cores, used):
+    """As the command does: two for three agents, the last of them trained twice.
 
-    One of gymnax starts JAX, on all cores; where it is too late, `fit` says so.
+    Two have enough of a minibatch to share it. An environment of gymnax starts JAX, on
+    all cores; where it is too late, `fit` says so.
     """
     chosen = ("NPROC", "JAX_NUM_CPU_DEVICES")
     environment = {k: v for k, v in ENVIRONMENT.items() if k not in chosen}
@@ -148,7 +150,7 @@ def test_all_cores_are_used_unless_jax_has_started(code, cores):
         assert said.pop(0) == f"{late}with JAX_NUM_CPU_DEVICES={CORES} set"
     layout, *_, found = said
     assert int(found) == cores
-    shared = ", 2 devices" if cores > 1 else ""
+    shared = f", {used} devices" if used > 1 else ""
     assert layout == f"training on cpu (cpu){shared}, in memory"
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import time
-from pathlib import Path
 
 import chex
 import jax
@@ -14,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-import runs
-from runs import ENVIRONMENT, python, rows
+from runs import rows
 
 from ppo_jax import PBT, Uniform, fit_all, load, load_all, sweep
 from ppo_jax.component import component
@@ -124,33 +122,6 @@ def names(run_dir):
     """Files of a directory; what differs from time to time is left out."""
     found = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*")}
     return {re.sub(r"(tfevents\.|checkpoints/\d+/).*", r"\1", name) for name in found}
-
-
-def test_three_agents_have_two_devices(kept, tmp_path):
-    """One of them is trained twice and returned once: they are as they are on one."""
-    (tmp_path / "x.py").write_text(FILE)
-    places = str(tmp_path), str(Path(runs.__file__).parent)
-    code = (
-        f"PLACE, HELPERS = {places}"
-        + """
-import dataclasses, sys
-sys.path[:0] = [PLACE, HELPERS]
-import ppo_jax
-from x import config
-configs = [
-    dataclasses.replace(config, gamma=gamma, seed=seed)
-    for gamma, seed in ((0.9, 1), (0.5, 0), (0.9, 0))
-]
-ppo_jax.fit_all(configs, PLACE + "/kept", quiet=True)
-print(len(ppo_jax.fit_all(configs, quiet=True)))
-"""
-    )
-    environment = ENVIRONMENT | {"JAX_NUM_CPU_DEVICES": "2"}
-    assert python(code, environment).splitlines()[-1] == "3"
-    found = load_all(tmp_path / "kept", CONFIGS[:3])
-    for one, other in zip(found, kept[1], strict=False):
-        both = [jax.tree.leaves(x.population.runs.learner.params) for x in (one, other)]
-        chex.assert_trees_all_close(*both, atol=1e-5)
 
 
 def test_what_is_kept_is_what_was_in_memory(kept):
