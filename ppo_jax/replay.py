@@ -12,14 +12,16 @@ Example:
 """
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ppo_jax.arrays import devices
-from ppo_jax.component import former
 from ppo_jax.host.agents import fitting, runs
 from ppo_jax.host.loop import training
 from ppo_jax.host.loop.conclusion import conclude
@@ -27,9 +29,9 @@ from ppo_jax.host.loop.training import Steer
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import claims, experiment, files, lineage, presence, script
+from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script, storing
 from ppo_jax.host.run_dir.names import SCHEDULE
-from ppo_jax.host.run_dir.overrides import without
+from ppo_jax.host.run_dir.overrides import with_overrides, without
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.ppo import population as populations
 
@@ -52,11 +54,13 @@ def main(argv: list[str] | None = None) -> int:
     store.keep()
     run_dir = options.to or options.run_dir / "replay"
     again = command.typed("replay", options.run_dir, "--to", run_dir, "--resume")
+    # Where there is no run, nothing is made.
     experiment.stored_overrides(run_dir if options.resume else options.run_dir)
-    files.require_folder(run_dir)
+    keep = claims.require_begun
+    if not options.resume:
+        keep = _asked(options.run_dir, options.member, overrides)
     with presence.alone(run_dir):
-        if not options.resume:
-            _record(options.run_dir, options.member, run_dir, overrides)
+        keep(run_dir)
         return _train(run_dir, options, f"go on with: {again}")
 
 
@@ -82,27 +86,31 @@ def _require_as_asked(options: Any, overrides: list[str]) -> None:
         )
 
 
-def _record(
-    source: Path, asked: int | None, run_dir: Path, overrides: list[str]
-) -> None:
-    """Makes a run directory: the experiment of one agent, and its schedule."""
-    claims.require_new(run_dir)
+def _asked(
+    source: Path, asked: int | None, overrides: list[str]
+) -> Callable[[Path], None]:
+    """Returns what makes a run directory: of one agent, with its schedule."""
     given = without(experiment.stored_overrides(source), "pbt") + overrides
     run = runs.restore(source, "ppo_jax.replay")
     if not run.lineage:
         raise experiment.ExperimentError(f"{source}: is no run of a population")
     member = runs.choose(run, asked)
     print(f"the schedule of member {member} of {run.population.fitness.size}")
-    texts = script.texts(source / script.KEPT)
-    texts[script.KEPT] += ALONE
-    options = json.dumps(given).encode()
-    experiment.keep(run_dir, {experiment.OVERRIDES: options} | texts)
-    with former.understood():
-        config = experiment.load(run_dir / script.KEPT, given, "ppo_jax.replay")
+    path = source / script.KEPT
+    with warnings.catch_warnings(action="ignore"):  # The experiment has warned.
+        alone = dataclasses.replace(run.config, pbt=None)
+    config = with_overrides(alone, path, overrides, "ppo_jax.replay")
     fitting.check(config)
+    texts = script.texts(path)
+    texts[script.KEPT] += ALONE
     schedule = lineage.schedule(run.lineage, member)
     texts[SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
-    experiment.store(run_dir, texts, given, config)
+
+    def keep(run_dir: Path) -> None:
+        claims.require_new(run_dir)
+        storing.store(run_dir, texts, given, config)
+
+    return keep
 
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:

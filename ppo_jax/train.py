@@ -14,7 +14,8 @@ Example:
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,12 @@ from ppo_jax.host.process import command, distributed
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script
+from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script, storing
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
-Prepared = tuple[Folder, Config, Callable[[], None]]
-"""Record of a run, its experiment, and a function to call before it begins."""
+Prepared = tuple[Folder, Config]
+"""Record of a run in whose directory nobody else is at work, and its experiment."""
 
 
 @command.entrance
@@ -92,13 +93,11 @@ def _train(path: Path, options: Any, overrides: list[str]) -> int:
     _start(options)
     shown = verbosity(options)
     console = Console(shown)
-    prepare = _old_run if options.resume else _new_run
-    record, config, claim = prepare(path, options, overrides, console)
-    run_dir = record.run_dir
-    again = command.typed("train", path, "--run-dir", run_dir, "--resume")
-    hint = f"go on with: {again}"
-    with presence.alone(run_dir):
-        distributed.first_only(claim)
+    prepared = _old_run if options.resume else _new_run
+    with prepared(path, options, overrides, console) as (record, config):
+        run_dir = record.run_dir
+        again = command.typed("train", path, "--run-dir", run_dir, "--resume")
+        hint = f"go on with: {again}"
         ending = training.train(config, record, console, hint).ending
     if not distributed.is_first():
         return Exit[ending.upper()]
@@ -136,9 +135,10 @@ def _start(options: Any) -> None:
     devices.start()
 
 
+@contextmanager
 def _new_run(
     path: Path, options: Any, overrides: list[str], console: Console
-) -> Prepared:
+) -> Iterator[Prepared]:
     config = experiment.load(path, overrides)
     fitting.check(config)
     first = None
@@ -153,25 +153,30 @@ def _new_run(
         if first is not None:
             return first.keep(run_dir, texts, overrides)
         claims.require_new(run_dir)
-        experiment.store(run_dir, texts, overrides, config)
+        storing.store(run_dir, texts, overrides, config)
 
-    return Folder(run_dir, resumes=first is not None), config, keep
+    with presence.alone(run_dir):
+        distributed.first_only(keep)
+        yield Folder(run_dir, resumes=first is not None), config
 
 
+@contextmanager
 def _old_run(
     path: Path, options: Any, overrides: list[str], console: Console
-) -> Prepared:
+) -> Iterator[Prepared]:
     run_dir = options.run_dir
-    lineage.require_unscheduled(run_dir)
-    overrides = experiment.stored_overrides(run_dir) + overrides
-    with former.understood():
-        config = experiment.load(path, overrides)
-    fitting.check(config)
-    experiment.require_same_structure(run_dir, config)
-    texts = script.texts(path)
-    keep = partial(experiment.store, run_dir, texts, overrides, config)
-    check = partial(claims.require_begun, run_dir)
-    return Folder(run_dir, True, keep), config, check
+    experiment.stored_description(run_dir)  # Where no run is, nothing is made.
+    with presence.alone(run_dir):
+        lineage.require_unscheduled(run_dir)
+        distributed.first_only(partial(claims.require_begun, run_dir))
+        overrides = experiment.stored_overrides(run_dir) + overrides
+        with former.understood():
+            config = experiment.load(path, overrides)
+        fitting.check(config)
+        experiment.require_same_structure(run_dir, config)
+        kept = run_dir, script.texts(path), overrides, config
+        keep = partial(storing.store_again, *kept, console.note)
+        yield Folder(run_dir, True, keep), config
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process.console import Console
-from ppo_jax.host.run_dir import batched, claims, experiment, presence, source
+from ppo_jax.host.run_dir import batched, claims, experiment, presence, source, storing
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.sweeps import batches, cohorts, plan, running
@@ -117,7 +117,7 @@ def _kept(
             claims.require_new(place)
             runs = plan.runs(planned)
             texts = source.texts_of_all(configs, runs)
-            experiment.store(place, texts, [], configs[0])
+            storing.store(place, texts, [], configs[0])
         hint = f"go on with: {batched.call(place)}"
         made = plan.made(planned) | {"metric": SCORE}
 

@@ -7,7 +7,7 @@ from typing import Any
 from ppo_jax.arrays import devices
 from ppo_jax.component import former
 from ppo_jax.host.programs import store
-from ppo_jax.host.run_dir import claims, experiment, presence, script
+from ppo_jax.host.run_dir import claims, experiment, presence, script, storing
 from ppo_jax.host.run_dir.ending import recorded
 from ppo_jax.host.run_dir.experiment import ExperimentError
 from ppo_jax.sweeps import cohorts, settings
@@ -55,7 +55,7 @@ def run(
         if not options.resume:
             claims.require_new(options.run_dir)
             texts = script.texts(path)
-            experiment.store(options.run_dir, texts, overrides, config)
+            storing.store(options.run_dir, texts, overrides, config)
         with recorded(options.run_dir) as ending:
             train(options, planned)
             ending.state = "finished"

@@ -23,7 +23,7 @@ from ppo_jax.component import component, program
 from ppo_jax.envs.probes import RecallCue, Target
 from ppo_jax.host.loop import training
 from ppo_jax.host.process.console import QUIET, Console
-from ppo_jax.host.run_dir import experiment, files
+from ppo_jax.host.run_dir import experiment, files, storing
 from ppo_jax.host.run_dir.checkpoint import Checkpointer
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.normalization.return_scale import ReturnNormalization
@@ -213,7 +213,7 @@ def test_a_run_in_short_floats_goes_on(runs):
 def test_the_type_of_a_run_stays(runs, tmp_path):
     """It is part of what the program is compiled for."""
     config, _ = runs
-    experiment.store(tmp_path, {}, [], config)
+    storing.store(tmp_path, {}, [], config)
     experiment.require_same_structure(tmp_path, config)
     network = dataclasses.replace(config.network, compute_dtype="float32")
     other = dataclasses.replace(config, network=network)

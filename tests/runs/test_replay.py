@@ -179,3 +179,4 @@ def test_bad_input_is_said(source, replayed, tmp_path, options, said):
     done = called("replay", *(option.format(**known) for option in options))
     assert done.returncode == 2
     assert said in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert not known["new"].exists()

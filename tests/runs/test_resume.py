@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from unittest import mock
 
 import jax
@@ -30,7 +30,7 @@ from signalled import Line, signalled
 
 from ppo_jax import fit
 from ppo_jax.host.devices.mesh import Layout
-from ppo_jax.host.run_dir import experiment
+from ppo_jax.host.run_dir import experiment, files, presence
 from ppo_jax.host.run_dir.checkpoint import Checkpointer, CheckpointError
 
 POOLED = (
@@ -226,15 +226,34 @@ def test_half_the_budget_and_then_the_rest(path, finished, halves):
     assert_same(finished, half)
 
 
-def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(run_dir):
-    """What a checkpoint was trained with is in it, not in the files beside it."""
+def test_a_changed_number_outlives_a_kill_before_the_next_checkpoint(
+    run_dir, tmp_path, monkeypatch
+):
+    """What a checkpoint was trained with is in it, not in the files beside it.
+
+    These are read when nobody else is at work there, and kept when others follow.
+    """
     overrides = ["--total-timesteps", str(32 * 26), "--gamma", "0.625"]
-    (run_dir / "overrides.json").write_text(json.dumps(overrides))
     described = (run_dir / "config.json").read_text().replace('"0.99"', '"0.625"')
-    (run_dir / "config.json").write_text(described)
-    done = called("train", run_dir / "experiment.py", "--run-dir", run_dir, "--resume")
+
+    @contextmanager
+    def alone(place, alone=presence.alone):
+        """Another process has just ended."""
+        (place / "overrides.json").write_text(json.dumps(overrides))
+        (place / "config.json").write_text(described)
+        with alone(place):
+            yield
+
+    monkeypatch.setattr(presence, "alone", alone)
+    edited, text = tmp_path / "edited.py", (run_dir / "experiment.py").read_text()
+    edited.write_text(f"{text}\n# Edited.\n")
+    done = called("train", edited, "--run-dir", run_dir, "--resume")
     assert done.returncode == 0, done.stderr
     assert "gamma: 0.99 -> 0.625" in done.stdout
+    kept = run_dir / "former" / "24"
+    said = "resuming with another experiment.py; what it was trained with is kept in "
+    assert f"{said}{kept}\n" in done.stdout
+    assert (kept / "experiment.py").read_text() == text
     assert any(leaf.size == 1 and leaf == 0.625 for leaf in leaves(run_dir)[1])
 
 
@@ -498,7 +517,7 @@ def test_a_disk_that_is_full_before_the_first_row_is_said_too(
     before = contents(run_dir)
     error = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as short:
-        short.setattr(experiment.files, "write_bytes", mock.Mock(side_effect=error))
+        short.setattr(files, "write_bytes", mock.Mock(side_effect=error))
         done = called("train", path, "--run-dir", run_dir, "--resume")
     assert done.returncode == 3, done.stderr
     assert "No space left on device\ngo on with: python -m" in done.stderr

@@ -32,6 +32,7 @@ from ppo_jax.host.run_dir import (
     logger,
     presence,
     source,
+    storing,
 )
 from ppo_jax.host.run_dir.names import LOG
 from ppo_jax.host.run_dir.recording import Folder, Memory
@@ -92,7 +93,7 @@ def fit(
     check(config)
     first = None if begin is None else begun(config, begin, optimizer, console)
     start = training.start if first is None else Partial(_as_given, first.population)
-    with _kept(config, run_dir, resume, first) as (record, hint):
+    with _kept(config, run_dir, resume, first, console) as (record, hint):
         ended = training.train(
             config,
             record,
@@ -213,7 +214,11 @@ def _as_given(population: Population, *_: Any) -> Population:
 
 @contextmanager
 def _kept(
-    config: Config, run_dir: str | Path | None, resume: bool, first: Trained | None
+    config: Config,
+    run_dir: str | Path | None,
+    resume: bool,
+    first: Trained | None,
+    console: Console,
 ) -> Iterator[tuple[Memory, str]]:
     """Yields the record of a run, and a hint on how to continue it.
 
@@ -228,7 +233,7 @@ def _kept(
         experiment.require_same_structure(place, config)
 
     texts = source.texts(config)
-    keep = partial(experiment.store_again, place, texts, config)
+    keep = partial(storing.store_again, place, texts, [], config, console.note)
 
     def claim() -> None:
         if resume:
@@ -237,7 +242,7 @@ def _kept(
             first.keep(place, texts, [])
         else:
             claims.require_new(place)
-            experiment.store(place, texts, [], config)
+            storing.store(place, texts, [], config)
 
     hint = f"go on with: ppo_jax.fit(config, {str(place)!r}, resume=True)"
     record = Folder(place, True, keep) if resume else Folder(place, first is not None)

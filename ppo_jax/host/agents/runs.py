@@ -12,7 +12,7 @@ from ppo_jax.host.loop import beginning, training
 from ppo_jax.host.metrics.members import fittest
 from ppo_jax.host.process.command import warn
 from ppo_jax.host.programs import lapack
-from ppo_jax.host.run_dir import batched, experiment, script
+from ppo_jax.host.run_dir import batched, experiment, files, script
 from ppo_jax.host.run_dir.description import (
     Description,
     as_now,
@@ -73,6 +73,7 @@ def restore(
             experiment.
         CheckpointError: If no checkpoint can be restored.
     """
+    files.complete(run_dir)
     batched.require_single(run_dir)
     overrides = experiment.stored_overrides(run_dir)
     given = config

@@ -22,7 +22,7 @@ from ppo_jax.host.agents.watching import Watched
 from ppo_jax.host.devices import streams
 from ppo_jax.host.loop import beginning, evaluation
 from ppo_jax.host.metrics.members import fittest
-from ppo_jax.host.run_dir import claims, experiment, history, presence, source
+from ppo_jax.host.run_dir import claims, experiment, history, presence, source, storing
 from ppo_jax.host.run_dir.description import describe
 from ppo_jax.host.run_dir.history import Curves
 from ppo_jax.host.run_dir.logger import Row
@@ -231,7 +231,7 @@ class Trained:
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
         first = {experiment.UNSAVED: f"{claims.AGAIN}\n", claims.LOG: lines}
         before = {name: text.encode() for name, text in first.items()}
-        experiment.store(run_dir, before | texts, overrides, self.config)
+        storing.store(run_dir, before | texts, overrides, self.config)
         generations = list(self.lineage)
         meta = {"config": describe(self.config), "lineage": generations}
         meta |= {"streaks": self.streaks, "id": beginning.identity()}

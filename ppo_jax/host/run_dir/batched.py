@@ -48,9 +48,3 @@ def require_single(run_dir: Path) -> None:
 def has_results(run_dir: Path) -> bool:
     """Returns whether a batch there has results, which would pass for new ones."""
     return any(any(run_dir.glob(f"{BATCHES}/*/{name}")) for name in KEPT)
-
-
-def forget(run_dir: Path) -> None:
-    """Deletes the command lines of many runs there, before another run begins."""
-    for name in OF_BATCHES:
-        (run_dir / name).unlink(missing_ok=True)

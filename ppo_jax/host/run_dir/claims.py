@@ -12,6 +12,7 @@ from ppo_jax.host.run_dir.names import (
     BACKTEST_PAGE,
     CHECKPOINTS,
     EQUITY,
+    FORMER,
     LINEAGE,
     LOG,
     MEANINGS,
@@ -24,7 +25,7 @@ from ppo_jax.host.run_dir.names import (
 REPLACED = (
     *(script.KEPT, script.IMPORTED, script.MADE),
     *(experiment.CONFIG, experiment.OVERRIDES, UNSAVED, ending.KEPT),
-    *(SCHEDULE, *batched.OF_BATCHES),
+    *(SCHEDULE, *batched.OF_BATCHES, FORMER, files.REPLACING),
     *(LOG, MEANINGS, LINEAGE, "events.out.tfevents.*"),
     *(REPORT, RESULTS, BACKTEST, EQUITY, BACKTEST_PAGE),
 )

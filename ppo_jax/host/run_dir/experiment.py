@@ -21,9 +21,8 @@ from ppo_jax.config import Config
 from ppo_jax.errors import kind
 from ppo_jax.host.run_dir import batched, description, files, script
 from ppo_jax.host.run_dir.description import Description, describe, differences
-from ppo_jax.host.run_dir.names import SCHEDULE
 from ppo_jax.host.run_dir.overrides import with_overrides
-from ppo_jax.host.run_dir.script import ExperimentError, Texts
+from ppo_jax.host.run_dir.script import ExperimentError
 
 OVERRIDES, CONFIG = "overrides.json", "config.json"
 UNSAVED = "unsaved.txt"
@@ -88,67 +87,6 @@ def place(path: Path, config: Config) -> Path:
         files.require_plain(first)
         first.parent.mkdir(exist_ok=True)
         return next(filter(_is_made, itertools.chain([first], later)))
-
-
-def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> None:
-    """Writes the files that a run directory needs to stand alone.
-
-    Other files of experiments, sweeps and replays are removed from the directory, as
-    commands might prefer them.
-
-    Args:
-        run_dir: The directory.
-        texts: The experiment's file and its modules, by path; before them `UNSAVED`,
-            if the state that the run begins with is saved next; the schedule of a
-            replay.
-        overrides: Options that the experiment was loaded with.
-        config: The config that resulted.
-
-    Raises:
-        ExperimentError: If the directory cannot be written.
-    """
-    options = json.dumps(overrides) + "\n"
-    by_name = {OVERRIDES: options.encode()} | texts | {CONFIG: _described(config)}
-    keep(run_dir, by_name)  # The first of them says that all are of a run.
-    names = (UNSAVED, SCHEDULE, script.KEPT, script.MADE)
-    modules = (run_dir / script.IMPORTED).rglob("*.py")
-    for path in (*map(run_dir.joinpath, names), *modules):
-        if str(path.relative_to(run_dir)) not in texts:
-            path.unlink(missing_ok=True)
-    batched.forget(run_dir)
-
-
-def store_again(run_dir: Path, texts: Texts, config: Config) -> None:
-    """Writes the experiment of a run that goes on from Python.
-
-    The file that is kept there stays, with its options, where none can be made of the
-    experiment: both have the same structure.
-
-    Args:
-        run_dir: The directory.
-        texts: The experiment's file and its modules, by path, or why there is none.
-        config: The experiment.
-
-    Raises:
-        ExperimentError: If it cannot be written.
-    """
-    if script.MADE in texts and (run_dir / script.KEPT).exists():
-        keep(run_dir, {CONFIG: _described(config)})
-    else:
-        store(run_dir, texts, [], config)
-
-
-def keep(run_dir: Path, texts: Texts) -> None:
-    """Writes files of a run directory.
-
-    Raises:
-        ExperimentError: If they cannot be written.
-        OSError: If the disk does not take them.
-    """
-    with files.of_run(run_dir):
-        for name, text in texts.items():
-            (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
-            files.write_bytes(run_dir / name, text)
 
 
 def stored_overrides(run_dir: Path) -> list[str]:
@@ -250,10 +188,6 @@ def _is_made(folder: Path) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _described(config: Config) -> bytes:
-    return (json.dumps(describe(config), indent=2) + "\n").encode()
 
 
 def _listed(changed: dict[str, str]) -> str:

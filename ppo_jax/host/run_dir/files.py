@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ OF_PLACES = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL),
 }
 """Errors of paths at which nothing can be written, however often it is tried."""
+REPLACING = ".replacing.json"
+"""Name of a file with those that are being replaced together."""
 PATTERNS = "*?[\\"
 """Characters of patterns, for which orbax takes the whole path of a checkpoint."""
 
@@ -67,6 +69,43 @@ def write_json(path: Path, value: Any) -> None:
     A number that is not finite is null, as JSON does not know it.
     """
     write(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+
+
+def replace(folder: Path, texts: Mapping[str, bytes | None]) -> None:
+    """Replaces files of a folder, all or none of them; None: one is deleted.
+
+    After a kill, `complete` does what is left to do.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> replace(folder, {"x.py": b"x", "below/y.py": b"y"})
+    >>> replace(folder, {"x.py": None, "below/y.py": b"z"})
+    >>> (folder / "below/y.py").read_text(), len(list(folder.iterdir()))
+    ('z', 1)
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {
+        name: None if text is None else text.decode("latin-1")
+        for name, text in texts.items()
+    }
+    write(folder / REPLACING, json.dumps(plain))
+    complete(folder)
+
+
+def complete(folder: Path) -> None:
+    """Replaces what is left of files that a process which was killed was replacing."""
+    try:
+        left = json.loads((folder / REPLACING).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name, text in left.items():
+        path = folder / name
+        if text is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, text.encode("latin-1"))
+    (folder / REPLACING).unlink(missing_ok=True)
 
 
 def set_aside(path: Path) -> Path:

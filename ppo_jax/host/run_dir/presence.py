@@ -108,6 +108,8 @@ def _locked(run_dir: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"{os.getpid()} {platform.node() or NAMELESS}")
         file.flush()
+        with files.of_run(run_dir):
+            files.complete(run_dir)
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 from reported import named
 
 from ppo_jax import Config
-from ppo_jax.host.run_dir import claims, experiment
+from ppo_jax.host.run_dir import claims, experiment, storing
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
 TEXT = b"from ppo_jax import Config\n\nconfig = Config('CartPole-v1')\n"
@@ -18,7 +18,7 @@ BOTH = (claims.require_new, claims.require_whole)
 @pytest.fixture
 def run_dir(tmp_path):
     """A run that has not said anything yet."""
-    experiment.store(tmp_path / "run", {"experiment.py": TEXT}, [], CONFIG)
+    storing.store(tmp_path / "run", {"experiment.py": TEXT}, [], CONFIG)
     return tmp_path / "run"
 
 
@@ -49,12 +49,12 @@ def test_what_has_lost_its_beginning_does_not_go_on(run_dir):
     """Until it is begun again, or saved after all."""
     claims.require_begun(run_dir)
     texts = {experiment.UNSAVED: b"", "experiment.py": TEXT}
-    experiment.store(run_dir, texts, [], CONFIG)
+    storing.store(run_dir, texts, [], CONFIG)
     with pytest.raises(ExperimentError, match="before what it begins with was sav"):
         claims.require_begun(run_dir)
-    experiment.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
+    storing.store(run_dir, {"experiment.py": TEXT}, [], CONFIG)
     claims.require_begun(run_dir)
-    experiment.store(run_dir, texts, [], CONFIG)
+    storing.store(run_dir, texts, [], CONFIG)
     (run_dir / "checkpoints" / "0").mkdir(parents=True)
     claims.require_begun(run_dir)
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ppo_jax import Config, terms
-from ppo_jax.host.run_dir import experiment, script
+from ppo_jax.host.run_dir import experiment, script, storing
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
 TEXT = "from ppo_jax import Config\n\nconfig = Config('CartPole-v1', gamma=0.5)\n"
@@ -24,7 +24,7 @@ def path(tmp_path):
 def run_dir(path, tmp_path):
     options = ["--gamma", "0.25"]
     config = experiment.load(path, options)
-    experiment.store(tmp_path / "run", script.texts(path), options, config)
+    storing.store(tmp_path / "run", script.texts(path), options, config)
     return tmp_path / "run"
 
 
@@ -98,34 +98,6 @@ def test_where_no_directory_can_be_made_is_said(path, tmp_path, monkeypatch):
         experiment.place(path, CONFIG)
 
 
-def test_nothing_of_another_experiment_stays(run_dir):
-    """A module that was a package, and a reason where there is a file by now."""
-
-    def stored(**texts):
-        kept = {name.replace("__", "/") + ".py": x for name, x in texts.items()}
-        experiment.store(run_dir, kept, [], CONFIG)
-        return {str(x.relative_to(run_dir)) for x in run_dir.rglob("*.py")}
-
-    one = {"experiment": b"", "imported__helper__room": b"x = 1\n"}
-    assert stored(**one) == {"experiment.py", "imported/helper/room.py"}
-    two = {"experiment": b"", "imported__helper": b"x = 2\n"}
-    assert stored(**two) == {"experiment.py", "imported/helper.py"}
-    experiment.store(run_dir, {"made_in_python.txt": b"no file"}, [], CONFIG)
-    with pytest.raises(ExperimentError, match="no such experiment file: no file"):
-        experiment.load(run_dir / "experiment.py", [])
-    assert stored(**one) == {"experiment.py", "imported/helper/room.py"}
-    assert not (run_dir / "made_in_python.txt").exists()
-
-
-@pytest.mark.parametrize("kept", ["sweep.json", "walk.json"])
-def test_a_run_takes_the_place_of_many_of_which_nothing_was_saved(run_dir, kept):
-    (run_dir / kept).write_text("{}")
-    with pytest.raises(ExperimentError, match="holds a "):
-        experiment.require_same_structure(run_dir, CONFIG)
-    experiment.store(run_dir, {}, [], CONFIG)
-    experiment.require_same_structure(run_dir, CONFIG)
-
-
 def test_numbers_and_budgets_may_change_and_structure_may_not(run_dir):
     stored = dataclasses.replace(CONFIG, gamma=0.25)
     other = dataclasses.replace(stored, gamma=0.75, total_timesteps=10**6, seed=3)
@@ -157,9 +129,3 @@ def test_what_cannot_be_read_is_said(run_dir, tmp_path):
     (run_dir / "overrides.json").write_text(json.dumps({"a": 1}))
     with pytest.raises(ExperimentError, match=r"expected a list, got \{'a': 1\}"):
         experiment.stored_overrides(run_dir)
-
-
-def test_where_nothing_can_be_kept_is_said(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ExperimentError, match="no run can be kept there"):
-        experiment.store(tmp_path / "file" / "run", {}, [], CONFIG)
