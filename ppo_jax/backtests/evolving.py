@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.arrays import tree
+from ppo_jax.backtests import selection
 from ppo_jax.backtests.selection import Selection
 from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
@@ -50,13 +51,22 @@ class Evolution:
     ):
         self._config, self._seeds, self._selection = config, seeds, selection
         self._path = home / KEPT
-        self._lines = files.rows(self._path) if self._path.exists() else []
+        self._lines = files.rows(self._path)
+        for number, line in enumerate(self._lines, start=1):
+            waited = np.shape(line.get("waited", ())) == (len(seeds),)
+            if not (waited and isinstance(line.get("update"), int)):
+                raise self._lost(f"line {number} is no generation")
 
     def __call__(self, population: Population, done: int) -> Population:
         """Returns the members after `done` updates, evolved if it is time."""
         population = self._selection(population, done)
         pbt = self._config.pbt
-        if pbt is None or done % pbt.interval or done >= self._config.num_updates:
+        if pbt is None:
+            return population
+        self._lines = [line for line in self._lines if line["update"] < done]
+        if done and not self._lines:
+            raise self._lost("is missing")
+        if done % pbt.interval or done >= self._config.num_updates:
             return population
         if done:
             return self._evolved(pbt, population, done)
@@ -66,23 +76,23 @@ class Evolution:
         return population
 
     def _evolved(self, pbt: PBT, population: Population, done: int) -> Population:
-        known = [line for line in self._lines if line["update"] < done]
-        if not known:
-            raise ExperimentError(f"{self._path}: is missing; nobody can go on without")
         size = pbt.size
         keys = [streams.generation(seed, done, size) for seed in self._seeds]
         apart = Population(
             runs=_apart(population.runs, size),
             fitness=_apart(jnp.float32(self._selection.fitness), size),
-            waited=jnp.int32(known[-1]["waited"]),
+            waited=jnp.int32(self._lines[-1]["waited"]),
         )
         apart, generation = _evolve(pbt, apart, jnp.stack(keys))
         require_members(pbt.selector, np.asarray(generation.parent))
         first = size * jnp.arange(len(keys))[:, None]
         generation = generation._replace(parent=first + generation.parent)
         line = lineage.line(done, jax.tree.map(jnp.ravel, generation))
-        self._keep([*known, line | {"waited": np.asarray(apart.waited).tolist()}])
+        self._keep([*self._lines, line | {"waited": np.asarray(apart.waited).tolist()}])
         return dataclasses.replace(population, runs=tree.merge_leading(apart.runs))
+
+    def _lost(self, how: str) -> ExperimentError:
+        return selection.lost(self._path, how)
 
     def _keep(self, lines: list[dict[str, Any]]) -> None:
         self._lines = lines

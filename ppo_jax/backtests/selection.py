@@ -73,6 +73,7 @@ class Selection:
 
     def __call__(self, population: Population, done: int) -> Population:
         """Looks at the members after `done` updates, if it is time."""
+        self._require_kept(done)
         if done and self._rhythm.count(done) % self._every == 0:
             self.look(population, done)
         return population
@@ -83,8 +84,7 @@ class Selection:
         Raises:
             ExperimentError: If those from before are missing.
         """
-        if not self._best and done > self._first:
-            raise self._lost("is missing")
+        self._require_kept(done)
         learners = jax.device_get(population.runs.learner)
         seen = playing.through(self._config, learners, self._spans)
         bars = max(span.bars for span in self._spans)
@@ -114,18 +114,16 @@ class Selection:
         whole = Selected(learners, self.scores, self.updates)
         return jax.tree.map(lambda leaf: leaf[chosen], whole)
 
+    def _require_kept(self, done: int) -> None:
+        if not self._best and done > self._first:
+            raise lost(self._path, "is missing")
+
     def _recall(self, kept: dict[str, np.ndarray]) -> None:
         names = [f"leaf{i}" for i in range(len(kept) - 2)]
         if not names or kept.keys() != {"scores", "updates", *names}:
-            raise self._lost("is no selection")
+            raise lost(self._path, "is no selection")
         self.scores, self.updates = kept["scores"], kept["updates"]
         self._best = [kept[name] for name in names]
-
-    def _lost(self, how: str) -> ExperimentError:
-        return ExperimentError(
-            f"{self._path}: {how}; nobody can go on without; remove "
-            f"{self._path.parent} to train its agents anew"
-        )
 
     def _keep(self) -> None:
         text = io.BytesIO()
@@ -147,3 +145,11 @@ class Selection:
             obs_moments=moments,
             return_scale=scale,
         )
+
+
+def lost(path: Path, how: str) -> ExperimentError:
+    """Returns the error of a batch that cannot go on, as a file of it is lost."""
+    return ExperimentError(
+        f"{path}: {how}; nobody can go on without; remove {path.parent} to train its "
+        "agents anew"
+    )

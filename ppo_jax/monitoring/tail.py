@@ -6,7 +6,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.monitoring.curve import Curve
@@ -53,21 +53,10 @@ class Tail:
     def read(self) -> None:
         """Reads new rows; a file that was cut back or replaced is read from scratch."""
         try:
-            # These flags follow no link, and wait for no pipe.
-            handle = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            with open(self._path, "rb", opener=_as_it_is) as file:
+                self._read(file)
         except OSError:
-            return self._begin()
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                return self._begin()
-            identity = found.st_dev, found.st_ino
-            if identity != self._file or found.st_size < self._offset:
-                self._begin()
-            self._file, self.changed = identity, found.st_mtime
-            file.seek(self._offset)
-            while self._take(file.read(CHUNK)):
-                file.seek(self._offset)
+            self._begin()
 
     @property
     def last(self) -> Row:
@@ -86,6 +75,18 @@ class Tail:
             return None
         (begun, first), (now, last) = self._clock[0], self._clock[-1]
         return (last - first) / (now - begun) if now > begun else None
+
+    def _read(self, file: BinaryIO) -> None:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            return self._begin()
+        identity = found.st_dev, found.st_ino
+        if identity != self._file or found.st_size < self._offset:
+            self._begin()
+        self._file, self.changed = identity, found.st_mtime
+        file.seek(self._offset)
+        while self._take(file.read(CHUNK)):
+            file.seek(self._offset)
 
     def _take(self, chunk: bytes) -> bool:
         """Takes the whole lines of a chunk; returns whether there were any."""
@@ -122,6 +123,11 @@ class Tail:
             self.best = score if self.best is None else max(score, self.best)
         if "time/time_elapsed" in row:
             self._clock.append((row["time/time_elapsed"], step))
+
+
+def _as_it_is(path: str, flags: int) -> int:
+    """Opens a file; follows no link, and waits for no pipe."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def _row(line: bytes) -> Row | None:

@@ -404,6 +404,28 @@ def test_only_a_finite_fitness_is_the_best(tmp_path):
     assert saved(tmp_path) == [1, 4, 5]
 
 
+@pytest.mark.parametrize("read", ["_meta", "_population"])
+def test_a_best_that_is_replaced_meanwhile_is_the_new_one(tmp_path, monkeypatch, read):
+    """A run goes on to train while another process evaluates it."""
+    tree, asked = {"x": jnp.zeros(())}, getattr(Checkpointer, read)
+    with closing(Checkpointer(tmp_path)) as run:
+        for update, score in enumerate([3.0, 1.0, 2.0]):
+            run.save(update, tree, score, {})
+
+        def meanwhile(self, step, *more):
+            if step == 0 and step in saved(tmp_path):
+                monkeypatch.setattr(Checkpointer, read, asked)
+                run.save(3, tree, 4.0, {})
+                run.save(4, tree, 1.0, {})
+                run._manager.wait_until_finished()
+                monkeypatch.setattr(Checkpointer, read, meanwhile)
+            return asked(self, step, *more)
+
+        monkeypatch.setattr(Checkpointer, read, meanwhile)
+        with closing(Checkpointer(tmp_path)) as reader:
+            assert reader.restore(tree, best=True)[0] == 3
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [

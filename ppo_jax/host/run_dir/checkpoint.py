@@ -25,26 +25,7 @@ from ppo_jax.types import PyTree
 
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 logging.getLogger("asyncio").addFilter(lambda x: "orbax" not in x.getMessage())
-ECHOES = (
-    "Event loop is closed",
-    "Encountered error while reading array",
-    "coroutine 'Store.",
-)
-"""Beginnings of errors that orbax's threads print, beside the exception it raises."""
-
-
-def _drop_echoes(
-    unraisable: Any, report: Any = sys.unraisablehook, echoes: tuple = ECHOES
-) -> None:
-    """Reports an error that nobody can catch, unless it is one of orbax's `ECHOES`.
-
-    The defaults bind all that it needs, as modules are empty when a process ends.
-    """
-    if not str(unraisable.exc_value).startswith(echoes):
-        report(unraisable)
-
-
-sys.unraisablehook = _drop_echoes
+sys.unraisablehook = damage.drop_echoes
 
 
 class CheckpointError(UserError):
@@ -70,11 +51,7 @@ class Checkpointer:
         self._manager = ocp.CheckpointManager(self._path, options=options)
         with contextlib.ExitStack() as unread:
             unread.callback(self._manager.close)
-            for step in self._manager.all_steps():
-                try:
-                    self._fitness[step] = self._meta(step)["fitness"]
-                except Exception as error:  # A damaged one is never the best.
-                    self._require_damaged(step, error)
+            self._rate()
             unread.pop_all()
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
@@ -185,6 +162,9 @@ class Checkpointer:
                 raise
             except Exception as error:
                 self._require_damaged(step, error)
+                if self._is_outdated():
+                    self._rate()
+                    return self._restore(template, make, best, asked)
                 if distributed.is_first():
                     print(f"checkpoint {step} cannot be read ({damage.cause(error)})")
             gc.collect()  # Coroutines that orbax left complain now, not at the end.
@@ -264,6 +244,23 @@ class Checkpointer:
             raise self._unwritable(error) from error
         finally:
             self._manager.close()
+
+    def _rate(self) -> None:
+        """Reads the fitness of every checkpoint; a damaged one is never the best."""
+        self._fitness.clear()
+        for step in self._manager.all_steps():
+            try:
+                self._fitness[step] = self._meta(step)["fitness"]
+            except Exception as error:
+                self._require_damaged(step, error)
+                if self._is_outdated():
+                    return self._rate()
+
+    def _is_outdated(self) -> bool:
+        """Looks again; returns whether a run has saved or deleted others meanwhile."""
+        before = sorted(self._manager.all_steps())
+        self._manager.reload()
+        return sorted(self._manager.all_steps()) != before
 
     def _require_damaged(self, step: int, error: Exception) -> None:
         """Raises an `OSError` for a checkpoint that may be read later, by its error."""

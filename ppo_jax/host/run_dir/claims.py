@@ -134,8 +134,9 @@ def note_saved(run_dir: Path) -> None:
 
 def newest(run_dir: Path) -> int | None:
     """Returns the updates of a run's newest checkpoint, or None if it has none."""
-    names = (path.name for path in run_dir.glob(f"{CHECKPOINTS}/*"))
-    return max((int(name) for name in names if name.isdigit()), default=None)
+    paths = run_dir.glob(f"{CHECKPOINTS}/*")
+    names = (path.name for path in paths if path.name.isdecimal() and path.is_dir())
+    return max((int(x) for x in names if x == str(int(x))), default=None)
 
 
 def is_saved(run_dir: Path) -> bool:

@@ -2,13 +2,21 @@
 
 import errno
 import re
+import sys
 import textwrap
+from typing import Any
 
 DAMAGED = [getattr(errno, name, errno.EINVAL) for name in ("EBADMSG", "EUCLEAN")]
 LASTING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, *DAMAGED}
 """Errors of files that are missing, damaged or no longer what they were."""
 SYSTEM = re.compile(r"\[OS error (\d+)")
 """Pattern of such a number in tensorstore's messages."""
+ECHOES = (
+    "Event loop is closed",
+    "Encountered error while reading array",
+    "coroutine 'Store.",
+)
+"""Beginnings of errors that orbax's threads print, beside the exception it raises."""
 
 
 def passes(error: Exception) -> bool:
@@ -34,3 +42,14 @@ def cause(error: Exception) -> str:
     """
     line = next(iter(str(error).splitlines()), "")
     return textwrap.shorten(f"{type(error).__name__}: {line}", 200, placeholder=" …")
+
+
+def drop_echoes(
+    unraisable: Any, report: Any = sys.unraisablehook, echoes: tuple = ECHOES
+) -> None:
+    """Reports an error that nobody can catch, unless it is one of orbax's `ECHOES`.
+
+    The defaults bind all that it needs, as modules are empty when a process ends.
+    """
+    if not str(unraisable.exc_value).startswith(echoes):
+        report(unraisable)

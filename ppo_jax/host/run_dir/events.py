@@ -35,7 +35,8 @@ class Events:
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob("events.out.tfevents.*"):
             stale.unlink()
-        self._writer = EventsWriter(str(folder / "events"))
+        # A relative path may look like a URL.
+        self._writer = EventsWriter(str(folder.absolute() / "events"))
 
     def numbers(self, step: int, when: float, numbers: Mapping[str, float]) -> None:
         """Writes numbers at an environment step, at a time since the epoch."""

@@ -81,15 +81,25 @@ def test_what_comes_after_a_checkpoint_is_repeated(config, begun, tmp_path):
 
 
 def test_there_is_no_generation_between_two_nor_at_the_end(config, begun, tmp_path):
-    assert evolved(config, tmp_path, begun, (3, 6)) is begun
-    assert not (tmp_path / KEPT).exists()
+    assert evolved(config, tmp_path, begun, (0, 3, 6)) is begun
+    assert len(files.rows(tmp_path / KEPT)) == 1
 
 
 def test_generations_that_were_deleted_are_missed(config, begun, tmp_path):
     saved = evolved(config, tmp_path, begun, (0, 2))
     (tmp_path / KEPT).unlink()
     with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
-        evolved(config, tmp_path, saved, (4,))
+        evolved(config, tmp_path, saved, (3,))  # At once, not at the next generation.
+
+
+LINES = "{}", '{"update": 2}', '{"update": 2, "waited": [0]}', '{"waited": [0, 0]}'
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_that_is_no_generation_is_said(config, begun, tmp_path, line):
+    (tmp_path / KEPT).write_text(f"{line}\n")
+    with pytest.raises(ExperimentError, match=f"{KEPT}: line 1 is no generation"):
+        evolved(config, tmp_path, begun, (4,))
 
 
 def test_a_parent_is_of_the_same_population(config, begun, tmp_path, monkeypatch):

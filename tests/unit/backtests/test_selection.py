@@ -118,6 +118,7 @@ def test_it_looks_with_every_evaluation_and_before_every_generation(
     )
     seen = []
     monkeypatch.setattr(Selection, "look", lambda self, _, done: seen.append(done))
+    monkeypatch.setattr(Selection, "_require_kept", lambda *_: None)
     selection = Selection(config, [plan.folds[0].validation], tmp_path)
     for done in (0, 4, 7, 11, 14):
         selection(stages[2], done)
@@ -159,6 +160,10 @@ def test_what_was_selected_and_deleted_is_missed(
     config = dataclasses.replace(batch[0].config, eval_phases=phases)
     with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
         Selection(config, spans, tmp_path).look(stages[2], first + 1)
+    with monkeypatch.context() as soon:
+        soon.setattr(Selection, "look", None)
+        with pytest.raises(ExperimentError, match=f"{KEPT}: is missing"):
+            Selection(config, spans, tmp_path)(stages[2], first + 1)
     monkeypatch.setattr(playing, "play", None)
     with pytest.raises(TypeError):  # It looks.
         Selection(config, spans, tmp_path).look(stages[2], first)

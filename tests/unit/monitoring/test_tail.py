@@ -132,7 +132,7 @@ def test_the_speed_is_that_of_late(tail, tmp_path):
 
 
 def test_what_is_no_file_is_not_read(tail, tmp_path):
-    """A link out of the run, or a pipe, at which a reader would wait for ever."""
+    """A link out of the run, a folder, or a pipe, at which a reader would wait."""
     log(tmp_path, [row(10)])
     (tmp_path / "metrics.jsonl").rename(tmp_path / "elsewhere")
     (tmp_path / "metrics.jsonl").symlink_to(tmp_path / "elsewhere")
@@ -140,5 +140,9 @@ def test_what_is_no_file_is_not_read(tail, tmp_path):
     assert steps(tail) == []
     (tmp_path / "metrics.jsonl").unlink()
     os.mkfifo(tmp_path / "metrics.jsonl")
+    tail.read()
+    assert steps(tail) == []
+    (tmp_path / "metrics.jsonl").unlink()
+    (tmp_path / "metrics.jsonl").mkdir()
     tail.read()
     assert steps(tail) == []

@@ -32,6 +32,8 @@ def run_dir(tmp_path):
         ("batches/0/tracks.npz", True),
         ("batches/0/metrics.jsonl", False),
         ("checkpoints/5.part", False),
+        ("checkpoints/002", False),
+        ("checkpoints/²", False),
         ("checkpoints", False),
     ],
 )
@@ -97,6 +99,14 @@ def test_a_log_whose_checkpoints_are_gone_is_not_begun_anew(logged, require):
         require(logged)
     (logged / "metrics.jsonl").unlink()
     require(logged)
+
+
+@pytest.mark.parametrize("require", BOTH)
+def test_a_file_is_no_checkpoint(logged, require):
+    (logged / "checkpoints").mkdir()
+    (logged / "checkpoints" / "5").touch()
+    with pytest.raises(ExperimentError, match="the log reaches step 16, but no check"):
+        require(logged)
 
 
 @pytest.mark.parametrize("require", BOTH)

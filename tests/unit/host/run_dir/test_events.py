@@ -1,5 +1,7 @@
 """Events say what tensorboard's pages ask for, in its own words."""
 
+from pathlib import Path
+
 import pytest
 from runs import event_values as read
 from tensorboardX.proto.layout_pb2 import Layout
@@ -71,3 +73,9 @@ def test_a_folder_has_one_file_of_events(tmp_path):
         events.numbers(step, 1e9, {"x": 1.0})
         events.close()
     assert [step for step, _, _ in read(tmp_path / "a" / "b")] == [2]
+
+
+def test_a_relative_folder_is_no_url(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Events(Path("s3:bucket/x")).close()
+    assert len([*(tmp_path / "s3:bucket" / "x").iterdir()]) == 1
