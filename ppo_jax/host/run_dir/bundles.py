@@ -127,7 +127,7 @@ def _like(leaf: Leaf, numbers: np.ndarray) -> Leaf:
     """Returns numbers as a leaf like the given one, in the same place."""
     data = _data(leaf)
     shaped = numbers.reshape(data.shape)
-    if not isinstance(data, jax.Array):
+    if isinstance(data, np.ndarray):
         return shaped
     placed = jax.make_array_from_callback(data.shape, data.sharding, shaped.__getitem__)
     if not _is_key(leaf):

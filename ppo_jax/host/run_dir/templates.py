@@ -15,11 +15,14 @@ from ppo_jax.types import PyTree
 def blank(shapes: PyTree) -> PyTree:
     """Returns a tree of these shapes, with zeros for its numbers.
 
-    They are arrays of NumPy, but for shapes that have a place.
+    They are arrays of NumPy, but for shapes that have a place: these stay shapes, but
+    for keys and empty ones, so that a device has what is restored there but once.
     """
 
     def zeros(shape):
         is_key = jnp.issubdtype(shape.dtype, jax.dtypes.prng_key)
+        if shape.sharding is not None and shape.size and not is_key:
+            return shape
         data = jax.eval_shape(jax.random.key_data, shape) if is_key else shape
         numbers: Any = np.zeros(data.shape, data.dtype)
         if shape.sharding is not None:

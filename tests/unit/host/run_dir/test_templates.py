@@ -36,6 +36,7 @@ def test_a_blank_lies_where_its_shapes_do():
     found = templates.blank(shapes)
     assert templates.leaves(found) == templates.leaves(made())
     assert all(leaf.sharding == place for leaf in jax.tree.leaves(found))
+    assert isinstance(found["x"], jax.ShapeDtypeStruct)  # Which takes no memory there.
 
 
 def test_statistics_begin_anew_by_their_kind():
