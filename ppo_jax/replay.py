@@ -58,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     experiment.stored_overrides(run_dir if options.resume else options.run_dir)
     keep = claims.require_begun
     if not options.resume:
+        claims.require_new(run_dir)
         keep = _asked(options.run_dir, options.member, overrides)
     with presence.alone(run_dir):
         keep(run_dir)

@@ -504,7 +504,6 @@ LINES = {
     "evaluate run --json right.py/below/a.file": [UNWRITABLE.format("written")],
     "report run --out right.py/below/a.file": [UNWRITABLE.format("written")],
     "robustness run --out right.py/below/a.file": [UNWRITABLE.format("made")],
-    "replay run --to right.py/below/a.file": [UNWRITABLE.format("made")],
     "train right.py --run-dir right.py/below/a.file": [
         "error: right.py/below/a.file: no run can be kept there: ",
         "Not a directory",

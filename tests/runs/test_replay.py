@@ -158,6 +158,7 @@ def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
         (["{source}", "--to", "{replay}"], "holds a run already"),
         (["{replay}"], "is no run of a population"),
         (["{source}", "--to", "{new}", "--member", "4"], "expected 0 to 3, got 4"),
+        (["{source}", "--to", "{source}/config.json/x"], "x: no run can be kept"),
         (["{source}", "--to", "{new}", "--resume"], "no run"),
         (
             ["{source}", "--to", "{replay}", "--resume", "--seed", "2"],

@@ -178,7 +178,7 @@ def cut_short(path):
         *(
             Line(words, (way,), first_checkpoint(run_dir))
             if way
-            else Line(words, most=6144)
+            else Line(words, most=12288)
             for way, run_dir, words in zip(ways, run_dirs, train, strict=True)
         )
     )

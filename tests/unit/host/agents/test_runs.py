@@ -16,7 +16,8 @@ from ppo_jax.host.loop import training
 from ppo_jax.host.run_dir import script
 from ppo_jax.host.run_dir.checkpoint import Checkpointer, CheckpointError
 from ppo_jax.host.run_dir.description import describe
-from ppo_jax.host.run_dir.experiment import ExperimentError, store
+from ppo_jax.host.run_dir.experiment import ExperimentError
+from ppo_jax.host.run_dir.storing import store
 
 TEXT = """
 from brief import experiment
