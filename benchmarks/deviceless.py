@@ -1,7 +1,7 @@
-"""A GPU that is not there: its compiler needs none.
+"""A GPU and a TPU that are not there: their compilers need none.
 
-It takes the JAX of the device (`jax[cuda12]`), and what the device is like. Kernels are
-not tuned by trying them out, which a device has to be there for.
+They take the JAX of the device (`jax[cuda12]`, `jax[tpu]`), and what a GPU is like. Its
+kernels are not tuned by trying them out, which a device has to be there for.
 """
 
 import os
@@ -38,15 +38,37 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 """
 """As XLA describes one, `stream_executor.GpuTargetConfigProto`."""
 UNTUNED = {"xla_gpu_autotune_level": 0}
-"""Options of the compiler."""
+"""Options of a GPU's compiler."""
+ALONE = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v4-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+}
+"""What the library of TPUs would ask the network for."""
 
 
 def h100():
     """Returns an H100 to compile for; JAX must not have started yet."""
-    jax.config.update("jax_platforms", "cpu")
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"  # No driver is there either.
     how = {"platform": "cuda", "target_config": H100, "topology": "1x1x1"}
+    return _first("NVIDIA GPUs: pip install 'jax[cuda12]'", "h100", **how)
+
+
+def v4():
+    """Returns a TPU v4 to compile for; JAX must not have started yet."""
+    os.environ.update(ALONE)
+    return _first("TPUs: pip install 'jax[tpu]'", "v4:2x2x1", platform="tpu")
+
+
+DEVICES = {"h100": h100, "v4": v4}
+OPTIONS = {"h100": UNTUNED, "v4": None}
+"""Options of the compilers."""
+
+
+def _first(wanted, name, **how):
+    jax.config.update("jax_platforms", "cpu")
     try:
-        return topologies.get_topology_desc("h100", **how).devices[0]
-    except NotImplementedError:
-        sys.exit("--absent: expected the JAX of NVIDIA GPUs: pip install 'jax[cuda12]'")
+        return topologies.get_topology_desc(name, **how).devices[0]
+    except (NotImplementedError, RuntimeError):
+        sys.exit(f"no compiler: expected the JAX of {wanted}")

@@ -509,18 +509,24 @@ def test_all_who_can_are_counted_for_a_gpu_that_is_not_there(modules):
         assert not job.accelerated
 
 
-def test_an_absent_gpu_wants_its_compiler(monkeypatch):
+@pytest.mark.parametrize(
+    ("device", "wanted"),
+    [("h100", r"NVIDIA GPUs: pip install 'jax\[cuda12\]'"), ("v4", "TPUs: .*tpu")],
+)
+def test_an_absent_device_wants_its_compiler(device, wanted, monkeypatch):
     """What JAX says without it is that nobody can describe the device."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    monkeypatch.setenv("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "0")
     import deviceless
+
+    for name in ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", *deviceless.ALONE):
+        monkeypatch.setenv(name, "0")
 
     def unknown(*_, platform, **__):
         raise NotImplementedError(f"topology not implemented for {platform}")
 
     monkeypatch.setattr(deviceless.topologies, "get_topology_desc", unknown)
-    with pytest.raises(SystemExit, match=r"--absent: expected the JAX of NVIDIA GPUs"):
-        deviceless.h100()
+    with pytest.raises(SystemExit, match=f"no compiler: expected the JAX of {wanted}"):
+        deviceless.DEVICES[device]()
 
 
 @pytest.fixture

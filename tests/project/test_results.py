@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 DOCUMENTS = {
     "acting": "export.md",
+    "compiled": "results.md",
     "environments": "environments.md",
     "learning": "results.md",
     "walkforward": "trading.md",
@@ -130,6 +131,17 @@ def test_a_table_by_hand(script):
     assert list(script("learning")["table"](record))[-1] == (
         "| Walk | −2.5 | scalar | 4,000 | 2,000 to ∞ | 1,000 | 4 ∞ 2 |"
     )
+
+
+def test_a_table_of_programs_by_hand(script):
+    """Only populations have generations."""
+    needed = {"making": 0.5, "training": 2048.0, "evaluation": 1.0}
+    one = {"experiment": "walk", "h100": needed, "v4": None}
+    other = {"experiment": "pbt", "h100": needed, "v4": needed | {"generation": 3.0}}
+    record = {"settings": {}, "machine": {"cores": 2}, "rows": [one, other]}
+    *_, first, second = script("compiled")["table"](record)
+    assert first == "| walk | 0.5 2,048.0 1.0 | not compiled |"
+    assert second == "| pbt | 0.5 2,048.0 1.0 | 0.5 2,048.0 1.0 3.0 |"
 
 
 def test_a_table_of_agents_by_hand(script):
