@@ -93,19 +93,24 @@ def replace(folder: Path, texts: Mapping[str, bytes | None]) -> None:
 
 
 def complete(folder: Path) -> None:
-    """Replaces what is left of files that a process which was killed was replacing."""
+    """Replaces what is left of files that a process which was killed was replacing.
+
+    Raises:
+        ExperimentError: If the list of them is damaged.
+    """
+    journal = folder / REPLACING
     try:
-        left = json.loads((folder / REPLACING).read_bytes())
+        left = journal.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return
-    for name, text in left.items():
+    for name, text in _row(str(journal), left).items():
         path = folder / name
         if text is None:
             path.unlink(missing_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, text.encode("latin-1"))
-    (folder / REPLACING).unlink(missing_ok=True)
+    journal.unlink(missing_ok=True)
 
 
 def set_aside(path: Path) -> Path:

@@ -96,6 +96,13 @@ def former(texts):
     return {f"former/8/{name}" for name in (*texts, "overrides.json")}
 
 
+@pytest.mark.parametrize(("text", "said"), [("", "is no JSON"), ("[]", "names and")])
+def test_a_list_of_replaced_files_that_is_damaged_is_said(run_dir, text, said):
+    (run_dir / files.REPLACING).write_text(text)
+    with pytest.raises(ExperimentError, match=rf"{files.REPLACING}.* {said}"):
+        files.complete(run_dir)
+
+
 def test_what_a_run_was_trained_with_is_kept(run_dir):
     """Once for a checkpoint: what has saved none has trained nothing."""
     storing.store(run_dir, FIRST, ["--seed", "1"], CONFIG)
