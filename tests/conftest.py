@@ -66,13 +66,23 @@ def _context():
 mlir.make_ir_context = _context
 
 
+def _hurries(config):
+    return "not slow" in config.option.markexpr
+
+
 def pytest_configure(config):
-    """Compiles in a hurry, unless something is to run for long."""
-    hurry = "not slow" in config.option.markexpr
-    jax.config.update("jax_disable_most_optimizations", hurry)
-    if hurry:
+    """Compiles in a hurry, unless all that is asked for is slow."""
+    jax.config.update("jax_disable_most_optimizations", _hurries(config))
+    if _hurries(config):
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Optimises what runs for long, also among what does not."""
+    hurry = _hurries(item.config) and not item.get_closest_marker("slow")
+    jax.config.update("jax_disable_most_optimizations", hurry)
 
 
 def pytest_collection_finish():

@@ -114,5 +114,6 @@ def test_what_is_kept_is_short_where_floats_are_long_by_default(name):
 
 
 @pytest.mark.slow
+@pytest.mark.brief
 def test_cartpole_is_solved(script):
     assert script["main"]() >= 475

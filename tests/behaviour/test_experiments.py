@@ -333,6 +333,7 @@ def test_breakout_is_learned_by_every_seed():
 
 
 @pytest.mark.slow
+@pytest.mark.brief
 def test_caution_buys_a_better_tail():
     """The mean falls and the realised CVaR rises with its weight."""
     script = runpy.run_path(str(FOLDER / "risk_frontier.py"))

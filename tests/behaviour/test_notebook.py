@@ -48,6 +48,7 @@ def executed(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.brief
 @pytest.mark.filterwarnings("ignore")  # Of Jupyter's own.
 def test_the_agent_of_the_notebook_balances_in_gymnasium(executed):
     notebook, _ = executed
