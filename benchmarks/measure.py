@@ -86,22 +86,37 @@ def generation_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def count(train: Callable[[jax.Array], Any], arguments: argparse.Namespace) -> None:
-    """Prints how many kernels an update of one agent is, or of several."""
+    """Prints how many kernels an update is, of one agent or of several."""
+    start = time.perf_counter()
     device = h100() if arguments.absent else jax.devices()[0]
     where = jax.sharding.SingleDeviceSharding(device)
     members = () if arguments.members == 1 else (arguments.members,)
     key = jax.ShapeDtypeStruct((*members, 2), np.uint32, sharding=where)
     program = jax.jit(jax.vmap(train) if members else train, out_shardings=where)
-    say_kernels(program.lower(key), device, arguments.updates)
+    compiled = program.lower(key).compile(options(device))
+    say_kernels(compiled, device, time.perf_counter() - start, arguments.updates)
 
 
-def say_kernels(program: jax.stages.Lowered, device: Any, updates: int = 1) -> None:
-    """Prints how many kernels an update is, of a program of so many for a device."""
-    line, options = {}, None
+def options(device: Any) -> dict[str, Any] | None:
+    """Returns what a compiler has to be told about a device."""
+    return None if device in jax.devices() else UNTUNED
+
+
+def say_kernels(
+    program: jax.stages.Compiled, device: Any, seconds: float, updates: int = 1
+) -> None:
+    """Prints how many kernels an update is, of a program of so many for a device.
+
+    Args:
+        program: What trains.
+        device: A device, there or not.
+        seconds: Time to trace, lower and compile all that training needs.
+        updates: How many the program does.
+    """
+    line: dict[str, Any] = {"compile_seconds": round(seconds, 3)}
     if device not in jax.devices():
-        line, options = {"device": f"{device.device_kind}, not there"}, UNTUNED
-    found = hlo.kernels(program.compile(options).as_text())
-    say(line | {"kernels": round(found / updates)})
+        line["device"] = f"{device.device_kind}, not there"
+    say(line | {"kernels": round(hlo.kernels(program.as_text()) / updates)})
 
 
 def measure(program: Callable[..., Any], *arguments: Any) -> Timing:
