@@ -62,7 +62,7 @@ def require_whole(bars: Bars, name: str) -> None:
         if np.shape(array) != shape:
             expected = f"{shape}, as there are so many times and symbols"
             raise PriceError(f"{name}: {field}: expected {expected}, got {array.shape}")
-    for bar in np.flatnonzero(~(np.diff(bars.times) > np.timedelta64(0)))[:1]:
+    for bar in np.flatnonzero(~(np.diff(bars.times) > np.timedelta64(0, "ns")))[:1]:
         expected = f"expected one after {bars.times[bar]}, got {bars.times[bar + 1]}"
         raise PriceError(f"{name}: times: {expected}")
     for field, array in prices.items():

@@ -2,12 +2,18 @@
 
 import dataclasses
 import functools
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from ppo_jax.envs.trading.bars import DAYS, Bars, digest, require_whole
+from ppo_jax.envs.trading.files import PriceError
 from ppo_jax.errors import missing
+
+FIRST = np.datetime64("2000-01-03")
+MOST = int(np.busday_count(FIRST, "2262-04-11"))
+"""Weekdays until nanoseconds since 1970 need more than 64 bits."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +80,7 @@ class RandomWalk(Prices):
     """Driftless geometric random walks: nothing can be earned, but by chance.
 
     The expected price tomorrow is the price today, so that trading loses its costs on
-    average. Bars are weekdays from 2000 on.
+    average. Bars are weekdays from 2000 on, to 2262 at most, where nanoseconds end.
 
     Attributes:
         num_bars: Number of bars.
@@ -83,6 +89,9 @@ class RandomWalk(Prices):
         overnight: The share of the variance between a close and the next open; None:
             closes only.
         seed: Seed of the random numbers.
+
+    Raises:
+        PriceError: If a field is not possible; the message says which.
 
     >>> RandomWalk(num_bars=100, num_assets=2).bars.close.shape
     (100, 2)
@@ -99,6 +108,7 @@ class RandomWalk(Prices):
         return "without drift, nothing can be earned, but by chance."
 
     def load(self) -> Bars:
+        self._require_possible()
         rng = np.random.default_rng(self.seed)
         shape, night = (self.num_bars, self.num_assets), self.overnight or 0.0
         variance = self.volatility**2 / DAYS
@@ -107,9 +117,7 @@ class RandomWalk(Prices):
             for part in (night, 1 - night)
         )
         close = 100 * np.exp(np.cumsum(nights + days, axis=0))
-        weekdays = np.busday_offset(
-            np.datetime64("2000-01-03"), np.arange(self.num_bars)
-        )
+        weekdays = np.busday_offset(FIRST, np.arange(self.num_bars))
         return Bars(
             times=weekdays.astype("datetime64[ns]"),
             symbols=tuple(f"WALK{i}" for i in range(self.num_assets)),
@@ -117,6 +125,25 @@ class RandomWalk(Prices):
             open=None if self.overnight is None else close * np.exp(-days),
             tradable=np.ones(shape, bool),
         )
+
+    def _require_possible(self) -> None:
+        night = 0.0 if self.overnight is None else self.overnight
+        most = f"1 to {MOST}, until nanoseconds end in 2262"
+        for field, possible, expected in (
+            ("num_bars", _is_count(self.num_bars, MOST), most),
+            ("num_assets", _is_count(self.num_assets), "1 or more"),
+            ("volatility", 0 <= self.volatility < np.inf, "a finite number ≥ 0"),
+            ("overnight", 0 <= night <= 1, "a number in [0, 1], or None"),
+        ):
+            if not possible:
+                given = getattr(self, field)
+                raise PriceError(
+                    f"RandomWalk.{field}: expected {expected}, got {given}"
+                )
+
+
+def _is_count(number: Any, most: float = np.inf) -> bool:
+    return isinstance(number, Integral) and 1 <= int(number) <= most
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

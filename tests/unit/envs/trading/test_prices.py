@@ -21,14 +21,36 @@ def test_prices_of_the_same_content_are_equal():
 
 def test_a_random_walk_has_no_drift():
     """Mean and deviation of simple returns, overnight and from close to close."""
-    bars = RandomWalk(100_000, 2, volatility=0.3).bars
+    bars = RandomWalk(68_424, 2, volatility=0.3).bars
     day = bars.close[1:] / bars.close[:-1] - 1
     night = bars.open[1:] / bars.close[:-1] - 1
+    assert (
+        str(bars.times[-1])[:10] == "2262-04-10"
+        and (np.diff(bars.times.view(int)) > 0).all()
+    )
     for returns, share in ((day, 1.0), (night, 0.25)):
         sigma = 0.3 * np.sqrt(share / 252)
         np.testing.assert_allclose(returns.std(axis=0), sigma, rtol=0.02)
         error = sigma / np.sqrt(len(returns))
         assert (np.abs(returns.mean(axis=0)) < 4 * error).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("num_bars", 0, "1 to 68424"),
+        ("num_bars", 68_425, "1 to 68424"),
+        ("num_bars", 100.0, "1 to 68424"),
+        ("num_assets", 0, "1 or more"),
+        ("volatility", -0.1, "a finite number ≥ 0"),
+        ("overnight", 1.5, "a number in [0, 1], or None"),
+    ],
+)
+def test_a_random_walk_that_cannot_be_is_told(field, value, expected):
+    """At most to 2262-04-10, a Thursday before nanoseconds overflow."""
+    with pytest.raises(PriceError, match=f"RandomWalk.{field}: expected ") as told:
+        RandomWalk(**{field: value})
+    assert expected in str(told.value) and str(told.value).endswith(f"got {value}")
 
 
 def test_shuffling_keeps_the_bars_and_forgets_their_order():
