@@ -147,10 +147,12 @@ def _solvent(agents: Agents) -> np.ndarray:
 def _equity(agents: Agents) -> np.ndarray:
     """Returns equity over the bars of each test, from 1 on, `[seeds, folds, bars]`.
 
-    It is rounded, so that who ends at the limit of a bankrupt account is one.
+    A loss of 99 % of a bar is one of all, as larger ones are not told from it. Equity
+    is rounded, so that who ends at the limit of a bankrupt account is one.
     """
-    returns = agents.account.returns.reshape(agents.predicted.shape[:3])
-    return np.cumprod(1 + returns, axis=-1).round(6)
+    growth = 1 + agents.account.returns.reshape(agents.predicted.shape[:3])
+    kept = np.where(growth.round(6) > RUIN, growth, 0.0)
+    return np.cumprod(kept, axis=-1).round(6)
 
 
 def as_json(results: Results) -> dict[str, Any]:

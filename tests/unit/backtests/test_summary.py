@@ -133,10 +133,12 @@ def test_where_nothing_is_known_nothing_is_said(results):
     assert summary.coverage(base._replace(predicted=unknown)) is None
 
 
-def test_who_went_bankrupt_predicts_nothing_more(results):
-    """One of three, in one of two tests, after a tenth of the bars."""
+@pytest.mark.parametrize("gain", [0.0, 1.0])
+def test_who_went_bankrupt_predicts_nothing_more(results, gain):
+    """One of three, in one of two tests, after a tenth of the bars, poor or rich."""
     base, ruin = results.agents[0], BARS // 10
     returns = base.account.returns.copy().reshape(SEEDS, FOLDS, BARS)
+    returns[1, 1, 0] = gain
     returns[1, 1, ruin], returns[1, 1, ruin + 1 :] = -0.99, 0.0
     account = base.account._replace(returns=returns.reshape(SEEDS, -1))
     right = np.full_like(base.predicted, 1.0)
