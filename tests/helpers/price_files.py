@@ -93,6 +93,20 @@ BROKEN = {
         text(f"{line},{i or 'time'}" for i, line in enumerate(bars_of(90))),
         ["columns 'date' and 'time'; expected one of times"],
     ),
+    "two_assets": (
+        text(
+            f"{line},{i or 'asset'},{i or 'ticker'}"
+            for i, line in enumerate(bars_of(9))
+        ),
+        ["columns 'asset' and 'ticker'; expected one of assets"],
+    ),
+    "two_adjusted": (
+        text(
+            f"{x},{i or 'Adj Close'},{i or 'adjclose'}"
+            for i, x in enumerate(bars_of(9))
+        ),
+        ["columns 'Adj Close' and 'adjclose'; expected one of adjusted closes"],
+    ),
     "no_close": (
         GOOD.replace("close", "clsoe"),
         ["no column is called 'close'; the closest is 'clsoe'"],

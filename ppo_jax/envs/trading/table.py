@@ -63,10 +63,11 @@ def table(cells: Cells) -> Table:
     """
     names = [re.sub(r"[\s_]+", " ", name.strip().casefold()) for name in cells.header]
     _require_distinct(cells, names)
-    time = _one_of(cells, names, TIMES)
+    time = _time(cells, names)
     known = {*PRICES, *ADJUSTED, *OTHERS}
     fields = [i for i, name in enumerate(names) if name in known]
-    symbols = [i for i, name in enumerate(names) if name in SYMBOLS]
+    symbols = _at_most_one(cells, names, SYMBOLS, "assets")
+    _at_most_one(cells, names, ADJUSTED, "adjusted closes")
     rest = {*range(len(names))} - {time, *fields, *symbols}
     begun = _times(cells, time)
     beside = len(fields) < len(rest) and not {*names} & {"close", *ADJUSTED, *OTHERS}
@@ -136,18 +137,24 @@ def _require_distinct(cells: Cells, names: list[str]) -> None:
             raise PriceError(f"{cells.name}: two columns {again!r}; expected one")
 
 
-def _one_of(cells: Cells, names: list[str], wanted: tuple[str, ...]) -> int:
-    """Returns the index of the only column whose name is in `wanted`."""
+def _time(cells: Cells, names: list[str]) -> int:
+    """Returns the index of the column of times."""
+    found = _at_most_one(cells, names, TIMES, "times")
+    if not found:
+        message = unknown("column", TIMES[0], cells.header)
+        raise PriceError(f"{cells.name}: {message}; expected one of {', '.join(TIMES)}")
+    return found[0]
+
+
+def _at_most_one(
+    cells: Cells, names: list[str], wanted: tuple[str, ...], what: str
+) -> list[int]:
+    """Returns the index of the column whose name is in `wanted`, if there is one."""
     found = [i for i, name in enumerate(names) if name in wanted]
     if len(found) > 1:
         both = " and ".join(repr(cells.header[i]) for i in found)
-        raise PriceError(f"{cells.name}: columns {both}; expected one of times")
-    if not found:
-        message = unknown("column", wanted[0], cells.header)
-        raise PriceError(
-            f"{cells.name}: {message}; expected one of {', '.join(wanted)}"
-        )
-    return found[0]
+        raise PriceError(f"{cells.name}: columns {both}; expected one of {what}")
+    return found
 
 
 def _symbols(cells: Cells, columns: list[int]) -> Column | str:

@@ -83,13 +83,15 @@ def put(array, value, place=(7, 1)):
 
 
 WRONG = {
-    "close: expected a price > 0 of WALK1 at 2000-01-12": [
+    "close: expected a price of 1e-30 to 1e+30 for WALK1 at 2000-01-12": [
         lambda bars: {"close": put(bars.close, np.nan)},
         lambda bars: {"close": put(bars.close, np.inf)},
         lambda bars: {"close": put(bars.close, 0.0)},
         lambda bars: {"close": put(bars.close, -1.0)},
+        lambda bars: {"close": put(bars.close, 1e-31)},
+        lambda bars: {"close": put(bars.close, 1e31)},
     ],
-    "open: expected a price > 0 of WALK1 at 2000-01-12": [
+    "open: expected a price of 1e-30 to 1e+30 for WALK1 at 2000-01-12": [
         lambda bars: {"open": put(bars.open, np.nan)}
     ],
     "times: expected one after 2000-01-11": [
