@@ -31,7 +31,7 @@ def hurdle(trials: int, deviation: float) -> float:
     if trials < 2:
         return 0.0
     ends = 1 / trials, 1 / (trials * math.e)
-    first, second = (NORMAL.inv_cdf(1 - end) for end in ends)
+    first, second = (-NORMAL.inv_cdf(end) for end in ends)
     return deviation * ((1 - np.euler_gamma) * first + np.euler_gamma * second)
 
 
@@ -58,26 +58,29 @@ def probability(
     return NORMAL.cdf((ratio - above) * math.sqrt(bars - 1) / math.sqrt(variance))
 
 
-def deflated(returns: np.ndarray, trials: np.ndarray) -> float:
+def deflated(returns: np.ndarray, trials: np.ndarray, elsewhere: int = 0) -> float:
     """Returns the probability that the best of many tracks has a Sharpe ratio above 0.
+
+    Trials whose ratio is not known differ by what known ones do, and by no less than T
+    bars without any skill: 1 / √(T − 1).
 
     Args:
         returns: Returns of the track `[T]`.
-        trials: Sharpe ratios per bar of all trials, this track included, `[N]`; NaN of
-            those that are not known. These differ by what known ones do, and by no less
-            than T bars without any skill: 1 / √(T − 1).
+        trials: Sharpe ratios per bar of the trials, this track included, `[N]`; NaN of
+            those that are not known.
+        elsewhere: The number of other trials, whose ratios are not known.
 
     Returns:
         The probability; NaN of a track that never moves.
     """
-    spread = returns.std(ddof=1)
+    spread, count = returns.std(ddof=1), len(trials) + elsewhere
     known = trials[np.isfinite(trials)]
     if not spread > 1e-15:
         return math.nan
     deviation = float(known.std(ddof=1)) if known.size > 1 else 0.0
-    if known.size < len(trials):
+    if known.size < count:
         deviation = max(deviation, 1 / math.sqrt(len(returns) - 1))
     ratio, normed = returns.mean() / spread, (returns - returns.mean()) / returns.std()
     skew, kurtosis = (float((normed**power).mean()) for power in (3, 4))
-    above = hurdle(len(trials), deviation)
+    above = hurdle(count, deviation)
     return probability(float(ratio), above, len(returns), skew, kurtosis)

@@ -91,11 +91,11 @@ def luck(results: Results, agents: Agents) -> Luck:
     account, ours = agents.account, agents.account.returns
     (market,) = [x for x in results.beside(agents) if x.name == MARKET]
     theirs = np.broadcast_to(market.returns, ours.shape)
-    trials = ratios(results)
+    trials, before = ratios(results), results.plan.before
     paid = ours, account.turnover, account.cost
     gap = functools.partial(_gap, results.year)
     return Luck(
-        [deflation.deflated(track, trials) for track in ours],
+        [deflation.deflated(track, trials, before) for track in ours],
         bootstrap.interval(gap, ours, theirs),
         bootstrap.interval(gap, ours, agents.control.returns),
         measures.break_even(*paid).tolist(),
@@ -104,9 +104,9 @@ def luck(results: Results, agents: Agents) -> Luck:
 
 
 def ratios(results: Results) -> np.ndarray:
-    """Returns Sharpe ratios per bar of all trials, `[trials]`; NaN if elsewhere."""
+    """Returns Sharpe ratios per bar of all agents that were tested here, `[N]`."""
     here = [measures.sharpe(each.account.returns, bars=1) for each in results.agents]
-    return np.concatenate([*here, np.full(results.plan.before, np.nan)])
+    return np.concatenate(here)
 
 
 def coverage(agents: Agents) -> np.ndarray | None:

@@ -47,7 +47,10 @@ def test_a_trial_without_a_ratio_still_counts():
     returns = 0.001 + 0.01 * np.random.default_rng(0).standard_normal(500)
     luck = np.random.default_rng(1).normal(0.0, 0.03, 20)
     unknown = np.concatenate([luck, np.full(20, np.nan)])
-    assert deflation.deflated(returns, unknown) < deflation.deflated(returns, luck)
+    more = deflation.deflated(returns, unknown)
+    assert more == deflation.deflated(returns, luck, elsewhere=20)
+    assert deflation.deflated(returns, luck, 10**18) < more
+    assert more < deflation.deflated(returns, luck)
     assert math.isnan(deflation.deflated(np.zeros(9), luck))
 
 
