@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         kind = type(env).__name__
         raise UserError(f"{options.run_dir}: expected a run in Trading, got {kind}")
     learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
-    prices = paper.prices_like(env, options.prices)
+    prices = paper.prices_like(env, options.prices, options.repairs)
     market = jax.tree.unflatten(
         jax.tree.structure(env), map(float, jax.tree.leaves(learner.config.env))
     )
@@ -65,6 +65,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--to", type=Path, help="where decisions are kept (default: RUN_DIR/paper)"
+    )
+    parser.add_argument(
+        "--repairs",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="repairs of the file, beside those of the experiment",
     )
     command.add_member_options(parser)
     return parser

@@ -7,6 +7,7 @@ killed before that step makes the same decision again; after it, the bar is done
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax import component, policy
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.envs.env import exact
 from ppo_jax.envs.trading import RUIN, PriceError, PriceFile, Prices, Trading
 from ppo_jax.envs.trading.account import opened
 from ppo_jax.envs.trading.bars import Bars, digest
 from ppo_jax.envs.trading.causality import until
-from ppo_jax.envs.trading.checks import examined
+from ppo_jax.envs.trading.checks import REPAIRS, examined
 from ppo_jax.envs.trading.files import Cells
 from ppo_jax.envs.trading.repairs import adjust
 from ppo_jax.envs.trading.table import Table, table
@@ -89,20 +91,38 @@ def _require_whole(table: Table) -> None:
         )
 
 
-def prices_like(env: Trading, path: Path) -> Prices:
+def prices_like(env: Trading, path: Path, repairs: Sequence[str] = ()) -> Prices:
     """Reads prices from a file that grows, repaired as those of an environment were.
 
-    Prices that have no adjusted closes beside them are taken as they are.
+    Prices that have no adjusted closes beside them are taken as they are. An asset that
+    is called as its file, since no column names it, may be any.
+
+    Args:
+        env: The market of the agent.
+        path: The file.
+        repairs: Names of more repairs, for what the file has had since.
 
     Raises:
-        UserError: If the prices cannot be used, or are of other assets.
+        UserError: If the prices cannot be used, or are of other assets, or there is no
+            such repair.
     """
-    prices = GrowingFile(str(path), getattr(env.prices, "repairs", ()))
+    known = {each.__name__: each for each in REPAIRS}
+    for name in repairs:
+        if name not in known:
+            raise UserError(f"--repairs: {unknown('repair', name, list(known))}")
+    own = getattr(env.prices, "repairs", ())
+    prices = GrowingFile(str(path), (*own, *(known[name] for name in repairs)))
     expected, got = env.prices.bars.symbols, prices.bars.symbols
-    if (len(expected) > 1 and got != expected) or len(got) != len(expected):
+    nameless = _is_nameless(prices) or _is_nameless(env.prices)
+    if got != expected and not (nameless and len(got) == len(expected)):
         message = f"expected the assets {', '.join(expected)}, got {', '.join(got)}"
         raise UserError(f"{path}: {message}, in this order")
     return prices
+
+
+def _is_nameless(prices: Prices) -> bool:
+    """Returns whether there is one asset, which is called as its file."""
+    return prices.bars.symbols == (Path(getattr(prices, "path", "")).stem,)
 
 
 def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:

@@ -247,6 +247,36 @@ def test_what_was_adjusted_for_training_may_come_as_it_is(tmp_path):
     np.testing.assert_allclose(adjusted.close, found.close / 2, rtol=1e-12)
 
 
+def test_what_a_file_has_had_since_may_be_repaired(config, tmp_path):
+    """A jump to a half, which prices of the training did not have."""
+    halved = np.where(np.arange(LAST + 1)[:, None] < FIRST, 1.0, 0.5)
+    bars = BARS._replace(close=BARS.close * halved, open=BARS.open * halved)
+    path = tmp_path / "prices.csv"
+    path.write_text(csv_of(bars, FIRST + 1))
+    with pytest.raises(UserError, match=r"as at a split .* accept_jumps"):
+        paper.prices_like(config.env, path)
+    found = paper.prices_like(config.env, path, ["accept_jumps"]).bars
+    np.testing.assert_allclose(found.close[-1], bars.close[FIRST], rtol=1e-12)
+    with pytest.raises(UserError, match=r"^--repairs: no repair .* 'accept_jumps'$"):
+        paper.prices_like(config.env, path, ["accept_jump"])
+
+
+@pytest.mark.parametrize("trained", ["AAPL.csv", "prices.csv"])
+@pytest.mark.parametrize("file", ["MSFT.csv", "new.csv"])
+def test_one_asset_is_another_one_if_columns_name_both(tmp_path, trained, file):
+    """Not if either is called as its file, which may be so without a column."""
+    one = [x[:, :1] for x in (BARS.close, BARS.open, BARS.tradable)]
+    apple, microsoft = (Bars(BARS.times, (x,), *one) for x in ("AAPL", "MSFT"))
+    path = tmp_path / file
+    path.write_text(csv_of(microsoft, LAST + 1))
+    env = SimpleNamespace(prices=SimpleNamespace(bars=apple, path=trained))
+    if (trained, file) == ("prices.csv", "new.csv"):
+        with pytest.raises(UserError, match="expected the assets AAPL, got MSFT"):
+            paper.prices_like(env, path)
+    else:
+        assert paper.prices_like(env, path).bars.symbols == ("MSFT",)
+
+
 def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):
     follow(tmp_path, BARS, FIRST + 1)
     other = agent.replace(params=jax.tree.map(lambda x: x + 1, agent.params))
