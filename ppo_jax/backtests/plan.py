@@ -93,6 +93,8 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
         folds = walk(usable(market), shape)
     except ValueError as error:
         raise UserError(f"--{error}") from error
+    for setting in found:
+        require_an_episode(settings.apply(config, setting), folds, shape)
     members = [
         Member(number * len(folds) + place, seed, one)
         for number, setting in enumerate(found)
@@ -138,6 +140,18 @@ def require_comparable(config: Config, market: Trading) -> None:
     if prices != market.prices:
         expected = "the prices of the experiment, as folds are cut of them"
         raise UserError(f"env.prices: expected {expected}, got {prices!r:.80}")
+
+
+def require_an_episode(config: Config, folds: list[Fold], shape: Shape) -> None:
+    """Checks that an episode has room in the training of each fold.
+
+    Raises:
+        UserError: If it has not.
+    """
+    window = market_of(config).window or 1
+    if min(fold.train.bars for fold in folds) < window:
+        expected = f"at least {window}, the steps of an episode (env.window)"
+        raise UserError(f"--train: expected {expected}, got {shape.train}")
 
 
 def market_of(config: Config) -> Trading:

@@ -262,7 +262,7 @@ MISTAKES = {
     "mine.py --run-dir walk --resume --seeds 9": "goes on as it was asked for",
     "mine.py --run-dir walk --resume --memory 80": "asked for; give --memory to anot",
     "nowhere.py": "no such experiment file",
-    "mine.py --train 10 --validation 10": "Trading.last: expected first",
+    "mine.py --train 10 --validation 10": "--train: expected at least 16",
 }
 
 

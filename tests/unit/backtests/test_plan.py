@@ -73,7 +73,11 @@ def searching(path, **rules):
         ({}, {"folds": 90}, "--folds: expected at most 78, as 294 bars"),
         ({}, {"purge": 31}, "--purge: expected 0 to 30"),
         ({"seed": 2**32 - 1}, {"seeds": 2}, "--seeds: 2 seeds from 4294967295 on"),
-        ({}, {"train": 10, "validation": 10}, "Trading.last: expected first"),
+        (
+            {},
+            {"train": 10, "validation": 10},
+            "--train: expected at least 16, .*, got 10",
+        ),
         ({}, {"grid": ["env.first=1"]}, "env.first: folds set it"),
         ({}, {"grid": ["env.cots=1"]}, "'env.cots'"),
         ({"max_seconds": 60.0}, {}, "Config.max_seconds: expected None, .*, got 60"),
