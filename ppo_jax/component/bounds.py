@@ -3,7 +3,7 @@
 import math
 import typing
 from collections.abc import Callable
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -47,15 +47,17 @@ def bounds(cls: type) -> dict[str, Bound]:
 
     >>> class Clip:
     ...     eps: Positive[float | None] = None
+    ...     epochs: Count | None = None
     ...     passes: int = 4
     >>> {name: bound.expected for name, bound in bounds(Clip).items()}
-    {'eps': 'a number > 0, or None'}
+    {'eps': 'a number > 0, or None', 'epochs': 'at least 1, or None'}
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     return {
-        name: optional(bound) if _may_be_none(hint.__origin__) else bound
+        name: optional(bound) if _may_be_none(hint) else bound
         for name, hint in hints.items()
-        for bound in getattr(hint, "__metadata__", ())
+        for each in (hint, *_alternatives(hint))
+        for bound in getattr(each, "__metadata__", ())
         if isinstance(bound, Bound)
     }
 
@@ -70,4 +72,11 @@ def optional(bound: Bound) -> Bound:
 
 
 def _may_be_none(hint: Any) -> bool:
-    return NoneType in typing.get_args(hint)
+    plain = hint.__origin__ if hasattr(hint, "__metadata__") else hint
+    return NoneType in _alternatives(plain)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """Returns the types of which a value has one; () if there is but one."""
+    union = typing.get_origin(hint) in (typing.Union, UnionType)
+    return typing.get_args(hint) if union else ()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.component import component, concrete, numbers, require, require_field
-from ppo_jax.component.bounds import Count, FiniteNonNegative, Positive
+from ppo_jax.component.bounds import Count, FiniteNonNegative, FinitePositive
 from ppo_jax.envs.env import (
     ActionSpace,
     Box,
@@ -76,7 +76,7 @@ class Trading(Env):
     prices: Prices
     cost: FiniteNonNegative[float] = 10.0
     borrow: FiniteNonNegative[float] = 0.03
-    leverage: Positive[float] = 1.0
+    leverage: FinitePositive[float] = 1.0
     first: float | None = None
     last: float | None = None
     window: Count | None = 252
@@ -87,7 +87,7 @@ class Trading(Env):
         """Raises a `ValueError` for values that do not fit together."""
         name, value = "Trading.features", self.features
         require(not numbers(value), name, value, "fields that are no floats")
-        choices = self.positions or (0.0, 1.0)
+        choices = (0.0, 1.0) if self.positions is None else self.positions
         ok = not all(map(concrete, choices)) or self._are_choices(choices)
         require_field(self, "positions", ok, "distinct numbers in [-1, 1], at least 2")
         bars, least = len(self._tape.close), self.features.lookback

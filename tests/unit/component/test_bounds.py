@@ -61,6 +61,7 @@ class Bounded:
     count: Count = 1
     share: Share[float] = 0.5
     limit: Positive[float | None] = None
+    steps: Count | None = None
     free: float = -1.0
 
 
@@ -85,6 +86,7 @@ class Wider(Bounded):
         ({"share": 1.5}, "Bounded.share: expected a number in [0, 1], got 1.5"),
         ({"limit": 0.0}, "Bounded.limit: expected a number > 0, or None, got 0.0"),
         ({"limit": NAN}, "Bounded.limit: expected a number > 0, or None, got nan"),
+        ({"steps": 0}, "Bounded.steps: expected at least 1, or None, got 0"),
     ],
 )
 def test_the_type_of_a_number_says_what_it_may_be(given, message):
@@ -111,5 +113,5 @@ def test_a_subclass_may_widen_a_bound():
 
 
 def test_only_fields_that_say_so_are_bounded():
-    assert bounds(Bounded).keys() == {"count", "share", "limit"}
-    assert bounds(Narrower).keys() == {"share", "limit"}
+    assert bounds(Bounded).keys() == {"count", "share", "limit", "steps"}
+    assert bounds(Narrower).keys() == {"share", "limit", "steps"}

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 
 import chex
 import jax
@@ -288,7 +289,10 @@ def test_what_does_not_go_together_is_refused():
             r"Trading\.positions: expected distinct",
         ),
         ({"cost": -1}, r"Trading\.cost: expected a finite number ≥ 0, got -1"),
-        ({"leverage": 0.0}, r"Trading\.leverage: expected a number > 0"),
+        ({"leverage": 0.0}, r"Trading\.leverage: expected a finite number > 0"),
+        ({"leverage": math.inf}, r"Trading\.leverage: expected a finite number > 0"),
+        ({"window": 0}, r"Trading\.window: expected at least 1, or None, got 0"),
+        ({"positions": ()}, r"Trading\.positions: expected distinct"),
     ):
         with pytest.raises(ValueError, match=said):
             Trading(walk, **{"window": 21} | fields)
