@@ -12,6 +12,7 @@ Example:
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,14 +80,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _told(decision: dict[str, Any], symbols: tuple[str, ...]) -> str:
-    """The last decision as text."""
+    """The last decision as text; – is what an agent says that is broken."""
     columns = zip(symbols, decision["positions"], decision["wanted"], strict=True)
-    rows = [(name, f"{held:.2%}", f"{wanted:.2%}") for name, held, wanted in columns]
-    equity = f"equity {decision['equity']:.6f} of 1 at the start"
+    rows = [
+        (name, _known(held, ".2%"), _known(wanted, ".2%"))
+        for name, held, wanted in columns
+    ]
+    equity = f"equity {_known(decision['equity'], '.6f')} of 1 at the start"
     head = f"close of {decision['time']}, {equity}"
     if paper.is_bankrupt(decision):
         head += "; bankrupt, and nothing is decided any more"
     return f"{head}\n\n{tables.aligned(('asset', 'held', 'wanted'), rows)}"
+
+
+def _known(number: float | None, form: str) -> str:
+    return "–" if number is None or not math.isfinite(number) else f"{number:{form}}"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from ppo_jax.component import paths
 from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading, repairs
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import files
+from ppo_jax.paper import _told as told
 from ppo_jax.ppo import population
 
 FIRST, LAST = 100, 107
@@ -184,6 +185,8 @@ def test_an_agent_that_is_broken_goes_on_so(follow, agent, tmp_path):
     kept = json.loads((tmp_path / paper.KEPT).read_text(), parse_constant=pytest.fail)
     assert kept["bar"] == book.bar == FIRST + 1
     assert kept["decisions"][-1]["wanted"] == [None, None]
+    for decisions in (kept["decisions"], book.decisions):
+        assert "WALK0     –       –" in told(decisions[-1], BARS.symbols)
 
 
 def changed(bar, factor):
