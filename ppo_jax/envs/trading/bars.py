@@ -69,11 +69,9 @@ def require_whole(bars: Bars, name: str) -> None:
         raise PriceError(f"{name}: times: {expected}")
     for field, array in prices.items():
         for bar, asset in np.argwhere(~((array >= LEAST) & (array <= MOST)))[:1]:
-            where = (
-                f"{bars.symbols[asset]} at {bars.times[bar]}, got {array[bar, asset]}"
-            )
+            where = f"{bars.symbols[asset]} at {bars.times[bar]}"
             expected = f"expected a price of {LEAST} to {MOST} for {where}"
-            raise PriceError(f"{name}: {field}: {expected}")
+            raise PriceError(f"{name}: {field}: {expected}, got {array[bar, asset]}")
 
 
 def digest(bars: Bars) -> str:

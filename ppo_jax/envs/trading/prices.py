@@ -136,10 +136,8 @@ class RandomWalk(Prices):
             ("overnight", 0 <= night <= 1, "a number in [0, 1], or None"),
         ):
             if not possible:
-                given = getattr(self, field)
-                raise PriceError(
-                    f"RandomWalk.{field}: expected {expected}, got {given}"
-                )
+                told = f"expected {expected}, got {getattr(self, field)}"
+                raise PriceError(f"RandomWalk.{field}: {told}")
 
 
 def _is_count(number: Any, most: float = np.inf) -> bool:
