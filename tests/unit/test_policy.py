@@ -17,6 +17,7 @@ from ppo_jax.ppo import acting, episodes
 from ppo_jax.ppo.acting import Agent, Keys
 
 COUNT, STEPS = 5, 60
+ROUNDING = 0.0 if jax.__version_info__ < (0, 11) else 1e-6
 SMALL = networks.Mlp(hidden=(8,))
 BOX = Box((-1.0, -2.0), (1.5, 2.0))
 
@@ -81,7 +82,8 @@ def keys_of_steps():
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_policy_does_what_evaluations_do(name, sampled):
-    """Over episodes that end and begin, with the same keys: to the bit."""
+    """Over episodes that end and begin, with the same keys: to the bit, unless the
+    compiler fuses the operations of the two programs in ways of their own."""
     (obs, reset, mask), done = jax.device_get(lived(AGENTS[name], sampled))
     assert reset[1:].any() and not reset[1:].all()
 
@@ -96,7 +98,7 @@ def test_a_policy_does_what_evaluations_do(name, sampled):
         return jax.lax.scan(step, policy.init(COUNT), (*seen, keys_of_steps()))[1]
 
     acted = act(Policy.of(AGENTS[name]), obs, reset, mask)
-    chex.assert_trees_all_equal(acted, done)
+    chex.assert_trees_all_close(acted, done, rtol=0.0, atol=ROUNDING)
     assert len(np.unique(done)) > 3  # It does one thing and another.
 
 
