@@ -98,7 +98,7 @@ def elsewhere(
     """Moves an agent's own positions to other times and assets; as much is traded.
 
     Args:
-        positions: Positions that it held after each decision, `[bars, A]`.
+        positions: Its positions once the orders of each bar were filled, `[bars, A]`.
         turnover: Turnover of its trades then, `[bars]`.
         random: Draws the move in time, around the end, and the order of assets.
     """

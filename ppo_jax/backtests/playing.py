@@ -12,6 +12,9 @@ from ppo_jax.backtests.folds import Span
 from ppo_jax.config import Config
 from ppo_jax.critics import ValueDist
 from ppo_jax.envs.env import exact
+from ppo_jax.envs.trading import Trading
+from ppo_jax.envs.trading.account import Account
+from ppo_jax.envs.trading.trading import tape
 from ppo_jax.ppo import acting
 from ppo_jax.state import Learner
 from ppo_jax.types import Array
@@ -36,7 +39,7 @@ class Played(NamedTuple):
 
     track: Track
     positions: Any
-    """Positions at the close that each bar led to, `[..., bars, A]`."""
+    """Positions when the orders of each bar were filled, `[..., bars, A]`."""
     predicted: Any
     """Predicted quantiles of the return to come, at `LEVELS`, `[..., bars, levels]`;
     NaN if the critic predicts a mean alone."""
@@ -91,7 +94,7 @@ def _played(learner: Learner, bars: int) -> Played:
         timestep, after = exact(env.transition)(key, account, action[0])
         track = Track(timestep.reward, after.turnover, jnp.abs(after.positions).sum())
         predicted = learner.return_scale.decode(quantiles(out.value))
-        played = Played(track, after.positions, predicted)
+        played = Played(track, filled(env, account, after), predicted)
         played = jax.tree.map(lambda x: jnp.where(goes_on, x, 0.0), played)
         goes_on &= ~(timestep.terminated | timestep.truncated)
         seen = jax.tree.map(lambda x: x[None], timestep.obs)
@@ -100,6 +103,20 @@ def _played(learner: Learner, bars: int) -> Played:
     account = jax.tree.map(lambda x: x[0], actor.env_state)
     loop = (account, actor.obs, actor.carry, actor.reset, jnp.bool_(True))
     return jax.lax.scan(step, loop, length=bars)[1]
+
+
+def filled(env: Trading, before: Account, after: Account) -> Array:
+    """Returns the positions once orders are filled, before prices move on, `[A]`.
+
+    Args:
+        env: The market.
+        before: The account when orders were decided.
+        after: The account at the next close.
+    """
+    prices = tape(env.prices, env.features).after(before.bar).fill
+    values = after.shares * prices
+    equity = after.cash + values.sum()
+    return values / jnp.where(equity > 0, equity, 1.0)
 
 
 def quantiles(value: ValueDist) -> Array:

@@ -38,7 +38,7 @@ class Tracks(NamedTuple):
     turnover: np.ndarray
     exposure: np.ndarray
     positions: np.ndarray
-    """Positions in the test, `[P, bars, A]`."""
+    """Positions once orders were filled, in the test, `[P, bars, A]`."""
     predicted: np.ndarray
     """Quantiles of the return to come in the test, `[P, bars, levels]`."""
     trained: np.ndarray
