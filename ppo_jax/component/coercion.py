@@ -24,6 +24,18 @@ def coerced(hint: Any, value: Any) -> Any:
     return _mapped(_as_scalar, hint, value)
 
 
+def unwrapped(value: Any) -> Any:
+    """Returns the number of Python that an array without axes holds; else the value.
+
+    >>> unwrapped(np.int64(4)), unwrapped(jnp.array(0.5)), unwrapped((1, 2))
+    (4, 0.5, (1, 2))
+    """
+    array = isinstance(value, np.generic | np.ndarray | jax.Array)
+    if not array or isinstance(value, Tracer) or value.ndim or _is_key(value):
+        return value
+    return value.item()
+
+
 def fits(hint: Any, value: Any) -> bool:
     """Returns whether a value has an annotated type.
 
@@ -58,9 +70,7 @@ def _mapped(change: Callable[[type, Any], Any], hint: Any, value: Any) -> Any:
 
 
 def _as_scalar(kind: type, value: Any) -> Any:
-    array = isinstance(value, np.generic | np.ndarray | jax.Array)
-    if array and not isinstance(value, Tracer) and value.ndim == 0:
-        value = value if _is_key(value) else value.item()
+    value = unwrapped(value)
     if kind is float and type(value) is int:
         return float(value)
     if kind is int and isinstance(value, float) and value.is_integer():

@@ -5,7 +5,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ppo_jax.component import children, descendants
+import numpy as np
+
+from ppo_jax.component import children, descendants, numbers, require
 from ppo_jax.component.former import resolved
 from ppo_jax.component.suggestion import unknown
 
@@ -53,3 +55,18 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
     if isinstance(tree, tuple):
         return tuple((known | changed).values())  # pyright: ignore
     return dataclasses.replace(tree, **changed)  # pyright: ignore
+
+
+def require_single(tree: Any, expected: str, prefix: str = "") -> None:
+    """Checks that each number of a component is one, and not an array of several.
+
+    Args:
+        tree: A component.
+        expected: What is expected in the place of several, in words.
+        prefix: The beginning of paths in messages.
+
+    Raises:
+        Misfit: If a number is an array of several.
+    """
+    for path, number in numbers(tree).items():
+        require(np.ndim(number) == 0, f"{prefix}{path}", number, expected)

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from ppo_jax.component import paths
+from ppo_jax.component.coercion import unwrapped
 from ppo_jax.config import Config
 from ppo_jax.host.devices import streams
 from ppo_jax.host.run_dir.description import (
@@ -105,6 +106,9 @@ def grid(texts: Sequence[str], names: Names) -> list[Setting]:
     for path, values in axes.items():
         if any(isinstance(value, Range) for value in values):
             raise ExperimentError(f"{path}: a range is drawn from; give it to --space")
+        told = [value for value in values if isinstance(value, float | int | str)]
+        if twice := [value for value in told if told.count(value) > 1]:
+            raise ExperimentError(f"{path}: {twice[0]!r} is given twice")
     points = itertools.product(*axes.values())
     return [dict(zip(axes, point, strict=True)) for point in points]
 
@@ -153,9 +157,11 @@ def apply(config: Config, setting: Setting) -> Config:
     if "seed" in setting:
         raise ExperimentError("seed: every setting has all seeds; give --seeds")
     try:
-        return paths.replace(config, setting)
+        found = paths.replace(config, setting)
+        paths.require_single(found, "one number; those of an array are *array")
     except (KeyError, ValueError, TypeError) as error:
         raise ExperimentError(f"{label(setting)}: {error.args[0]}") from error
+    return found
 
 
 def require_in(config: Config, space: Mapping[str, Sequence[Any]]) -> None:
@@ -281,7 +287,7 @@ def _axis(text: str, names: Names) -> tuple[str, tuple[Any, ...]]:
     if not (path and sign and values.strip()):
         raise ExperimentError(f"{text!r}: expected PATH=VALUE,VALUE…")
     try:
-        return path, eval(f"({values},)", dict(names))
+        return path, tuple(map(unwrapped, eval(f"({values},)", dict(names))))
     except Exception as error:
         raise ExperimentError(
             f"{path}: {values!r} is no list of Python values: {error}"

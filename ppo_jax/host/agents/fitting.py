@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
 
 from ppo_jax import envs
 from ppo_jax.arrays import devices
-from ppo_jax.component import numbers, suggestion
+from ppo_jax.component import suggestion
+from ppo_jax.component.paths import require_single
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
@@ -264,9 +264,8 @@ def require_config(name: str, given: Any) -> None:
             "fit runs on the host, not inside jit or vmap; for many seeds or settings: "
             "ppo_jax.fit_all(configs)"
         )
-    for path, number in numbers(given).items():
-        expected = "one number; many experiments are ppo_jax.fit_all(configs)"
-        require(np.ndim(number) == 0, f"{name}.{path}", number, expected)
+    expected = "one number; many experiments are ppo_jax.fit_all(configs)"
+    require_single(given, expected, f"{name}.")
 
 
 def require(ok: bool, name: str, given: Any, expected: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ppo_jax.component import former
+from ppo_jax.component.paths import require_single
 from ppo_jax.component.suggestion import uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
@@ -67,6 +68,7 @@ def load_with_names(
             message = f"expected a Config named `config`, got {_instead(names)}"
             raise ExperimentError(f"{path}: {message}")
         config = _as_now(with_overrides(config, path, overrides, command))
+    require_single(config, "one number; ppo_jax.sweep trains several")
     package = importlib.import_module("ppo_jax")
     return config, {name: getattr(package, name) for name in package.__all__} | names
 

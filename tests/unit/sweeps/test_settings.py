@@ -15,7 +15,12 @@ from ppo_jax.pbt.ranges import Uniform
 from ppo_jax.sweeps import settings
 
 CARTPOLE = Config("CartPole-v1")
-NAMES = {"networks": networks, "optimizers": optimizers, "LogUniform": LogUniform}
+NAMES = {
+    "networks": networks,
+    "optimizers": optimizers,
+    "LogUniform": LogUniform,
+    "np": np,
+}
 
 
 def test_a_grid_has_all_combinations_in_order():
@@ -42,6 +47,12 @@ def test_values_are_python():
     ] * 2
     assert found[1].network.memory == networks.Lstm(size=4)
     assert all(config.optimizer == optimizers.UPGD(sigma=0.5) for config in found)
+
+
+def test_numbers_of_numpy_are_told_as_those_of_python():
+    found = settings.grid(["num_epochs=*np.arange(2, 4)"], NAMES)
+    assert [*map(settings.label, found)] == ["num_epochs=2", "num_epochs=3"]
+    assert json.dumps([*map(settings.plain, found)]) == json.dumps(found)
 
 
 def test_draws_follow_their_ranges():
@@ -76,6 +87,8 @@ def test_settings_are_told_as_json():
         ("seed=1,2", "give --seeds"),
         ("gamma=0.5,2.0", r"gamma=2: .*\(0, 1\], got 2.0"),
         ("gamma='high'", "expected float"),
+        ("gamma=0.5,0.9,0.50", "gamma: 0.5 is given twice"),
+        ("gamma=np.array([0.5, 0.9])", "gamma: expected one number; .* got array"),
     ],
 )
 def test_a_wrong_grid_is_said(text, said):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from ppo_jax import Config, terms
+from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import experiment, script, storing
 from ppo_jax.host.run_dir.experiment import ExperimentError
 
@@ -50,11 +51,15 @@ def test_names_of_the_file_and_of_this_package_may_be_used(path):
             "from ppo_jax import Config as config\n",
             r"got a type; a class has to be called: Config\(…\)",
         ),
+        (
+            TEXT.replace("0.5", "__import__('numpy').array([0.5, 0.9])"),
+            r"gamma: expected one number; .* got array\(\[0.5, 0.9\]\)",
+        ),
     ],
 )
-def test_a_file_without_a_config_is_said(path, text, said):
+def test_a_file_without_one_config_is_said(path, text, said):
     path.write_text(text)
-    with pytest.raises(ExperimentError, match=said):
+    with pytest.raises(UserError, match=said):
         experiment.load(path, [])
 
 
