@@ -61,13 +61,14 @@ def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
         UserError: If a path is no run or sweep, cannot be read or is given twice, or if
             they have no score in common.
     """
+    for path, count in Counter(path.resolve() for path in paths).items():
+        if count > 1:
+            raise UserError(f"{path}: is given twice")
     sweeps = [_sweep(path) for path in paths if is_sweep(path)]
     runs = [read(path) for path in paths if not is_sweep(path)]
     metrics = {metric for metric, _ in sweeps} | ({SCORE} if runs else set())
     if len(metrics) > 1:
         raise UserError(f"these have no score in common: {', '.join(sorted(metrics))}")
-    if len({run.path.resolve() for run in runs}) < len(runs):
-        raise UserError("the same run is given twice")
     many = len(paths) > 1
     found = [
         each._replace(name=f"{path}: {each.name}") if many else each

@@ -116,11 +116,11 @@ def written(value: float, digits: int = 4) -> str:
     >>> [written(x) for x in (0.25, 1500.0, 20000.0, 2.5e6, 1e-5, -1e12)]
     ['0.25', '1500', '20k', '2.5M', '10⁻⁵', '−10¹²']
     """
-    size = abs(value)
+    size = float(f"{abs(value):.{digits}g}")
     if not math.isfinite(value):
         return UNKNOWN
     if size and not 1e-3 <= size < 1e9:
-        mantissa, _, power = f"{size:.{digits - 2}e}".partition("e")
+        mantissa, _, power = f"{abs(value):.{digits - 2}e}".partition("e")
         front = "" if float(mantissa) == 1 else f"{float(mantissa):g}·"
         text = f"{front}10{str(int(power)).translate(RAISED)}"
     elif size >= 1e6:

@@ -207,10 +207,10 @@ class Guest(Console):
 def figure(value: float) -> str:
     """Formats a number for reading.
 
-    >>> figure(500.0), figure(0.01234), figure(-123456.7)
-    ('500', '0.01234', '-123,457')
+    >>> figure(500.0), figure(0.01234), figure(9999.7), figure(-123456.7)
+    ('500', '0.01234', '10,000', '-123,457')
     """
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:

@@ -86,10 +86,11 @@ def test_a_damaged_sweep_is_told(tmp_path, change, text):
         gather([swept(tmp_path / "s", **change)])
 
 
-def test_the_same_run_twice_is_told(tmp_path):
-    path = run(tmp_path / "a")
-    with pytest.raises(UserError, match="given twice"):
-        gather([path, tmp_path / "." / "a"])
+@pytest.mark.parametrize("made", [run, swept])
+def test_the_same_one_twice_is_told(tmp_path, made):
+    path = made(tmp_path / "a")
+    with pytest.raises(UserError, match="a: is given twice"):
+        gather([path, path.parent / "." / "a" / ".." / "a"])
 
 
 def test_a_run_of_a_sweep_that_failed_has_no_last_score(tmp_path):

@@ -76,3 +76,8 @@ def test_powers_of_ten_on_a_wide_axis():
 def test_what_is_unknown_is_a_dash():
     assert written(math.nan) == written(-math.inf) == "–"
     assert written(0.0) == "0" and written(-0.5) == "−0.5"
+
+
+def test_numbers_are_rounded_before_they_are_written():
+    rounded = 0.00099999, 9999.7, -999_980.0, 9.9999e8
+    assert [*map(written, rounded)] == ["0.001", "10k", "−1M", "10⁹"]
