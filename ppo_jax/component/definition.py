@@ -22,6 +22,7 @@ from jax.lax import convert_element_type
 
 from ppo_jax.component.bounds import bounds
 from ppo_jax.component.coercion import coerced, fits
+from ppo_jax.component.declaration import require_no_method, require_typed
 from ppo_jax.component.former import resolved
 from ppo_jax.component.names import (
     children,
@@ -35,11 +36,6 @@ from ppo_jax.errors import Misfit
 from ppo_jax.types import PyTree
 
 T = TypeVar("T")
-INSTEAD = {
-    "__init__": "declare its fields, with a type each,",
-    "__post_init__": "call it `validate`",
-}
-"""Methods that a component cannot have, and what does their work."""
 
 
 def host(*, default: Any, converter: Callable[[Any], Any] = lambda given: given) -> Any:
@@ -73,7 +69,8 @@ def component(cls: type[T]) -> type[T]:
     Raises:
         TypeError: At construction, if there is no such field, if a value does not have
             its field's type, or if the class is an undecorated subclass of a component;
-            at decoration, if the class has one of the methods in `INSTEAD`.
+            at decoration, if the class has one of the methods in `INSTEAD`, or another
+            value of an inherited field without its type.
 
     Warns:
         UserWarning: At construction, for each line that `advise` returns.
@@ -88,13 +85,13 @@ def component(cls: type[T]) -> type[T]:
     Traceback (most recent call last):
     TypeError: Clip.passes: expected int, got '4' (str)
     """
-    for name in INSTEAD.keys() & cls.__dict__.keys():
-        raise TypeError(f"{cls.__name__}: {INSTEAD[name]} instead of {name}")
+    require_no_method(cls)
     kind: Any = cls
     kind.__post_init__ = _check
     if not hasattr(kind, "validate"):  # Whatever a subclass overrides can be called.
         kind.validate = lambda self: None
     dataclasses.dataclass(frozen=True)(kind)  # Changes the class in place.
+    require_typed(kind)
     kind.__init__ = _constructor(kind.__init__)
     hints = kind.__component_hints__ = typing.get_type_hints(kind)
     inherited = (vars(base).get("__component_bounds__", {}) for base in kind.__mro__)

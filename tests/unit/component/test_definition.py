@@ -134,18 +134,6 @@ def test_is_component():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("__init__", "Late: declare its fields, with a type each, instead of __init__"),
-        ("__post_init__", "Late: call it `validate` instead of __post_init__"),
-    ],
-)
-def test_methods_of_the_component_s_own_making_are_refused(name, said):
-    with pytest.raises(TypeError, match=f"^{said}$"):
-        component(type("Late", (), {name: lambda self: None}))
-
-
-@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Part(passes=1.5), "Part.passes: expected int, got 1.5 (float)"),
