@@ -1,11 +1,15 @@
 """Starts a command with many runs, and resumes it with the same options."""
 
 import contextlib
-from collections.abc import Callable
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ppo_jax.arrays import devices
 from ppo_jax.component import former
+from ppo_jax.config import Config
+from ppo_jax.host.process.command import warn
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import claims, experiment, presence, script, storing
 from ppo_jax.host.run_dir.ending import recorded
@@ -43,7 +47,8 @@ def run(
         config, names = experiment.load_with_names(
             options.experiment, overrides, f"ppo_jax.{command}"
         )
-    planned, path = plan(config, names, options), options.experiment
+    with _advised(config):
+        planned, path = plan(config, names, options), options.experiment
     if options.resume:
         experiment.require_same(options.run_dir, config)
         settings.require_same(options.run_dir, options.values, planned.values)
@@ -59,6 +64,19 @@ def run(
         with recorded(options.run_dir) as ending:
             train(options, planned)
             ending.state = "finished"
+
+
+@contextlib.contextmanager
+def _advised(config: Config) -> Iterator[None]:
+    """Warns once of what is odd in settings, and not in the experiment itself."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", UserWarning)
+        dataclasses.replace(config)
+        known = {str(each.message) for each in found}
+        yield
+    for text in dict.fromkeys(str(each.message) for each in found):
+        if text not in known:
+            warn(text)
 
 
 def require_as_asked(

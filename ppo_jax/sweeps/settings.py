@@ -60,7 +60,7 @@ def chosen(
         space = {path: (range_,) for path, range_ in config.pbt.space.ranges}
     if bool(space) != bool(count):
         raise ExperimentError("--random and --space: one needs the other")
-    require_in(config, space)
+    require_in(paths.replace(config, {"pbt": None}), space)
     points = grid(grid_texts, names)
     if both := points[0].keys() & space.keys():
         raise ExperimentError(f"{min(both)}: is in --grid and in --space")

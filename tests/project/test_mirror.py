@@ -29,7 +29,6 @@ WITHOUT = {
     "host/agents/trained.py": FIT,
     "reports/charts.py": "what test_drawing.py draws",
     "reports/sections.py": "what test_page.py lays out",
-    "sweeps/going.py": "how commands go on: tests/runs/test_sweep.py",
     "attacks/metrics.py": TABLE,
     "host/metrics/rows.py": TABLE,
     "optimizers/metrics.py": TABLE,
