@@ -119,6 +119,12 @@ def csv_of(bars, count):
     return "\n".join(lines) + "\n"
 
 
+def moved(filled, bars, where):
+    """Returns what positions `[bars, A]` are at the close, if none is traded after."""
+    growth = bars.close[where] / bars.fill[where]
+    return filled * growth / (1 + (filled * (growth - 1)).sum(axis=1, keepdims=True))
+
+
 def loud(learner, factor=1000.0):
     """Returns an agent whose outputs are `factor` times as large, so that it trades."""
     actor = learner.params["actor"]

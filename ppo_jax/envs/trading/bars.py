@@ -12,7 +12,7 @@ DAYS = 252
 LIKE = 0.1
 """Largest relative difference from `DAYS` at which bars count as daily: holidays
 differ."""
-LEAST, MOST = 1e-30, 1e30
+LEAST_PRICE, MOST_PRICE = 1e-30, 1e30
 """Prices that can be reckoned with in single precision, and divided by."""
 
 
@@ -68,9 +68,11 @@ def require_whole(bars: Bars, name: str) -> None:
         expected = f"expected one after {bars.times[bar]}, got {bars.times[bar + 1]}"
         raise PriceError(f"{name}: times: {expected}")
     for field, array in prices.items():
-        for bar, asset in np.argwhere(~((array >= LEAST) & (array <= MOST)))[:1]:
+        for bar, asset in np.argwhere(
+            ~((array >= LEAST_PRICE) & (array <= MOST_PRICE))
+        )[:1]:
             where = f"{bars.symbols[asset]} at {bars.times[bar]}"
-            expected = f"expected a price of {LEAST} to {MOST} for {where}"
+            expected = f"expected a price of {LEAST_PRICE} to {MOST_PRICE} for {where}"
             raise PriceError(f"{name}: {field}: {expected}, got {array[bar, asset]}")
 
 

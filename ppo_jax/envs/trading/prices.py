@@ -11,8 +11,8 @@ from ppo_jax.envs.trading.bars import DAYS, Bars, digest, require_whole
 from ppo_jax.envs.trading.files import PriceError
 from ppo_jax.errors import missing
 
-FIRST = np.datetime64("2000-01-03")
-MOST = int(np.busday_count(FIRST, "2262-04-11"))
+FIRST_DAY = np.datetime64("2000-01-03")
+MOST_DAYS = int(np.busday_count(FIRST_DAY, "2262-04-11"))
 """Weekdays until nanoseconds since 1970 need more than 64 bits."""
 
 
@@ -117,7 +117,7 @@ class RandomWalk(Prices):
             for part in (night, 1 - night)
         )
         close = 100 * np.exp(np.cumsum(nights + days, axis=0))
-        weekdays = np.busday_offset(FIRST, np.arange(self.num_bars))
+        weekdays = np.busday_offset(FIRST_DAY, np.arange(self.num_bars))
         return Bars(
             times=weekdays.astype("datetime64[ns]"),
             symbols=tuple(f"WALK{i}" for i in range(self.num_assets)),
@@ -128,9 +128,9 @@ class RandomWalk(Prices):
 
     def _require_possible(self) -> None:
         night = 0.0 if self.overnight is None else self.overnight
-        most = f"1 to {MOST}, until nanoseconds end in 2262"
+        most = f"1 to {MOST_DAYS}, until nanoseconds end in 2262"
         for field, possible, expected in (
-            ("num_bars", _is_count(self.num_bars, MOST), most),
+            ("num_bars", _is_count(self.num_bars, MOST_DAYS), most),
             ("num_assets", _is_count(self.num_assets), "1 or more"),
             ("volatility", 0 <= self.volatility < np.inf, "a finite number ≥ 0"),
             ("overnight", 0 <= night <= 1, "a number in [0, 1], or None"),

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from traders import cautious, loud, tiny
+from traders import cautious, loud, moved, tiny
 
 from ppo_jax import Policy, critics, networks
 from ppo_jax.backtests import playing
@@ -99,14 +99,15 @@ def test_as_a_policy_that_acts_bar_by_bar(config, learners, played, member):
     track = played.track
     np.testing.assert_allclose(track.growth[member, here], growth, atol=1e-6)
     np.testing.assert_allclose(track.turnover[member, here], turnover, atol=1e-5)
-    filled = played.positions[member, here]
-    np.testing.assert_allclose(
-        filled, asked, rtol=0.004
-    )  # 20 bp of twice all are paid.
+    filled, (first, last) = played.positions[member, here], SPANS[member]
+    np.testing.assert_allclose(filled, asked, rtol=0.004)  # Costs are 20 bp of trades.
+    bars = slice(first + 1, last + 1)
+    drifted = moved(filled, config.env.prices.bars, bars)
+    np.testing.assert_allclose(drifted, held, atol=1e-5)
     exposure = np.abs(held).sum(axis=1)
     np.testing.assert_allclose(track.exposure[member, here], exposure, atol=1e-5)
     assert np.abs(held).max() > 0.1
-    assert np.abs(held / asked - 1).max() > 0.01  # Prices move what is held.
+    assert np.abs(held / asked - 1).max() > 0.01
 
 
 def test_nothing_is_left_after_the_end_of_a_span(played):
