@@ -30,6 +30,7 @@ Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
 Several = Annotated[int, Bound("at least 2", lambda x: x >= 2)]
 
 Finite = Annotated[T, Bound("a finite number", math.isfinite)]
+Whole = Annotated[T, Bound("a whole number", lambda x: x % 1 == 0)]
 Positive = Annotated[T, Bound("a number > 0", lambda x: x > 0)]
 NonNegative = Annotated[T, Bound("a number ≥ 0", lambda x: x >= 0)]
 FiniteNonNegative = Annotated[T, FINITE_NON_NEGATIVE]
@@ -43,23 +44,18 @@ PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
 
 
 def bounds(cls: type) -> dict[str, Bound]:
-    """Returns the bounds of fields by name.
+    """Returns the bounds of fields by name; of several numbers each has the same.
 
     >>> class Clip:
     ...     eps: Positive[float | None] = None
-    ...     epochs: Count | None = None
+    ...     sizes: tuple[Count, ...] = ()
     ...     passes: int = 4
     >>> {name: bound.expected for name, bound in bounds(Clip).items()}
-    {'eps': 'a number > 0, or None', 'epochs': 'at least 1, or None'}
+    {'eps': 'a number > 0, or None', 'sizes': 'at least 1 each'}
     """
     hints = typing.get_type_hints(cls, include_extras=True)
-    return {
-        name: optional(bound) if _may_be_none(hint) else bound
-        for name, hint in hints.items()
-        for each in (hint, *_alternatives(hint))
-        for bound in getattr(each, "__metadata__", ())
-        if isinstance(bound, Bound)
-    }
+    found = {name: _bound(hint) for name, hint in hints.items()}
+    return {name: bound for name, bound in found.items() if bound is not None}
 
 
 def optional(bound: Bound) -> Bound:
@@ -71,12 +67,16 @@ def optional(bound: Bound) -> Bound:
     return bound._replace(expected=f"{bound.expected}, or None")
 
 
-def _may_be_none(hint: Any) -> bool:
+def _bound(hint: Any) -> Bound | None:
+    """Returns the bound that a type gives its numbers, if it gives one."""
     plain = hint.__origin__ if hasattr(hint, "__metadata__") else hint
-    return NoneType in _alternatives(plain)
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """Returns the types of which a value has one; () if there is but one."""
-    union = typing.get_origin(hint) in (typing.Union, UnionType)
-    return typing.get_args(hint) if union else ()
+    parts = typing.get_args(plain)
+    union = typing.get_origin(plain) in (typing.Union, UnionType)
+    several = typing.get_origin(plain) is tuple and parts[1:] == (...,)
+    said = [x for x in getattr(hint, "__metadata__", ()) if isinstance(x, Bound)]
+    said += filter(None, map(_bound, parts if union or several else ()))
+    if not said:
+        return None
+    if several:
+        return said[0]._replace(expected=f"{said[0].expected} each")
+    return optional(said[0]) if union and NoneType in parts else said[0]

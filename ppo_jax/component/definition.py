@@ -131,16 +131,17 @@ def require_field(owner: Any, field: str, ok: bool, expected: str) -> None:
 
 
 def require_range(owner: Any, field: str, expected: str, test: Any) -> None:
-    """Checks one number of a component, unless it is traced or absent."""
+    """Checks a number of a component, or each of several; see `require_number`."""
     name = f"{type(owner).__name__}.{field}"
     require_number(name, getattr(owner, field), expected, test)
 
 
 def require_number(name: str, value: Any, expected: str, test: Any) -> None:
-    """Checks a number, or an array that is one, unless it is traced or absent."""
-    number = coerced(float, value)
-    if concrete(number):
-        require(bool(test(number)), name, value, expected)
+    """Checks a number, an array that is one, or several, unless traced or absent."""
+    for each in value if isinstance(value, tuple) else (value,):
+        number = coerced(float, each)
+        if concrete(number):
+            require(bool(test(number)), name, value, expected)
 
 
 def numbers(tree: PyTree) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ppo_jax.component import component
+from ppo_jax.component.bounds import Count
 from ppo_jax.networks.heads import GaussianHead, Head
 from ppo_jax.networks.memories import Memory
 from ppo_jax.networks.torsos import Mlp, Torso
@@ -26,6 +27,6 @@ class ActorCritic:
     torso: Torso = Mlp()
     memory: Memory | None = None
     head: Head = GaussianHead()
-    critic_hidden: tuple[int, ...] = ()
+    critic_hidden: tuple[Count, ...] = ()
     shared: bool = False
     compute_dtype: Literal["float32", "bfloat16"] = "float32"

@@ -14,7 +14,6 @@ from flax.errors import ScopeParamShapeError
 from jax.core import Tracer
 
 from ppo_jax.arrays import tree
-from ppo_jax.component import require
 from ppo_jax.networks.products import product
 from ppo_jax.types import Array, Key
 
@@ -139,8 +138,3 @@ def convolved(x: Array, channels: tuple[int, ...], activation: str) -> Array:
         layer = Conv(count, (3, 3), padding="VALID", kernel_init=init)
         grids = getattr(nn, activation)(layer(grids))
     return grids.reshape(*x.shape[:2], *grids.shape[1:])
-
-
-def require_sizes(name: str, sizes: tuple[int, ...]) -> None:
-    """Raises a `ValueError` for a layer without units."""
-    require(all(size >= 1 for size in sizes), name, sizes, "sizes of at least 1")

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component, require
+from ppo_jax.component.bounds import Count
 from ppo_jax.errors import missing
 from ppo_jax.networks import recurrence
-from ppo_jax.networks.layers import dense, orthogonal, require_sizes
+from ppo_jax.networks.layers import dense, orthogonal
 from ppo_jax.networks.recurrence import Cell, State
 from ppo_jax.types import Array, Carry, Key
 
@@ -55,17 +56,15 @@ class Recurrent(Memory):
     ...     )
     """
 
-    size: int = 64
-    layers: int = 1
+    size: Count = 64
+    layers: Count = 1
     cell: ClassVar[Cell]
 
     def validate(self) -> None:
-        """Raises a `ValueError` for a memory without units, layers or a `cell`."""
+        """Raises a `ValueError` for a memory without a `cell`."""
         name = type(self).__name__
         known = hasattr(type(self), "cell")
         require(known, f"{name}.cell", None, "a Cell, which a subclass has")
-        require_sizes(f"{name}.size", (self.size,))
-        require_sizes(f"{name}.layers", (self.layers,))
 
     def initial_carry(self, num_envs: int) -> Carry:
         one = (jnp.zeros((num_envs, self.size), jnp.float32),) * self.cell.states

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from ppo_jax.component import component, require
+from ppo_jax.component.bounds import Count
 from ppo_jax.errors import missing
-from ppo_jax.networks.layers import Activation, Layers, convolved, require_sizes
+from ppo_jax.networks.layers import Activation, Layers, convolved
 from ppo_jax.types import Array, PyTree
 
 
@@ -49,11 +50,7 @@ class Torso:
 class Mlp(Torso):
     """Dense layers over the flattened observation."""
 
-    hidden: tuple[int, ...] = (64, 64)
-
-    def validate(self) -> None:
-        """Raises a `ValueError` for a layer without units."""
-        require_sizes(f"{type(self).__name__}.hidden", self.hidden)
+    hidden: tuple[Count, ...] = (64, 64)
 
     def __call__(self, obs: PyTree) -> Array:
         leaves = [x.astype(jnp.float32) for x in jax.tree.leaves(obs)]
@@ -67,13 +64,9 @@ class Mlp(Torso):
 class Cnn(Mlp):
     """3×3 convolutions over grids `[H, W, features]`, then dense layers."""
 
-    hidden: tuple[int, ...] = (128,)
-    channels: tuple[int, ...] = (16,)
+    hidden: tuple[Count, ...] = (128,)
+    channels: tuple[Count, ...] = (16,)
     activation: Activation = dataclasses.field(default="relu", kw_only=True)
-
-    def validate(self) -> None:
-        super().validate()
-        require_sizes("Cnn.channels", self.channels)
 
     def check(self, config: Any) -> None:
         shapes = [x.shape for x in jax.tree.leaves(config.obs_spec())]

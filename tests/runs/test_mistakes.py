@@ -92,7 +92,7 @@ WRITTEN = {
         "Surrogate.clip_eps: expected a number > 0, got -0.2"
     ],
     "changed(critic=critics.Quantile(0))": ["Quantile.num_quantiles: expected at leas"],
-    "acting(torso=networks.Mlp(hidden=(0,)))": ["Mlp.hidden: expected sizes of at lea"],
+    "acting(critic_hidden=(8, 0))": ["ActorCritic.critic_hidden: expected at least 1"],
     "acting(torso=networks.Mlp(hidden=64))": ["Mlp.hidden: expected tuple[int, ...]"],
     # Components.
     "changed(optimizer='adam')": ["Config.optimizer: expected Optimizer, got 'adam'"],

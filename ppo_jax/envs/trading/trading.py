@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ppo_jax.component import component, concrete, numbers, require, require_field
-from ppo_jax.component.bounds import Count, FiniteNonNegative, FinitePositive
+from ppo_jax.component.bounds import Count, FiniteNonNegative, FinitePositive, Whole
 from ppo_jax.envs.env import (
     ActionSpace,
     Box,
@@ -77,8 +77,8 @@ class Trading(Env):
     cost: FiniteNonNegative[float] = 10.0
     borrow: FiniteNonNegative[float] = 0.03
     leverage: FinitePositive[float] = 1.0
-    first: float | None = None
-    last: float | None = None
+    first: Whole[float | None] = None
+    last: Whole[float | None] = None
     window: Count | None = 252
     positions: tuple[float, ...] | None = None
     features: Features = Features()

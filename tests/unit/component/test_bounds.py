@@ -20,6 +20,7 @@ from ppo_jax.component.bounds import (
     PositiveShare,
     Several,
     Share,
+    Whole,
     bounds,
 )
 
@@ -30,6 +31,7 @@ TYPES = {
     "at least 1": (Count, [1, 3], [0, -1]),
     "at least 2": (Several, [2, 3], [1, -2]),
     "a finite number": (Finite[float], [-1e300, 0, 1e300], [INF, -INF, NAN]),
+    "a whole number": (Whole[float], [-2, 0.0, 1e300], [0.5, TINY, INF, NAN]),
     "a number > 0": (Positive[float], [TINY, INF], [0, -TINY, -INF, NAN]),
     "a number ≥ 0": (NonNegative[float], [0, -0.0, INF], [-TINY, -INF, NAN]),
     "a finite number ≥ 0": (FiniteNonNegative[float], [0, 1e300], [-TINY, INF, NAN]),
@@ -62,6 +64,9 @@ class Bounded:
     share: Share[float] = 0.5
     limit: Positive[float | None] = None
     steps: Count | None = None
+    sizes: tuple[Count, ...] = (2, 3)
+    shares: tuple[Share[float], ...] | None = None
+    pair: tuple[Count, int] = (1, -1)
     free: float = -1.0
 
 
@@ -87,6 +92,11 @@ class Wider(Bounded):
         ({"limit": 0.0}, "Bounded.limit: expected a number > 0, or None, got 0.0"),
         ({"limit": NAN}, "Bounded.limit: expected a number > 0, or None, got nan"),
         ({"steps": 0}, "Bounded.steps: expected at least 1, or None, got 0"),
+        ({"sizes": (1, 0)}, "Bounded.sizes: expected at least 1 each, got (1, 0)"),
+        (
+            {"shares": (0.5, 2.0)},
+            "Bounded.shares: expected a number in [0, 1] each, or None, got (0.5, 2.0)",
+        ),
     ],
 )
 def test_the_type_of_a_number_says_what_it_may_be(given, message):
@@ -112,6 +122,9 @@ def test_a_subclass_may_widen_a_bound():
         Wider(count=0)
 
 
+NAMES = {"count", "share", "limit", "steps", "sizes", "shares"}
+
+
 def test_only_fields_that_say_so_are_bounded():
-    assert bounds(Bounded).keys() == {"count", "share", "limit", "steps"}
-    assert bounds(Narrower).keys() == {"share", "limit", "steps"}
+    assert bounds(Bounded).keys() == NAMES
+    assert bounds(Narrower).keys() == NAMES - {"count"}

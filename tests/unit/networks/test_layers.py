@@ -14,7 +14,7 @@ from jax._src import test_util as jtu
 from tabular import as_float64
 
 from ppo_jax import networks
-from ppo_jax.networks.layers import Layers, convolved, orthogonal, require_sizes
+from ppo_jax.networks.layers import Layers, convolved, orthogonal
 
 
 def test_members_never_share_a_batched_factorisation():
@@ -114,9 +114,3 @@ def test_convolutions_by_hand():
         want = want + layer["bias"]
         want = np.where(want > 0, want, 0.01 * want)
     chex.assert_trees_all_close(got, want, rtol=1e-4, atol=1e-5)
-
-
-def test_layers_have_units():
-    require_sizes("Mine.sizes", (1, 64))
-    with pytest.raises(ValueError, match=r"Mine\.sizes: expected sizes of at least 1"):
-        require_sizes("Mine.sizes", (8, 0))

@@ -61,8 +61,16 @@ def test_a_memory_of_nothing_is_zero(memory, states):
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (lambda: networks.Lstm(size=0), ValueError, r"Lstm\.size: expected sizes"),
-        (lambda: networks.Gru(layers=0), ValueError, r"Gru\.layers: expected sizes"),
+        (
+            lambda: networks.Lstm(size=0),
+            ValueError,
+            r"Lstm\.size: expected at least 1",
+        ),
+        (
+            lambda: networks.Gru(layers=0),
+            ValueError,
+            r"Gru\.layers: expected at least 1",
+        ),
         (networks.Recurrent, ValueError, r"Recurrent\.cell: expected a Cell"),
         (
             lambda: networks.Memory().initial_carry(1),

@@ -55,9 +55,12 @@ def test_an_observation_is_flattened_and_read_as_floats():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: networks.Mlp(hidden=(8, 0)), r"Mlp\.hidden: expected sizes"),
-        (lambda: networks.Cnn(hidden=(0,)), r"Cnn\.hidden: expected sizes"),
-        (lambda: networks.Cnn(channels=(0,)), r"Cnn\.channels: expected sizes"),
+        (lambda: networks.Mlp(hidden=(8, 0)), r"Mlp\.hidden: expected at least 1 each"),
+        (lambda: networks.Cnn(hidden=(0,)), r"Cnn\.hidden: expected at least 1 each"),
+        (
+            lambda: networks.Cnn(channels=(0,)),
+            r"Cnn\.channels: expected at least 1",
+        ),
     ],
 )
 def test_a_layer_without_units_is_an_error(make, said):

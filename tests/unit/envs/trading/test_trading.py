@@ -280,6 +280,8 @@ def test_what_does_not_go_together_is_refused():
             r"Trading\.last: expected first \+ 22 = 112 to",
         ),
         ({"last": 201}, r"Trading\.last: expected first"),
+        ({"first": 70.5}, r"Trading\.first: expected a whole number, or None"),
+        ({"last": 199.5}, r"Trading\.last: expected a whole number, or None"),
         (
             {"positions": (0.5, 0.5)},
             r"Trading\.positions: expected distinct",
