@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
 from ppo_jax.component import component, concrete, require, require_range
-from ppo_jax.component.bounds import Count, NonNegative, Positive, Share
+from ppo_jax.component.bounds import Count, NonNegative, Number, Positive, Share
 from ppo_jax.errors import Misfit, kind, missing, require_shape
 from ppo_jax.schedules import Constant, Schedule, factor
 from ppo_jax.types import Array, Key, PyTree
@@ -94,8 +94,8 @@ class Attack:
 
     eps: NonNegative[float] = 0.075
     norm: Norm = LInf()
-    low: float | None = None
-    high: float | None = None
+    low: Number[float | None] = None
+    high: Number[float | None] = None
     schedule: Schedule = Constant()
 
     @property

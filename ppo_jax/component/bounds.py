@@ -29,6 +29,7 @@ Natural = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
 Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
 Several = Annotated[int, Bound("at least 2", lambda x: x >= 2)]
 
+Number = Annotated[T, Bound("a number", lambda x: x == x)]
 Finite = Annotated[T, Bound("a finite number", math.isfinite)]
 Whole = Annotated[T, Bound("a whole number", lambda x: x % 1 == 0)]
 Positive = Annotated[T, Bound("a number > 0", lambda x: x > 0)]
