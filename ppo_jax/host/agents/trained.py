@@ -232,14 +232,13 @@ class Trained:
         first = {experiment.UNSAVED: f"{claims.AGAIN}\n", claims.LOG: lines}
         before = {name: text.encode() for name, text in first.items()}
         storing.store(run_dir, before | texts, overrides, self.config)
-        generations = list(self.lineage)
-        meta = {"config": describe(self.config), "lineage": generations}
-        meta |= {"streaks": self.streaks, "id": beginning.identity()}
-        past = Past(self.steps, generations, {}, rows_of(self.config))
+        meta = {"config": describe(self.config), "id": beginning.identity()}
+        past = Past(self.steps, list(self.lineage), {}, rows_of(self.config))
         fitness = evaluation.best(self.population)
         record = Folder(run_dir)
         with record.opened(), record.written(past):
             record.prepare()
+            meta |= {"lineage": record.family.packed, "streaks": self.streaks}
             record.save(self.update, self.population, fitness, meta)
             record.ending.became(self.ending)
         (run_dir / experiment.UNSAVED).unlink()

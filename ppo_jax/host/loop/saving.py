@@ -51,7 +51,7 @@ class Saves:
         meta = {
             "id": self._id,
             "config": describe(self._config),
-            "lineage": self._record.family.lines,
+            "lineage": self._record.family.packed,
             "streaks": self._alarms.streaks,
         }
         fitness = best(population) if evaluated else -math.inf

@@ -18,7 +18,7 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as keep
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.process import distributed
-from ppo_jax.host.run_dir import bundles, damage, files, templates
+from ppo_jax.host.run_dir import bundles, damage, files, lineage, templates
 from ppo_jax.host.run_dir.names import CHECKPOINTS
 from ppo_jax.transforms.statistics import versions
 from ppo_jax.types import PyTree
@@ -57,14 +57,12 @@ class Checkpointer:
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         """Starts to save; afterwards the population may be donated, and `meta` changed.
 
-        Only the lines of `lineage` may not: no generation changes once it has been.
-
         Args:
             update: Updates done.
             population: The population to save.
             fitness: Fitness by which the best checkpoint is kept; a checkpoint whose
                 fitness is not finite is never the best.
-            meta: Other values to save, for JSON.
+            meta: Other values to save, for JSON; the `lineage` in them is packed.
 
         Raises:
             OSError: If this save or the one before cannot be written.
@@ -72,7 +70,7 @@ class Checkpointer:
         score = fitness if math.isfinite(fitness) else None
         together = bundles.planned(population)
         arrays = bundles.saved(population, together)
-        meta = _kept(meta) | {
+        meta = copy.deepcopy(meta) | {
             "fitness": score,
             "leaves": templates.leaves(population),
             "sums": bundles.sums(arrays),
@@ -112,7 +110,8 @@ class Checkpointer:
                 from scratch; None: the template is one.
 
         Returns:
-            The checkpoint's updates, its population and its metadata.
+            The checkpoint's updates, its population and its metadata, whose `lineage`
+            is a list of generations.
 
         Raises:
             CheckpointError: If no checkpoint can be read, the requested one does not
@@ -175,6 +174,7 @@ class Checkpointer:
         self, step: int, template: PyTree, make: Callable[[], PyTree]
     ) -> tuple[PyTree, dict]:
         meta = self._meta(step)
+        meta["lineage"] = lineage.unpacked(meta.get("lineage", []))
         wrong = templates.differences(meta["leaves"], templates.leaves(template))
         if wrong:
             place = self._path / str(step)
@@ -287,9 +287,3 @@ class _Fitness(dict[int, float | None], keep.PreservationPolicy):
     def should_preserve(self, checkpoints: Any, *, context: Any) -> list[bool]:
         best = self.best(info.step for info in checkpoints)
         return [info.step == best for info in checkpoints]
-
-
-def _kept(meta: dict) -> dict:
-    """Returns metadata that does not change; a long lineage takes long to copy."""
-    lines = {"lineage": [*meta["lineage"]]} if "lineage" in meta else {}
-    return copy.deepcopy(meta | dict.fromkeys(lines)) | lines

@@ -4,8 +4,10 @@ The first line is the beginning. A member that was not copied over is its own pa
 that its whole past is found by going from parent to parent.
 """
 
+import base64
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,35 @@ class Family:
         lines: The generations so far.
     """
 
-    def __init__(self, lines: list[dict[str, Any]]):
-        self.lines = list(lines)
+    def __init__(self, lines: Iterable[dict[str, Any]]):
+        self.lines: list[dict[str, Any]] = []
+        self._packed, self._packing = bytearray(), zlib.compressobj(level=1)
+        for line in lines:
+            self._add(line)
 
     def append(self, line: dict[str, Any]) -> None:
         """Adds a generation."""
-        self.lines.append(line)
+        self._add(line)
+
+    @property
+    def packed(self) -> str:
+        """All generations as a checkpoint has them; see `unpacked`.
+
+        Each was compressed when it was added, so that thousands take no time to save.
+        """
+        rest = self._packing.copy().flush()
+        return base64.b64encode(self._packed + rest).decode("ascii")
 
     def count(self, name: str) -> int:
         """Returns how many members `copied` or `explored`, over all generations."""
         return sum(sum(line[name]) for line in self.lines)
+
+    def _add(self, line: dict[str, Any]) -> str:
+        """Adds a generation; returns its line in a file."""
+        text = json.dumps(line) + "\n"
+        self.lines.append(line)
+        self._packed += self._packing.compress(text.encode())
+        return text
 
 
 class Lineage(Family):
@@ -53,17 +74,29 @@ class Lineage(Family):
     """
 
     def __init__(self, run_dir: Path, lines: list[dict[str, Any]]):
-        super().__init__(lines)
+        super().__init__(())
         self._path = run_dir / LINEAGE
-        if self.lines:
-            files.write(self._path, "".join(map(_text, self.lines)))
+        if lines:
+            files.write(self._path, "".join(map(self._add, lines)))
         else:
             self._path.unlink(missing_ok=True)
 
     def append(self, line: dict[str, Any]) -> None:
-        super().append(line)
         with self._path.open("a") as file:
-            file.write(_text(line))
+            file.write(self._add(line))
+
+
+def unpacked(lineage: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the generations of a checkpoint, which earlier versions left as they are.
+
+    >>> first = beginning(2, {})
+    >>> unpacked(Family([first]).packed) == unpacked([first]) == [first]
+    True
+    """
+    if isinstance(lineage, list):
+        return lineage
+    texts = zlib.decompress(base64.b64decode(lineage)).splitlines()
+    return [json.loads(text) for text in texts]
 
 
 def beginning(size: int, numbers: Mapping[str, Array]) -> dict[str, Any]:
@@ -159,7 +192,3 @@ def _lists(numbers: Mapping[str, Array]) -> dict[str, list[float]]:
     return {
         path: np.asarray(each, np.float64).tolist() for path, each in numbers.items()
     }
-
-
-def _text(line: dict[str, Any]) -> str:
-    return json.dumps(line) + "\n"

@@ -16,7 +16,7 @@ MEMBERS = SimpleNamespace(fitness=jnp.array([2.0, 3.0]))
 class Kept:
     """What was saved of a run."""
 
-    family = SimpleNamespace(lines=["generations"])
+    family = SimpleNamespace(packed="generations")
 
     def __init__(self):
         self.saved = []
@@ -50,8 +50,8 @@ def test_a_run_is_saved_with_evaluations_and_at_its_end(saves):
     assert saved(saves) == [(2, 3.0), (3, -math.inf)]
     _, _, meta = saves._record.saved[0]
     assert meta.pop("config")["gamma"]["value"] == "0.99"
-    generations, streaks = ["generations"], {"skipped_steps": [3]}
-    assert meta == {"id": "f00d", "lineage": generations, "streaks": streaks}
+    streaks = {"skipped_steps": [3]}
+    assert meta == {"id": "f00d", "lineage": "generations", "streaks": streaks}
 
 
 def test_a_run_is_saved_every_ten_minutes(saves, clock):

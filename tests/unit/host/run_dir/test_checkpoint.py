@@ -4,11 +4,11 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import json
 
 import chex
 import jax
 import jax.numpy as jnp
-import orbax.checkpoint as ocp
 import pytest
 
 from ppo_jax import fit, networks, terms
@@ -16,6 +16,7 @@ from ppo_jax.config import Config
 from ppo_jax.envs.probes import Accumulator
 from ppo_jax.host.loop import training
 from ppo_jax.host.run_dir.checkpoint import Checkpointer, CheckpointError
+from ppo_jax.host.run_dir.lineage import Family
 
 
 def experiment(**changes):
@@ -131,28 +132,23 @@ def test_a_checkpoint_knows_nothing_of_later_phases(tmp_path):
     checkpoints.close()
 
 
-class Line(dict):
-    """A generation of many members."""
-
-    def __deepcopy__(self, memo):
-        raise AssertionError("copied while devices wait")
-
-
-def test_generations_are_saved_without_copies_of_their_members(tmp_path, monkeypatch):
-    """They never change, and each save has all; what may change is as it was."""
-    given, save = [], ocp.args.JsonSave
-    monkeypatch.setattr(ocp.args, "JsonSave", lambda x: given.append(x) or save(x))
-    population, lines = training.start(experiment()), [Line(parent=[0, 1])]
-    meta = {"lineage": lines, "streaks": {"warn/x": [0, 1]}}
+def test_damaged_generations_make_a_checkpoint_a_damaged_one(tmp_path, capsys):
+    """A letter changed on disk; the run goes on from the one before."""
+    population, family = training.start(experiment()), Family([{"parent": [0, 1]}])
     with contextlib.closing(Checkpointer(tmp_path)) as checkpoints:
-        checkpoints.save(1, population, 0.0, meta)
-        lines.append(Line(parent=[1, 1]))
-        meta["streaks"]["warn/x"][0] = 7
+        for update in (1, 2):
+            checkpoints.save(update, population, 0.0, {"lineage": family.packed})
+            family.append({"parent": [1, 1]})
+    newest = tmp_path / "checkpoints" / "2" / "meta" / "metadata"
+    meta = json.loads(newest.read_text())
+    letters = [*meta["lineage"]]
+    letters[40] = "B" if letters[40] == "A" else "A"
+    meta["lineage"] = "".join(letters)
+    newest.write_text(json.dumps(meta))
     with contextlib.closing(Checkpointer(tmp_path)) as checkpoints:
-        _, _, found = checkpoints.restore(population)
-    for saved in (*given, found):
-        assert saved["lineage"] == [{"parent": [0, 1]}]
-        assert saved["streaks"] == {"warn/x": [0, 1]}
+        update, _, found = checkpoints.restore(population)
+    assert (update, found["lineage"]) == (1, [{"parent": [0, 1]}])
+    assert "checkpoint 2 cannot be read" in capsys.readouterr().out
 
 
 @functools.partial(jax.jit, donate_argnums=0)

@@ -5,7 +5,15 @@ import json
 import chex
 import numpy as np
 
-from ppo_jax.host.run_dir.lineage import Lineage, beginning, in_force, line, schedule
+from ppo_jax.host.run_dir.lineage import (
+    Family,
+    Lineage,
+    beginning,
+    in_force,
+    line,
+    schedule,
+    unpacked,
+)
 from ppo_jax.ppo.population import Generation
 
 
@@ -57,6 +65,34 @@ def test_a_lineage_goes_on_from_what_is_known(tmp_path):
     lines = (tmp_path / "lineage.jsonl").read_text().splitlines()
     assert [json.loads(text) for text in lines] == family.lines == LINES
     assert family.count("copied") == 2
+
+
+def test_a_generation_is_written_once_for_its_file_and_all_checkpoints(
+    tmp_path, monkeypatch
+):
+    """Thousands of them take no time to save; a checkpoint has those of its time."""
+    written, write = [], json.dumps
+    monkeypatch.setattr(json, "dumps", lambda x: written.append(x) or write(x))
+    family = Lineage(tmp_path, LINES[:2])
+    checkpoints = [family.packed]
+    for later in LINES[2:]:
+        family.append(later)
+        checkpoints.append(family.packed)
+    assert written == LINES
+    assert [unpacked(each) for each in checkpoints] == [LINES[:n] for n in (2, 3, 4)]
+
+
+def test_generations_take_a_checkpoint_less_than_half_of_their_file():
+    rng = np.random.default_rng(0)
+    rates, lines = rng.lognormal(size=64), []
+    for update in range(100):
+        parent = np.where(rng.random(64) < 0.2, rng.integers(0, 64, 64), np.arange(64))
+        moved = parent != np.arange(64)
+        rates = np.where(moved, 1.25, 1.0) * rates[parent]
+        found = np.float32(rng.normal(size=64)), {"rate": rates}, np.array(False)
+        lines.append(line(update, Generation(parent, moved, moved, ~moved, *found)))
+    size = sum(len(json.dumps(each)) for each in lines)
+    assert len(Family(lines).packed) < size / 2
 
 
 def test_without_a_population_there_is_no_file(tmp_path):
