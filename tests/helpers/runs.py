@@ -107,7 +107,8 @@ FLAGS = ENVIRONMENT.get("XLA_FLAGS", "")
 EXACT = ENVIRONMENT | {"XLA_FLAGS": f"{FLAGS} --xla_cpu_max_isa=SSE4_2"}
 """The same bits on all processors that have the same widest vectors."""
 VECTORS = "avx512f" if "avx512f" in Path("/proc/cpuinfo").read_text() else "avx2"
-"""Libraries of products have a way of their own for each, whatever XLA's flags say."""
+BITS = f"jax {'.'.join(jax.__version__.split('.')[:2])}, {VECTORS}"
+"""Each compiler has ways of its own, and each library of products for its vectors."""
 SAYS_ALL = "def __call__(self, out, batch, context): return out.log_ratio, {}"
 
 
@@ -300,7 +301,7 @@ def digest(run_dir):
     """Returns a digest of a run's last state, whatever its parts' names and order."""
     update, arrays = leaves(run_dir)
     parts = sorted(f"{x.dtype}{x.shape}".encode() + x.tobytes() for x in arrays)
-    return {"update": update, VECTORS: hashlib.sha256(b"".join(parts)).hexdigest()}
+    return {"update": update, BITS: hashlib.sha256(b"".join(parts)).hexdigest()}
 
 
 def assert_same(expected, found):

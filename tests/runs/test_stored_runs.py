@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs import EXACT, VECTORS, digest, rows, session
+from runs import BITS, EXACT, digest, rows, session
 
 STORED = Path(__file__).parent / "stored"
 
@@ -55,13 +55,13 @@ def test_a_stored_run_goes_on(kind, home):
     """PROP-18.1: from their checkpoint, and to the same end every time.
 
     What was written before the checkpoint stays as it was. Bits that nobody recorded
-    for the vectors of this processor are not compared.
+    for this JAX and the vectors of this processor are not compared.
     """
     run_dir, written = home / kind, rows(STORED / kind)
     assert "resuming after update" in (run_dir / "said").read_text()
     expected, found = json.loads((run_dir / "digest.json").read_text()), digest(run_dir)
     assert found["update"] == expected["update"]
-    assert found[VECTORS] == expected.get(VECTORS, found[VECTORS])
+    assert found[BITS] == expected.get(BITS, found[BITS])
     again = rows(run_dir)
     for before, now in zip(written, again, strict=True):
         kept = {name: now[as_now(name)] for name in before}

@@ -5,7 +5,8 @@
 Each is a run that was killed between its two checkpoints, and a digest of all that it
 ends with. They are written once, and kept: a version that cannot go on with one of them
 loses the runs of its users. One that draws or adds up otherwise ends them otherwise,
-and says so by writing the digests anew, on a processor with AVX-512 and on one without:
+and says so by writing the digests anew, with every JAX, on a processor with AVX-512 and
+on one without:
 
     python tests/runs/stored/write.py tests/runs/stored --digests
 """
