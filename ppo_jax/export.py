@@ -15,17 +15,15 @@ import argparse
 import sys
 from pathlib import Path
 
-import jax
-
 from ppo_jax.arrays import devices
 from ppo_jax.exports import folder
 from ppo_jax.exports.provenance import trained
 from ppo_jax.host.agents import runs
+from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.process import command
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import experiment, files
 from ppo_jax.host.run_dir.names import LOG
-from ppo_jax.policy import Policy
 
 
 @command.entrance
@@ -40,12 +38,12 @@ def main(argv: list[str] | None = None) -> int:
     run = runs.restore(
         options.run_dir, "ppo_jax.export", options.best, options.checkpoint
     )
-    member = runs.choose(run, options.member)
-    learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
+    member, size = runs.choose(run, options.member), run.config.num_members
+    agent = Trained(run.config, run.population, run.update).member(member)
     name = options.run_dir.resolve().name
     rows = files.rows(options.run_dir / LOG)
-    training = trained(name, run.config, run.update, member, rows)
-    paths = folder.write(out, Policy.of(learner), options.format, training)
+    training = trained(name, agent.config, run.update, member, size, rows)
+    paths = folder.write(out, agent.policy, options.format, training)
     print(f"checkpoint {run.update}, {run.steps:,} steps, member {member}")
     for path in paths:
         print(path)

@@ -5,22 +5,22 @@ from typing import Any
 from ppo_jax.config import Config
 from ppo_jax.host.metrics.figures import SCORE, Rows
 from ppo_jax.host.metrics.rows import EVALUATIONS
-from ppo_jax.host.run_dir import description
+from ppo_jax.host.run_dir import description, history
 
 
 def trained(
-    run: str | None, config: Config, update: int, member: int, rows: Rows
+    run: str | None, config: Config, update: int, member: int, size: int, rows: Rows
 ) -> dict[str, Any]:
     """Returns the experiment, budget and last evaluation of a policy, for JSON.
 
     Args:
         run: Name of the run; None: it is kept in memory.
-        config: The experiment.
+        config: The experiment, with the policy's own numbers.
         update: Updates done.
         member: Number of the member that is exported.
+        size: Number of members that were trained with it.
         rows: Lines of `metrics.jsonl`.
     """
-    size = config.num_members
     fields = description.describe(config)
     return {
         "run": run,
@@ -49,15 +49,12 @@ def evaluation(rows: Rows, update: int, member: int | None) -> dict[str, Any] | 
     {'update': 2, 'mean_reward': 1.5}
     """
     past = [row for row in rows if row["time/iterations"] <= update]
-    for row in reversed(past):
-        if member is not None:  # A generation comes after its row's evaluation.
-            member = int(row.get(f"pbt/parent/{member}", member))
-        own = "{}" if member is None else f"each/{{}}/{member}"
-        values = {name: row.get(own.format(name)) for name in EVALUATIONS}
-        if values[SCORE] is not None:
+    own = past if member is None else history.of_member(past, member)
+    for row in reversed(own):
+        if row.get(SCORE) is not None:
             return {"update": int(row["time/iterations"])} | {
-                name.removeprefix("eval/"): x
-                for name, x in values.items()
-                if x is not None
+                name.removeprefix("eval/"): row[name]
+                for name in EVALUATIONS
+                if row.get(name) is not None
             }
     return None

@@ -192,7 +192,8 @@ def evolve(
 ) -> tuple[Population, Generation]:
     """Runs a generation: some members copy better ones, and explore from there.
 
-    A broken member copies in any round in which another one is ready.
+    A broken member copies in any round in which another one is ready. The policy whose
+    fitness it had is gone then, so it has none until its next evaluation.
 
     Args:
         pbt: The rules.
@@ -224,7 +225,7 @@ def evolve(
     learner = dataclasses.replace(runs.learner, config=config)
     population = Population(
         runs=dataclasses.replace(runs, learner=learner),
-        fitness=population.fitness,
+        fitness=jnp.where(copied, fitness, population.fitness),
         waited=now.waited,
     )
     return population, Generation(

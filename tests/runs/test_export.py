@@ -99,9 +99,11 @@ def test_a_run_is_exported_whole(tmp_path, capsys):
 
 
 def test_a_member_is_exported_alone(tmp_path, capsys):
-    """With its own parameters, normaliser and evaluation."""
+    """With its own parameters, numbers, normaliser and evaluation."""
     run_dir = shutil.copytree(STORED / "population", tmp_path / "run")
     row, found = row_of(run_dir, 6), {}
+    lines = (run_dir / "lineage.jsonl").read_text().splitlines()
+    gammas = json.loads(lines[-1])["numbers"]["gamma"]
     for member in (1, 2):
         out = tmp_path / str(member)
         options = ("--format", "numpy", "--member", member, "--out", out)
@@ -109,6 +111,7 @@ def test_a_member_is_exported_alone(tmp_path, capsys):
         assert status == 0 and f"member {member}\n" in text, text
         trained = runner.read(out)["trained"]
         assert (trained["member"], trained["members"]) == (member, 4)
+        assert trained["experiment"]["gamma"] == repr(gammas[member])
         each = row[f"each/eval/mean_reward/{member}"]
         assert trained["evaluation"]["mean_reward"] == each
         policy = policy_of(run_dir, member)

@@ -212,7 +212,8 @@ class Trained:
             raise UserError(f"kind: {unknown('format', str(kind), folder.FORMATS)}")
         place, who = Path(path), self.fittest
         folder.require_free(place)
-        training = provenance.trained(None, self.config, self.update, who, self.rows)
+        own, size = self.member(who).config, self.config.num_members
+        training = provenance.trained(None, own, self.update, who, size, self.rows)
         folder.write(place, self.policy, kind, training)
         return place
 

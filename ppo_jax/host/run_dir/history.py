@@ -1,7 +1,7 @@
 """Metrics of a run as arrays over environment steps."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,13 +54,20 @@ def curves(rows: Sequence[Row]) -> Curves:
     return Curves(found | {name: _stacked(x) for name, x in of_members.items()})
 
 
-def of_member(rows: Iterable[Row], member: int) -> list[Row]:
+def of_member(rows: Sequence[Row], member: int) -> list[Row]:
     """Returns a population's rows for one member, with the names of a single run.
 
-    >>> of_member([{"step": 8, "x": 1.5, "each/x/0": 1.0, "each/x/1": 2.0}], 1)
-    [{'step': 8, 'x': 2.0}]
+    Before it copied another one they are that one's, as what it has learned is.
+
+    >>> row = {"step": 8, "x": 1.5, "each/x/0": 1.0, "each/x/1": 2.0}
+    >>> of_member([row], 0), of_member([row | {"pbt/parent/0": 1.0}], 0)
+    ([{'step': 8, 'x': 1.0}], [{'step': 8, 'x': 2.0}])
     """
-    return [_of_member(row, member) for row in rows]
+    past = []
+    for row in reversed(rows):  # A generation comes after its row's evaluation.
+        member = int(row.get(f"pbt/parent/{member}", member))
+        past.append(_of_member(row, member))
+    return past[::-1]
 
 
 def _of_member(row: Row, member: int) -> Row:

@@ -469,7 +469,10 @@ def broken(members, member):
 
 @pytest.mark.parametrize("fitness", [np.nan, -np.inf, np.inf, 9.0])
 def test_a_broken_member_is_healed(fitness):
-    """Its weights say that it is broken, whatever its fitness says."""
+    """Its weights say that it is broken, whatever its fitness says.
+
+    What that was measured of is gone with it, so the fittest is another one.
+    """
     members = broken(rated(plain_members(), [4.0, 1.0, 3.0, 5.0, 2.0, fitness]), 5)
     before = one(members.runs, slice(0, 5))
     members, metrics = advance(members, updates=1)
@@ -479,6 +482,7 @@ def test_a_broken_member_is_healed(fitness):
     assert generation.copied[5] and generation.parent[5] == 3
     assert not np.isfinite(generation.fitness[5])
     assert not (generation.parent[:5] == 5).any()
+    assert np.isnan(after.fitness[5]) and np.nanargmax(after.fitness) == 3
     assert jax.jit(tree.all_finite)(after.runs.learner)
     _, metrics = advance(after, updates=1)
     chex.assert_trees_all_equal(metrics["error/skipped_steps"][0], 0)

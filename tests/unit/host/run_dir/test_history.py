@@ -44,3 +44,13 @@ def test_rows_of_a_member_are_those_of_a_single_run():
         {"step": 8, "time/fps": 3.0},
         {"step": 16, "time/fps": 4.0, "eval/m": 10.0},
     ]
+
+
+def test_rows_of_a_copy_are_those_of_whom_it_goes_on_with():
+    """A generation comes after the evaluation of its row; 1 is copied, then 2."""
+    scores = [{f"each/x/{i}": 10.0 * t + i for i in range(3)} for t in range(4)]
+    rows = [{"step": 8 * t} | each for t, each in enumerate(scores)]
+    rows[1] |= {"pbt/parent/0": 1.0, "pbt/parent/1": 1.0, "pbt/parent/2": 2.0}
+    rows[2] |= {"pbt/parent/0": 0.0, "pbt/parent/1": 2.0, "pbt/parent/2": 2.0}
+    found = [[row["x"] for row in of_member(rows, i)] for i in range(3)]
+    assert found == [[1, 11, 20, 30], [2, 12, 22, 31], [2, 12, 22, 32]]
