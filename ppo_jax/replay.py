@@ -21,7 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ppo_jax import component
 from ppo_jax.arrays import devices
+from ppo_jax.config import Config
 from ppo_jax.host.agents import fitting, runs
 from ppo_jax.host.loop import training
 from ppo_jax.host.loop.conclusion import conclude
@@ -30,6 +32,7 @@ from ppo_jax.host.process import command
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script, storing
+from ppo_jax.host.run_dir.lineage import Schedule
 from ppo_jax.host.run_dir.names import SCHEDULE
 from ppo_jax.host.run_dir.overrides import with_overrides, without
 from ppo_jax.host.run_dir.recording import Folder
@@ -102,9 +105,10 @@ def _asked(
         alone = dataclasses.replace(run.config, pbt=None)
     config = with_overrides(alone, path, overrides, "ppo_jax.replay")
     fitting.check(config)
+    schedule = lineage.schedule(run.lineage, member)
+    _require_free(schedule, alone, config)
     texts = script.texts(path)
     texts[script.KEPT] += ALONE
-    schedule = lineage.schedule(run.lineage, member)
     texts[SCHEDULE] = (json.dumps(schedule, indent=2) + "\n").encode()
 
     def keep(run_dir: Path) -> None:
@@ -112,6 +116,17 @@ def _asked(
         storing.store(run_dir, texts, given, config)
 
     return keep
+
+
+def _require_free(schedule: Schedule, given: Config, asked: Config) -> None:
+    """Raises an `ExperimentError` if numbers of a schedule are to be others."""
+    before, now = component.numbers(given), component.numbers(asked)
+    for path in schedule[0][1]:
+        if now.get(path) != before[path]:
+            raise experiment.ExperimentError(
+                f"{path}: follows the member's schedule, so it can be no other: "
+                f"{before[path]} -> {now.get(path)}"
+            )
 
 
 def _train(run_dir: Path, options: Any, hint: str) -> int:

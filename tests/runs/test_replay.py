@@ -170,6 +170,10 @@ def test_another_member_with_another_seed_in_other_phases(source, tmp_path):
         ),
         (["{source}", "--to", "{new}", "--gama", "1"], "--gamma"),
         (
+            ["{source}", "--to", "{new}", "--optimizer.learning-rate", "0.5"],
+            "optimizer.learning_rate: follows the member's schedule, so it can be no",
+        ),
+        (
             ["{source}", "--to", "{new}", "--stop-at", "eval/mean_rewar", "1"],
             "Config.stop_at: no metric is called 'eval/mean_rewar'; the closest is",
         ),
