@@ -48,7 +48,7 @@ def plan(config: Config, names: Names, options: Any) -> Plan:
         UserError: For an environment that is wrong with one of them, or too many seeds.
     """
     found = settings.chosen(config, names, options.grid, options.space, options.random)
-    if any("pbt" in setting for setting in found):
+    if any(path.partition(".")[0] == "pbt" for setting in found for path in setting):
         expected = "expected no population, as a sweep trains single agents"
         raise ExperimentError(f"pbt: {expected}; ppo_jax.train trains one")
     alone = dataclasses.replace(config, pbt=None)

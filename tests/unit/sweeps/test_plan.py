@@ -105,10 +105,12 @@ class Fussy(IdenticalRewards):
         return timestep._replace(reward=reward), state
 
 
-def test_populations_are_not_swept():
+@pytest.mark.parametrize(
+    "given", ['pbt=PBT({"gamma": LogUniform(0.5, 0.9)}, size=4)', "pbt.size=4,8"]
+)
+def test_populations_are_not_swept(given):
     """Members of theirs would be taken for runs of the sweep."""
     names = {"PBT": PBT, "LogUniform": LogUniform}
-    given = 'pbt=PBT({"gamma": LogUniform(0.5, 0.9)}, size=4)'
     with pytest.raises(UserError, match="pbt: expected no population, as a sweep"):
         plan.plan(CONFIG, names, options(grid=[given]))
 
