@@ -13,10 +13,10 @@ import numpy as np
 from ppo_jax.component import former
 from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE, Rows
-from ppo_jax.host.run_dir import batched, experiment, files
+from ppo_jax.host.run_dir import batched, experiment, files, lineage
 from ppo_jax.host.run_dir.claims import is_own
 from ppo_jax.host.run_dir.description import Description
-from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG
+from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG, SCHEDULE
 from ppo_jax.monitoring import status
 
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
@@ -31,7 +31,8 @@ class Record:
     generations: list[dict[str, Any]]
     """The lineage; empty for a single run."""
     description: Description
-    """Fields of the experiment; empty if they cannot be read."""
+    """Fields of the experiment, and whole schedules of numbers that follow one; empty
+    if they cannot be read."""
     measured: dict[str, dict[str, Any]]
     """JSON files that commands have left in the directory, by name."""
     notes: list[str]
@@ -79,12 +80,13 @@ def read(run_dir: Path) -> Record:
     rows = _logged(run_dir)
     notes: list[str] = []
     names = _tried(lambda: experiment.stored_names(run_dir), run_dir, {}, notes)
-    lineage = _tried(lambda: _lineage(run_dir), run_dir / LINEAGE, [], notes)
+    lines = _tried(lambda: _lineage(run_dir), run_dir / LINEAGE, [], notes)
     return Record(
         run_dir,
         former.translated(rows, names),
-        former.translated(lineage, names),
-        _tried(lambda: _description(run_dir), run_dir / experiment.CONFIG, {}, notes),
+        former.translated(lines, names),
+        _tried(lambda: _description(run_dir), run_dir / experiment.CONFIG, {}, notes)
+        | _tried(lambda: _scheduled(run_dir), run_dir / SCHEDULE, {}, notes),
         _measured(run_dir, notes),
         list(dict.fromkeys(notes)),
     )
@@ -147,7 +149,7 @@ def _tried(read: Any, path: Path, default: Any, notes: list[str]) -> Any:
         return read()
     except UserError as error:
         notes.append(str(error))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         notes.append(f"{path}: cannot be read: {error}")
     return default
 
@@ -161,6 +163,17 @@ def _description(run_dir: Path) -> Description:
         if not {"kind", "value"} <= field.keys():
             raise UserError(f"{run_dir / experiment.CONFIG}: {path}: no field")
     return found
+
+
+def _scheduled(run_dir: Path) -> Description:
+    """Returns the fields of a replay that follow a schedule, not the experiment."""
+    if not (run_dir / SCHEDULE).exists():
+        return {}
+    schedule = experiment.stored(run_dir, SCHEDULE, list)
+    return {
+        path: {"kind": "number", "value": lineage.told(schedule, path)}
+        for path in schedule[0][1]
+    }
 
 
 def _lineage(run_dir: Path) -> list[dict[str, Any]]:

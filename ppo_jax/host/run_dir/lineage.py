@@ -5,6 +5,7 @@ that its whole past is found by going from parent to parent.
 """
 
 import base64
+import itertools
 import json
 import zlib
 from collections.abc import Iterable, Mapping
@@ -159,6 +160,18 @@ def in_force(schedule: Schedule, update: int) -> dict[str, float]:
     [0.5, 0.5, 0.75, 0.75]
     """
     return [numbers for begun, numbers in schedule if begun <= update][-1]
+
+
+def told(schedule: Schedule, path: str) -> str:
+    """Returns the values of a number, and after how many updates they changed, as text.
+
+    >>> told([(0, {"gamma": 0.5}), (4, {"gamma": 0.5}), (8, {"gamma": 0.7})], "gamma")
+    '0.5, 0.7 after 8'
+    """
+    values = [(begun, str(np.float32(numbers[path]))) for begun, numbers in schedule]
+    spans = itertools.groupby(values, key=lambda each: each[1])
+    firsts = [next(span) for _, span in spans]
+    return ", ".join(f"{x} after {begun}" if begun else x for begun, x in firsts)
 
 
 def require_unscheduled(run_dir: Path) -> None:

@@ -37,6 +37,20 @@ def test_seeds_are_runs_of_one_contender(tmp_path):
     assert columns == {"gamma=0.99": [1, 3], "gamma=0.5": [2, 4], str(paths[-1]): [5]}
 
 
+def test_who_follows_a_schedule_is_no_seed_of_who_does_not(tmp_path):
+    """Nor of another schedule, though both have the same experiment."""
+    paths = [run(tmp_path / f"{seed}", seed=seed) for seed in range(5)]
+    for path, last in zip(paths[1:4], (0.75, 0.75, 0.875), strict=True):
+        schedule = [[0, {"gamma": 0.5}], [8, {"gamma": last}]]
+        (path / "schedule.json").write_text(json.dumps(schedule))
+    found = [records.read(path) for path in paths]
+    assert {each.name: len(each.trials) for each in of_runs(found)} == {
+        "gamma=0.99": 2,
+        "gamma=0.5, 0.75 after 8": 2,
+        str(paths[3]): 1,
+    }
+
+
 def swept(path, **change):
     results = {
         "metric": "eval/mean_reward",

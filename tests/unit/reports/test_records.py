@@ -55,6 +55,13 @@ def test_a_lineage_that_cannot_be_costs_a_note(tmp_path, change):
     assert note.endswith("lineage.jsonl: line 3: no generation of these members")
 
 
+@pytest.mark.parametrize("text", ["[]", "[[0]]", '[[0, {"gamma": "much"}]]', "{}"])
+def test_a_schedule_that_cannot_be_costs_a_note(tmp_path, text):
+    (written(tmp_path, [row(1)]) / "schedule.json").write_text(text)
+    (note,) = records.read(tmp_path).notes
+    assert "schedule.json: " in note
+
+
 def test_what_was_measured_later_is_found(tmp_path):
     """And not what tells of the run itself."""
     written(tmp_path, [row(1)])
