@@ -25,13 +25,14 @@ from ppo_jax.component import former
 from ppo_jax.config import Config
 from ppo_jax.errors import UserError
 from ppo_jax.host.agents import fitting
-from ppo_jax.host.loop import training
+from ppo_jax.host.loop import beginning, training
 from ppo_jax.host.loop.conclusion import conclude
 from ppo_jax.host.process import command, distributed
 from ppo_jax.host.process.console import Console, verbosity
 from ppo_jax.host.process.exits import Exit
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import claims, experiment, lineage, presence, script, storing
+from ppo_jax.host.run_dir.overrides import given
 from ppo_jax.host.run_dir.recording import Folder
 from ppo_jax.reports import making
 
@@ -141,6 +142,8 @@ def _new_run(
 ) -> Iterator[Prepared]:
     config = experiment.load(path, overrides)
     fitting.check(config)
+    for number in given(overrides, beginning.searched(config)):
+        console.note(f"{number}: is given, but each member draws its own")
     first = None
     if options.warm_start is not None:
         agent = fitting.load(options.warm_start)

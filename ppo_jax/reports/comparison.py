@@ -26,6 +26,7 @@ BESIDE = (
     SPEED,
 )
 """Metrics whose curves of all runs are drawn into one chart."""
+MEDIAN = "Of a population it is that of the median member. "
 SURE = (
     "Intervals are 95 % by the stratified bootstrap over runs; one run alone says "
     "nothing of chance, and has none."
@@ -42,7 +43,8 @@ def of(paths: Sequence[Path]) -> str:
     if not any(trial.scores.size for each in found for trial in each.trials):
         raise UserError(f"{paths[0]}: expected runs with {metric}, got none")
     count = sum(len(each.trials) for each in found)
-    text = f"{metric}, by the last evaluation of each of {count} runs. {SURE}"
+    whose = MEDIAN if any(run.members > 1 for run in runs) else ""
+    text = f"{metric}, by the last evaluation of each of {count} runs. {whose}{SURE}"
     sections = [
         standings.standing(found),
         standings.curves(found, metric),

@@ -106,11 +106,14 @@ def test_every_generation_is_in_the_lineage_and_in_the_checkpoint(finished):
 
 
 def test_a_population_evolves_at_its_interval(path, finished, tmp_path):
-    """PROP-0: pbt and its interval."""
+    """PROP-0: pbt and its interval; a number that is searched is none to give."""
     run_dir = tmp_path / "run"
     options = ("--pbt.interval", 2, "--total-timesteps", 32 * 8)
+    options += ("--optimizer.learning-rate", 0.5, "--gamma", 0.9)
     done = called("train", path, "--run-dir", run_dir, *options)
     assert done.returncode == 0, done.stderr
+    assert f"{RATE}: is given, but each member draws its own" in done.stdout
+    assert "gamma: " not in done.stdout
     for one, updates in ((finished, range(0, 25, 4)), (run_dir, range(0, 9, 2))):
         assert [line["update"] for line in lineage(one)] == [*updates]
 

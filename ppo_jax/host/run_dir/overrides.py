@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,16 @@ def with_overrides(
         template, file = (REFUSED, sys.stderr) if ending.code else (FIELDS, sys.stdout)
         print(template.format(command=command, path=path), end="", file=file)
         raise
+
+
+def given(overrides: list[str], paths: Iterable[str]) -> list[str]:
+    """Returns those of some paths for which there is an option.
+
+    >>> given(["--optimizer.learning-rate=0.5"], ["gamma", "optimizer.learning_rate"])
+    ['optimizer.learning_rate']
+    """
+    options = {word.partition("=")[0].replace("-", "_") for word in overrides}
+    return [path for path in paths if f"__{path}" in options]
 
 
 def without(overrides: list[str], field: str) -> list[str]:

@@ -23,6 +23,18 @@ def test_runs_with_other_metrics_and_lengths(tmp_path):
     assert "Performance profile" not in text  # One run of each says nothing of chance.
 
 
+def test_a_population_is_compared_by_its_median_member(tmp_path):
+    each = {f"each__eval__mean_reward__{i}": i for i in (1, 2, 9)}
+    rows = (
+        [row(1, eval__mean_reward=2, best__eval__mean_reward=9, **each)],
+        [row(1, eval__mean_reward=3)],
+    )
+    paths = [written(tmp_path / x, one) for x, one in zip("ab", rows, strict=True)]
+    both, alone = said(parsed(of(paths))), said(parsed(of(paths[1:])))
+    assert "Of a population it is that of the median member." in both
+    assert "median member" not in alone
+
+
 def test_runs_of_one_contender_have_one_colour(tmp_path):
     """And one name; a field that is off in one and absent in others is none."""
     paths = []
