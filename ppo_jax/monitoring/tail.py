@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.monitoring.curve import Curve
 
-CHUNK = 2**20
-"""Bytes that are read at once, and the length of the longest line."""
+CHUNK = 2**24
+"""Bytes that are read at once, and the length of the longest line: some 500 bytes for
+each member of a population."""
 FITTEST = f"best/{SCORE}"
 CURVES = ("rollout/ep_rew_mean", SCORE, FITTEST, "time/fps", "warn/*")
 """Metrics that are drawn; the last one is the number of active alerts."""

@@ -121,6 +121,15 @@ def test_of_a_population_the_fittest_member_counts(tail, tmp_path):
     assert (tail.score, tail.best) == (7.0, 7.0)
 
 
+def test_a_row_of_a_large_population_is_one(tail, tmp_path):
+    names = ("mean", "cvar_5", "median", "q25", "q75", "std")
+    each = {f"each/eval/{x}_reward/{i}": i / 7 for x in names for i in range(5000)}
+    log(tmp_path, [row(10, 3.0, **each), row(20)])
+    assert (tmp_path / "metrics.jsonl").stat().st_size > 2**20
+    tail.read()
+    assert steps(tail) == [10, 20] and tail.odd == 0
+
+
 def test_the_speed_is_that_of_late(tail, tmp_path):
     """Compilation is before the first row; an evaluation counts."""
     assert tail.speed is None
