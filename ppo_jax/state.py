@@ -136,6 +136,6 @@ class Population:
     """Every leaf `[P, ...]`."""
     fitness: Array
     """Fitness of every member at the last evaluation, greater is better, `[P]`; NaN
-    before the first."""
+    before the first, and of a member that was healed since."""
     waited: Array
     """Rounds in a row in which too few members were ready to evolve, int32 `[]`."""
