@@ -1,5 +1,6 @@
 """A policy by itself, which acts outside of training and without an environment."""
 
+from numbers import Integral
 from typing import Any, Self
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from ppo_jax import networks
+from ppo_jax.component import require
 from ppo_jax.envs.env import ActionSpace, Box, Discrete, MultiDiscrete
 from ppo_jax.errors import Misfit, kind
 from ppo_jax.networks import ActorCritic
@@ -78,7 +80,12 @@ class Policy:
         )
 
     def init(self, n: int) -> State:
-        """Returns the state of n episodes before their first observations."""
+        """Returns the state of n episodes before their first observations.
+
+        Raises:
+            Misfit: If n is no whole number of at least 1.
+        """
+        require(isinstance(n, Integral) and int(n) >= 1, "n", n, "at least 1")
         memory = self.architecture.memory
         carry = () if memory is None else memory.initial_carry(n)
         return State(carry, jnp.ones(n, bool))

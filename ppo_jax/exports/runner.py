@@ -19,8 +19,7 @@ import numpy as np
 
 VERSION = 1  # Of the format.
 DESCRIPTION, ARRAYS, RUNNER = "policy.json", "policy.npz", "policy.py"
-MASKED_LOGIT = -1e9
-GELU = (2 / np.pi) ** 0.5
+MASKED_LOGIT, GELU = -1e9, (2 / np.pi) ** 0.5
 
 
 class ExportError(ValueError):
@@ -91,6 +90,8 @@ class Policy:
 
     def init(self, n):
         """Returns the state of n episodes before their first observations."""
+        if not (isinstance(n, int | np.integer) and n >= 1):
+            raise ValueError(f"n: expected at least 1, got {n!r:.80}")
         carry = (np.zeros((n, *x["shape"]), x["dtype"]) for x in self._said["carry"])
         return State(tuple(carry), np.ones(n, bool))
 
@@ -110,6 +111,8 @@ class Policy:
         Raises:
             ValueError: If an argument has the wrong shape, type or structure.
         """
+        if not isinstance(state, State):
+            raise ValueError(f"state: expected that of `init`, got {state!r:.80}")
         n = len(state.reset)
         leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]
         masks = self._said["mask"]
@@ -232,8 +235,7 @@ class Policy:
             noise = rng.standard_normal(raw.shape, np.float32)
             raw = raw + self.arrays["scale"][None] * noise
         low, high = self.arrays["low"][None], self.arrays["high"][None]
-        steepness = self._network["steepness"]
-        if steepness is not None:
+        if (steepness := self._network["steepness"]) is not None:
             raw = low + (high - low) * self._sigmoid(steepness * raw)
         return self.xp.clip(raw, low, high)
 
@@ -257,9 +259,7 @@ class Policy:
 
 def _require(name, given, n, known):
     """Raises a `ValueError` unless an array is n times the described one."""
-    if known is None:
-        raise ValueError(f"{name}: expected None, got one")
-    expected = _shown(known["dtype"], (n, *known["shape"]))
+    expected = _shown(known["dtype"], (n, *known["shape"])) if known else "None"
     got = _shown(given.dtype, given.shape) if hasattr(given, "dtype") else repr(given)
     if got != expected:
         raise ValueError(f"{name}: expected {expected}, got {got:.80}")

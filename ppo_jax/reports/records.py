@@ -133,7 +133,7 @@ def _logged(run_dir: Path) -> Rows:
         message = "is a walk-forward, which leaves a page of its own"
         raise UserError(f"{run_dir}: {message}: {run_dir / BACKTEST_PAGE}")
     if not rows:
-        raise UserError(f"{run_dir}: no run to be found there")
+        raise UserError(experiment.missing(run_dir))
     for number, row in enumerate(rows, start=1):
         for name in (STEP, UPDATES):
             if not is_number(row.get(name)):

@@ -225,7 +225,9 @@ WRONG = {
     r"another one:\n  total_timesteps: 128 -> 256\Z": lambda x: load_all(
         x, [dataclasses.replace(y, total_timesteps=256) for y in CONFIGS]
     ),
-    "no run to be found there": lambda x: load_all(x / "batches" / "001"),
+    "001: is a batch of .*, which holds a sweep; ppo_jax.load_all finds": (
+        lambda x: load_all(x / "batches" / "001")
+    ),
     "holds a sweep; ppo_jax.load_all finds": lambda x: load(x),
     "stop_at: no metric is called 'eval/mean'": lambda x: fit_all(
         [*CONFIGS, dataclasses.replace(FIRST, stop_at={"eval/mean": 1.0})], x / "new"

@@ -246,6 +246,12 @@ def test_what_does_not_fit_is_shown_beside_what_would(name):
     assert str(error.value).startswith(said)
 
 
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2"])
+def test_without_an_episode_nothing_begins(n):
+    with pytest.raises(Misfit, match=f"n: expected at least 1, got {n!r}"):
+        Policy.of(RECURRENT).init(n)
+
+
 def test_real_actions_have_no_mask_and_trees_are_shown_whole():
     policy = Policy.of(AGENTS["no memory, several sights"])
     obs = {"x": np.zeros((2, 2, 2), np.float32), "count": np.zeros((2, 3), np.int32)}

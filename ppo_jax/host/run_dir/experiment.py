@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 import itertools
 import json
+import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from ppo_jax.component import former
 from ppo_jax.component.paths import require_single
-from ppo_jax.component.suggestion import uncalled
+from ppo_jax.component.suggestion import WIDTH, closest, uncalled
 from ppo_jax.config import Config
 from ppo_jax.errors import kind
 from ppo_jax.host.run_dir import batched, description, files, script
@@ -104,6 +105,20 @@ def stored_overrides(run_dir: Path) -> list[str]:
     return options
 
 
+def missing(run_dir: Path) -> str:
+    """Returns the message that a folder holds no run, with those that may be meant."""
+    message, home = f"{run_dir}: no run to be found there", run_dir.parent.parent
+    kind = batched.kind_of(home) if run_dir.parent.name == batched.BATCHES else None
+    if kind is not None and run_dir.is_dir():
+        return f"{run_dir}: is a batch of {home}, which holds {batched.INSTEAD[kind]}"
+    if below := ", ".join(_kept_in(run_dir)):
+        names = textwrap.shorten(below, WIDTH, placeholder=" …")
+        return f"{message}; below it there are: {names}"
+    beside = [name for name in _kept_in(run_dir.parent) if name != run_dir.name]
+    close = closest(run_dir.name, beside)
+    return f"{message}; the closest is {run_dir.parent / close}" if close else message
+
+
 def is_kept(run_dir: Path) -> bool:
     """Returns whether a directory is that of a run, by the options kept there."""
     try:
@@ -183,6 +198,11 @@ def stored_description(run_dir: Path) -> Description:
     return description.as_now(_read(run_dir, CONFIG, dict))
 
 
+def _kept_in(folder: Path) -> list[str]:
+    """Returns the names of the runs in a folder."""
+    return sorted(kept.parent.name for kept in folder.glob(f"*/{OVERRIDES}"))
+
+
 def _is_made(folder: Path) -> bool:
     """Makes a folder; returns False if there is one already."""
     try:
@@ -202,7 +222,10 @@ def _read(run_dir: Path, name: str, wanted: type) -> Any:
     try:
         found = json.loads((run_dir / name).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise ExperimentError(f"{run_dir}: no run to be found there") from None
+        if (run_dir / CONFIG).exists():
+            message = f"{run_dir}: holds a run of another command, without {name}"
+            raise ExperimentError(message) from None
+        raise ExperimentError(missing(run_dir)) from None
     except (OSError, ValueError) as error:
         raise ExperimentError(f"{run_dir / name}: cannot be read: {error}") from error
     if not isinstance(found, wanted):

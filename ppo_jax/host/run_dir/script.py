@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ppo_jax.component.suggestion import closest
 from ppo_jax.errors import UserError, brief, is_ours, is_own, own_lines
 
 RUN = "<run_path>"
@@ -44,7 +45,7 @@ def run(path: Path) -> dict[str, Any]:
         kept = f", such as {path / KEPT}" if (path / KEPT).exists() else ""
         raise ExperimentError(f"{path}: is a folder; expected a Python file{kept}")
     if not path.is_file():
-        raise ExperimentError(f"{path}: no such experiment file{_instead(path.parent)}")
+        raise ExperimentError(f"{path}: no such experiment file{_instead(path)}")
     _prefer(_places(path))
     _replace(RUN)
     module = sys.modules[RUN] = ModuleType(RUN)
@@ -81,10 +82,15 @@ def beside(places: list[Path]) -> Texts:
     return kept
 
 
-def _instead(folder: Path) -> str:
-    """Explains how to go on with a run that was made in Python, and keeps no file."""
+def _instead(path: Path) -> str:
+    """Names the closest file, or says how to go on with a run that keeps none.
+
+    That is one that was made in Python.
+    """
+    folder = path.parent
     if not (folder / MADE).exists():
-        return ""
+        close = closest(path.name, sorted(x.name for x in folder.glob("*.py")))
+        return f"; the closest is {folder / close}" if close else ""
     message = (folder / MADE).read_text("utf-8").strip()
     return (
         f": {message}. Go on in Python, with its config: ppo_jax.fit(config, "

@@ -105,6 +105,23 @@ def test_resets_and_generators_that_do_not_fit_are_told(folder, given, said):
     assert str(error.value).startswith(said)
 
 
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2"])
+def test_without_an_episode_nothing_begins(folder, n):
+    with pytest.raises(ValueError, match=f"n: expected at least 1, got {n!r}"):
+        runner.Policy(folder).init(n)
+
+
+def test_what_is_no_state_is_told(folder):
+    with pytest.raises(ValueError, match=r"state: expected that of `init`, got \{'x'"):
+        runner.Policy(folder).act(OBS, OBS)
+
+
+def test_real_actions_have_no_mask(tmp_path):
+    policy = runner.Policy(exported(tmp_path, Box((-1.0,), (1.0,)), sights=SEEN))
+    with pytest.raises(ValueError, match=r"mask: expected None, got bool\[2, 1\]"):
+        policy.act(policy.init(2), OBS, mask=np.ones((2, 1), bool))
+
+
 def test_an_episode_that_begins_is_cleared_alone(folder):
     policy = runner.Policy(folder)
     _, state = policy.act(policy.init(2), OBS)

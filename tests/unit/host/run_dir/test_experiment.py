@@ -123,6 +123,36 @@ def test_numbers_and_budgets_may_change_and_structure_may_not(run_dir):
     ]
 
 
+def test_where_no_run_is_those_beside_and_below_are_named(run_dir, tmp_path):
+    below = f"{tmp_path}: no run to be found there; below it there are: run"
+    with pytest.raises(ExperimentError, match=f"{below}$"):
+        experiment.stored_overrides(tmp_path)
+    beside = f"runn: no run to be found there; the closest is {run_dir}"
+    with pytest.raises(ExperimentError, match=f"{beside}$"):
+        experiment.stored_overrides(tmp_path / "runn")
+
+
+def test_a_run_of_another_command_is_not_denied(run_dir):
+    said = r"run: holds a run of another command, without sweep\.json"
+    with pytest.raises(ExperimentError, match=said):
+        experiment.stored(run_dir, "sweep.json")
+
+
+def test_a_batch_is_said_to_be_one(tmp_path):
+    batch = tmp_path / "batches" / "001"
+    batch.mkdir(parents=True)
+    (tmp_path / "sweep.json").write_text("{}")
+    said = f"{batch}: is a batch of {tmp_path}, which holds a sweep; ppo_jax.load_all"
+    with pytest.raises(ExperimentError, match=said):
+        experiment.stored_overrides(batch)
+
+
+def test_the_closest_file_of_an_experiment_is_named(path):
+    said = f"min.py: no such experiment file; the closest is {path}$"
+    with pytest.raises(ExperimentError, match=said):
+        experiment.load(path.with_name("min.py"), [])
+
+
 def test_what_cannot_be_read_is_said(run_dir, tmp_path):
     with pytest.raises(ExperimentError, match="nowhere: no run to be found there"):
         experiment.stored_overrides(tmp_path / "nowhere")
