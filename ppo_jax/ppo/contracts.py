@@ -212,7 +212,8 @@ def _require_all(seen: Seen) -> None:
     }
     missing = [what for what, occurred in needed.items() if not occurred]
     if missing:
-        raise Unseen(f"nothing can be said without {', '.join(missing)}")
+        advice = "another num_steps or more num_envs may show it"
+        raise Unseen(f"nothing can be said without {', '.join(missing)}; {advice}")
 
 
 @jax.jit

@@ -126,7 +126,9 @@ def test_what_is_said_without_training_is_as_recorded(tmp_path, monkeypatch):
     ]
     assert len(recorded) == 7
     (tmp_path / "experiments").symlink_to(DOCS.parent / "experiments")
-    (tmp_path / "runs" / "cartpole" / "checkpoints" / "488").mkdir(parents=True)
+    run_dir = tmp_path / "runs" / "cartpole"
+    (run_dir / "checkpoints" / "488").mkdir(parents=True)
+    (run_dir / "overrides.json").write_text("[]")
     room = re.search(r"```python\n(# room.py\n.*?)```", SESSION, re.DOTALL)
     written(tmp_path, room[1], "room.py")
     monkeypatch.setitem(ALIKE, "COLUMNS", "88")

@@ -304,20 +304,21 @@ PARTS = {
         "Mine: expected the carry ('float32[1, 2]',) as before, got ('float32[1, 2]', "
     ],
 }
-NO_RUN = ": no run to be found there\n"
+NO_RUN = ": no run to be found there"
 MANY = "error: swept: holds a sweep; ppo_jax.load_all finds its runs, each of"
 UNWRITABLE = "error: right.py/below/a.file: cannot be {}: Not a directory\n"
 LINES = {
     # What there is to run.
     "trian right.py": ["error: no command is called 'trian'; the closest is 'train'"],
-    "train nowhere.py": ["error: nowhere.py: no such experiment file\n"],
+    "train nowhere.py": ["error: nowhere.py: no such experiment file"],
+    "train rigt.py": ["no such experiment file; the closest is right.py\n"],
     "train folder": ["error: folder: is a folder; expected a Python file\n"],
     "train run": ["error: run: is a folder; expected ", "such as run/experiment.py\n"],
     "train notes.txt": ["error: notes.txt: SyntaxError: invalid syntax", "no program"],
     "train run/config.json": ["error: run/config.json: expected a Config named"],
     "train bytes.py": ["error: bytes.py: ", "Error: source code"],
     "sweep folder": ["error: folder: is a folder; expected a Python file\n"],
-    "selfcheck nowhere.py": ["error: nowhere.py: no such experiment file\n"],
+    "selfcheck nowhere.py": ["error: nowhere.py: no such experiment file"],
     # Fields.
     "train right.py --learning-rate 1e-3": ["--optimizer.learning-rate"],
     "train right.py --num-enves 8": ["--num-envs"],
@@ -381,7 +382,11 @@ LINES = {
     ],
     "train right.py --warm-optimizer": ["--warm-optimizer: expected --warm-start as w"],
     "evaluate": ["required: RUN_DIR"],
-    "evaluate run run": ["error: no option is called 'run'; there are: --episodes, "],
+    "evaluate run run": [
+        "error: no option is called 'run'; there are: --episodes, ",
+        "--json, --env, --env.FIELD\n",
+    ],
+    "watch run --envs x": ["no option is called '--envs'; the closest is '--env'\n"],
     "evaluate run --episods 3": ["'--episods'; the closest is '--episodes'\n"],
     "evaluate run --episodes": ["--episodes: expected one argument"],
     "evaluate run --episodes 0": ["error: --episodes: expected at least 1, got 0\n"],
@@ -425,6 +430,7 @@ LINES = {
     "sweep right.py --metric eval/std_reward": ["median_reward", "'eval/std_reward'"],
     # Runs that are none, and those that are.
     "evaluate nowhere": [f"error: nowhere{NO_RUN}"],
+    "evaluate ruun": [f"error: ruun{NO_RUN}; the closest is run\n"],
     "evaluate folder": [f"error: folder{NO_RUN}"],
     "evaluate right.py": [f"error: right.py{NO_RUN}"],
     "replay nowhere": [f"error: nowhere{NO_RUN}"],
@@ -477,7 +483,9 @@ LINES = {
     "train right.py --resume --run-dir run --obs-clip 10.0": ["clip: None -> 10.0"],
     "sweep right.py --resume": ["error: --resume: expected --run-dir as well\n"],
     "sweep right.py --resume --run-dir nowhere": [f"error: nowhere{NO_RUN}"],
-    "sweep right.py --resume --run-dir run": [f"error: run{NO_RUN}"],
+    "sweep right.py --resume --run-dir run": [
+        "error: run: holds a run of another command, without sweep.json\n"
+    ],
     "sweep other.py --resume --run-dir swept": ["env.limit: 5 -> 4"],
     "sweep right.py --resume --run-dir swept --gamma 0.5": ["as it was asked for"],
     "sweep right.py --resume --run-dir swept --seeds 3": ["as it was asked for"],

@@ -20,6 +20,9 @@ from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir.description import describe, differences
 from ppo_jax.host.run_dir.overrides import with_overrides, without
 
+FIELDS = ("--env", "--env.FIELD")
+"""What may be given of the experiment: its environment, or fields of that."""
+
 
 class Player(NamedTuple):
     """An agent that plays, and the episodes that it plays."""
@@ -63,7 +66,7 @@ def parse(
             is not possible.
     """
     options, others = parser.parse_known_args(argv)
-    command.refuse(parser, without(others, "env"))
+    command.refuse(parser, without(others, "env"), FIELDS)
     leftover.require_first(argv, others)
     leftover.require_named(argv, others)
     command.require(options.episodes >= 1, "--episodes", options.episodes, "at least 1")

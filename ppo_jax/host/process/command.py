@@ -132,14 +132,17 @@ def parse(parser: argparse.ArgumentParser, argv: list[str] | None) -> Any:
     return options
 
 
-def refuse(parser: argparse.ArgumentParser, words: list[str]) -> None:
-    """Refuses words that are no options of a command.
+def refuse(
+    parser: argparse.ArgumentParser, words: list[str], fields: tuple[str, ...] = ()
+) -> None:
+    """Refuses words that are no options of a command, and none of its fields.
 
     Raises:
         UserError: If there are any.
     """
     if words:
-        raise UserError(suggestion.unknown("option", words[0], _options(parser)))
+        known = [*_options(parser), *fields]
+        raise UserError(suggestion.unknown("option", words[0], known))
 
 
 def parse_with_fields(
