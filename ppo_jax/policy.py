@@ -122,6 +122,7 @@ class Policy:
             raise Misfit(f"state: expected that of `init`, got {kind(state)}")
         n = state.reset.shape[0]
         keys = None if key is None else _split(key, n)
+        _require_like("state.carry", state.carry, self._carry_spec, n)
         self._require_arguments(n, obs, reset, mask)
         obs = jax.tree.map(jnp.asarray, obs)
         begins = state.reset if reset is None else state.reset | reset
@@ -151,6 +152,12 @@ class Policy:
         if isinstance(self.action_space, Box):
             return None
         return jax.ShapeDtypeStruct((sum(self.action_space.nvec),), bool)
+
+    @property
+    def _carry_spec(self) -> PyTree:
+        """Shapes and types of the carry of an episode."""
+        one = jax.eval_shape(lambda: self.init(1).carry)
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), one)
 
     def _require_arguments(
         self, n: int, obs: PyTree, reset: Array | None, mask: Array | None

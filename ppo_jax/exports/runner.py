@@ -111,7 +111,7 @@ class Policy:
         Raises:
             ValueError: If an argument has the wrong shape, type or structure.
         """
-        if not isinstance(state, State):
+        if not isinstance(state, State) or len(state.carry) != len(self._said["carry"]):
             raise ValueError(f"state: expected that of `init`, got {state!r:.80}")
         n = len(state.reset)
         leaves = [self._leaf(obs, n, known) for known in self._said["observation"]]

@@ -230,6 +230,10 @@ GIVEN = {
         "key: expected one key, such as jax.random.key(0), got uint32[2, 2]",
     ),
     "no state": (dict(obs=OBS, state=OBS), "state: expected that of `init`, got float"),
+    "a state of another policy": (
+        dict(obs=OBS, state=Policy.of(AGENTS["no memory, several sights"]).init(2)),
+        "state.carry: expected (('float32[2, 6]',),), got ()",
+    ),
     "one mask": (
         dict(obs=OBS, mask=np.ones(6, bool)),
         "mask: expected bool[2, 6], got bool[6]",

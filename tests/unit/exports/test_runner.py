@@ -111,9 +111,12 @@ def test_without_an_episode_nothing_begins(folder, n):
         runner.Policy(folder).init(n)
 
 
-def test_what_is_no_state_is_told(folder):
-    with pytest.raises(ValueError, match=r"state: expected that of `init`, got \{'x'"):
-        runner.Policy(folder).act(OBS, OBS)
+def test_what_is_no_state_of_the_policy_is_told(folder):
+    for state, said in ((OBS, r"\{'x'"), (runner.State((), np.ones(2, bool)), "State")):
+        with pytest.raises(
+            ValueError, match=f"state: expected that of `init`, got {said}"
+        ):
+            runner.Policy(folder).act(state, OBS)
 
 
 def test_real_actions_have_no_mask(tmp_path):
