@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ppo_jax.component.elsewhere import translated
 from ppo_jax.component.names import descendants, nested
 
 LIKE = 0.6
@@ -55,8 +56,12 @@ def unknown_field(name: str, fields: Mapping[str, Any]) -> str:
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Returns the name or path that a name may be mistaken for, if there is one.
 
+    Of a name that other libraries have, it is what that is called here.
+
     >>> closest("--fold", ["--folds", "--seeds"]), closest("x", ["--folds"])
     ('--folds', None)
+    >>> closest("--lr", ["--cluster", "--optimizer.learning-rate"])
+    '--optimizer.learning-rate'
     """
     alike = {path: _likeness(name, path) for path in _outer_first(known)}
     close = max(alike, key=lambda path: alike[path], default=None)
@@ -79,7 +84,14 @@ def _outer_first(paths: Iterable[str]) -> list[str]:
 
 
 def _likeness(name: str, path: str) -> float:
-    parts = path.casefold().split(".")
-    ends = (".".join(parts[i:]) for i in range(len(parts)))
-    name = name.casefold()
+    name, path = _plain(name), _plain(path)
+    parts = path.split(".")
+    ends = [".".join(parts[i:]) for i in range(len(parts))]
+    if translated(name) in ends:
+        return 1.0
     return max(difflib.SequenceMatcher(None, end, name).ratio() for end in ends)
+
+
+def _plain(name: str) -> str:
+    """Returns the name of a field or an option as that of a field."""
+    return name.removeprefix("--").replace("-", "_").casefold()

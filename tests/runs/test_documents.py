@@ -13,7 +13,12 @@ from ppo_jax.ppo import learner
 from ppo_jax.schedules import Progress
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {"README.md": 1, "docs/extending.md": 4, "docs/risk.md": 2}
+DOCUMENTS = {
+    "README.md": 1,
+    "docs/extending.md": 4,
+    "docs/risk.md": 2,
+    "docs/switching.md": 2,
+}
 """How many experiments each of them makes, and does not train itself."""
 
 

@@ -331,7 +331,9 @@ LINES = {
     "train right.py --env Pendulun-v1": ["'Pendulun-v1'; the closest is 'Pendulum-v1'"],
     "train --num-envs 8 right.py": ["error: --num-envs: expected EXPERIMENT or R"],
     "replay --seed 8 run": ["error: --seed: expected EXPERIMENT or RUN_DIR before"],
-    "train right.py right.py": ["Unrecognized options: right.py"],
+    "train right.py right.py": ["error: 'right.py': expected --FIELD before it\n"],
+    "train right.py --lr 0.1": ["--lr'; the closest is '--optimizer.learning-rate'\n"],
+    "train right.py --batch_size=4": ["_size'; the closest is '--num-minibatches'\n"],
     "train right.py --total-timesteps 1.5": [
         "--total-timesteps",
         "'1.5' is no whole number",
@@ -356,8 +358,13 @@ LINES = {
         "--terms.entropy.coef\n"
     ],
     "train right.py --terms.0.clip-eps=0.5": ["one is --terms.surrogate.clip-eps\n"],
-    "train right.py --terms.7.coef 0.5": ["Unrecognized options: --terms.7.coef, 0.5"],
-    "train right.py --terms.entrpy.coef 0.5": ["--terms.entropy.coef FLOAT"],
+    "train right.py --terms.7.coef 0.5": [
+        "error: no option is called '--terms.7.coef'"
+    ],
+    "train right.py --terms.entrpy.coef 0.5": [
+        "error: no option is called '--terms.entrpy.coef'; the closest is "
+        "'--terms.entropy.coef'\n"
+    ],
     # Other options.
     "train": ["required: EXPERIMENT"],
     "train right.py --run-dir": ["--run-dir: expected one argument"],

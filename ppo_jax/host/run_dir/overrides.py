@@ -13,7 +13,8 @@ from tyro import constructors
 
 from ppo_jax.component import children, descendants, former
 from ppo_jax.component.coercion import coerced
-from ppo_jax.component.paths import replace
+from ppo_jax.component.paths import paths, replace
+from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.envs import Env
 from ppo_jax.errors import own_lines
@@ -29,8 +30,8 @@ An environment can also be given by its id, --env gymnax/CartPole-v1 for example
 Example:
     python -m {command} {path} --seed 1
 """
+PARTS = "its fields can be given; which components there are is for the file to say"
 REFUSED = """\
-Values of fields can be given; which components there are is for the file to say.
 All other options: python -m {command} --help
 """
 _RULES = constructors.ConstructorRegistry()
@@ -49,8 +50,9 @@ def with_overrides(
         command: Name of the program in help and errors.
 
     Raises:
-        ExperimentError: If a value is wrong, or an option has a former name.
-        SystemExit: With status 2 for an unknown option or a value of a wrong type.
+        ExperimentError: If a value is wrong, or an option is unknown or has a former
+            name.
+        SystemExit: With status 2 for a value of a wrong type.
     """
     _require_present(config, overrides)
     try:
@@ -59,14 +61,17 @@ def with_overrides(
             config, overrides = _with_environments(config, overrides)
             if not overrides:
                 return _remade(config)
-            return tyro.cli(
+            changed, others = tyro.cli(
                 Config,
                 default=config,
                 args=overrides,
                 prog=f"python -m {command} {path}",
                 config=(tyro.conf.AvoidSubcommands,),
                 registry=_RULES,
+                return_unknown_args=True,
             )
+            _require_none(others, config)
+            return changed
     except (ValueError, TypeError) as error:
         raise ExperimentError(f"{error}{own_lines(error)}") from error
     except SystemExit as ending:
@@ -111,17 +116,30 @@ def _require_present(config: Config, overrides: list[str]) -> None:
             raise ExperimentError(former.moved(option, now))
 
 
+def _require_none(words: list[str], config: Config) -> None:
+    """Raises a `ValueError` for words that are no fields, and no values of fields."""
+    if not words:
+        return
+    name = words[0].partition("=")[0]
+    known = [f"--{path}".replace("_", "-") for path in paths(config)]
+    if not name.startswith("-"):
+        raise ValueError(f"{name!r}: expected --FIELD before it")
+    if name.replace("_", "-") in known:
+        raise ValueError(f"{name}: {PARTS}")
+    raise ValueError(unknown("option", name, known))
+
+
 def _with_environments(
     config: Config, overrides: list[str]
 ) -> tuple[Config, list[str]]:
     """Returns a config with the environments of given ids, and all other options."""
     parts = descendants(children(config))
-    paths = {f"--{path}": path for path in parts if isinstance(parts[path], Env)}
+    envs = {f"--{path}": path for path in parts if isinstance(parts[path], Env)}
     ids, others, words = {}, [], iter(overrides)
     for word in words:
         option, equals, value = word.partition("=")
-        if option in paths:
-            ids[paths[option]] = value if equals else next(words, "")
+        if option in envs:
+            ids[envs[option]] = value if equals else next(words, "")
         else:
             others.append(word)
     with warnings.catch_warnings(action="ignore"):  # The whole config will warn.

@@ -23,6 +23,29 @@ def test_the_closest_is_named(name, closest):
     assert said == f"no number is called {name!r}; the closest is {closest!r}"
 
 
+@pytest.mark.parametrize(
+    ("name", "closest"),
+    [
+        ("lr", "optimizer.learning_rate"),
+        ("LR", "optimizer.learning_rate"),
+        ("--lr", "--optimizer.learning-rate"),
+        ("ent_coef", "terms.entropy.coef"),
+        ("--entropy-cost", "--terms.entropy.coef"),
+        ("discounting", "gamma"),
+    ],
+)
+def test_what_other_libraries_call_it_is_known(name, closest):
+    options = ["--cluster", *(f"--{path}".replace("_", "-") for path in PATHS)]
+    known = options if name.startswith("--") else PATHS
+    assert unknown("field", name, known).endswith(f"; the closest is {closest!r}")
+
+
+def test_a_name_elsewhere_of_what_is_not_there_is_none():
+    assert unknown("field", "lr", ["cluster", "coef"]).endswith(
+        "there are: cluster, coef"
+    )
+
+
 def test_of_two_that_are_as_close_the_outer_one_is_named():
     assert unknown("field", "rates", ["a.b.rate", "a.rate"]).endswith("'a.rate'")
 

@@ -85,7 +85,27 @@ def test_a_former_path_is_told_the_one_of_now(options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--learning-rat", "1"], "--learning-rat"),
+        (
+            ["--learning-rat", "1"],
+            "no option is called '--learning-rat'; the closest is "
+            "'--optimizer.learning-rate'",
+        ),
+        (["--lr=1"], "called '--lr'; the closest is '--optimizer.learning-rate'"),
+        (["--seed", "1", "--zzz"], "no option is called '--zzz'; there are: --env, "),
+        (["--seed", "1", "2"], "'2': expected --FIELD before it"),
+        (["--optimizer", "Sgd"], "--optimizer: its fields can be given; which compone"),
+        (["--early_stop=KlStop"], "--early_stop: its fields can be given; which compo"),
+    ],
+)
+def test_what_is_no_option_is_told_the_closest(options, said):
+    with pytest.raises(ExperimentError) as refused:
+        overridden(*options)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
         (["--num-envs", "1.5"], "is no whole number"),
         (["--gamma", "high"], "high"),
         (["--gamma", "2.0"], "Config.gamma: expected a number in (0, 1], got 2.0"),
