@@ -15,6 +15,7 @@ from ppo_jax import (
     terms,
 )
 from ppo_jax.attacks import adversaries, opponents
+from ppo_jax.component.paths import replace
 from ppo_jax.config import Config
 from ppo_jax.envs import deferred
 from ppo_jax.metrics import explained as appraisal
@@ -69,6 +70,7 @@ __all__ = [
     "opponents",
     "optimizers",
     "pbt",
+    "replace",
     "schedules",
     "snapshot",
     "standardization",

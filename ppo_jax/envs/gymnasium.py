@@ -234,7 +234,8 @@ def _spec(env_id: str) -> Any:
     if module:
         importlib.import_module(module)
     if name not in gymnasium.registry:
-        message = unknown("environment of gymnasium", name, gymnasium.registry)
+        newest_first = reversed(gymnasium.registry)
+        message = unknown("environment of gymnasium", name, newest_first)
         raise Misfit(
             f"Gymnasium.id: {message}; yours gets an id with gymnasium.register"
         )

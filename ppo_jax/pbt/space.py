@@ -70,9 +70,7 @@ class Space:
                 continue
             if path not in fields:
                 raise KeyError(unknown("number", path, known))
-            absent = "absent: give it a number from which a search can begin"
-            structure = "structure, which cannot be searched; use `ppo_jax.sweep`"
-            raise KeyError(f"{path} is {absent if fields[path] is None else structure}")
+            raise KeyError(f"{path} is {_unsearchable(path, fields[path])}")
 
     def sample(self, key: Key) -> dict[str, Array]:
         """Draws a number for every path, each from a key of its own, float32 `[]`."""
@@ -90,3 +88,12 @@ class Space:
         for path in self.paths:
             tree = replace_at(tree, path, values[path])
         return tree
+
+
+def _unsearchable(path: str, value: object) -> str:
+    """Returns why a field that is no number cannot be searched, and what helps."""
+    if path.partition(".")[0] == "pbt":
+        return "of the search itself: give it in `Config.pbt`"
+    if value is None:
+        return "absent: give it a number from which a search can begin"
+    return "structure, which cannot be searched; use `ppo_jax.sweep`"

@@ -164,6 +164,7 @@ WRITTEN = {
     # Populations.
     "searching('num_epochs')": ["num_epochs is structure, which cannot", "sweep"],
     "searching('obs_clip')": ["obs_clip is absent"],
+    "searching('pbt.selector.ratio')": ["pbt.selector.ratio is of the search itself"],
     "searching('gama', num_minibatches=7)": ["closest is 'gamma'"],
     "changed(pbt=PBT)": ["Config.pbt: expected ", "a class has to be called: PBT(…)"],
     "changed(pbt=PBT({}, size=3))": ["PBT.selector.ratio: expected at least 1 / size"],

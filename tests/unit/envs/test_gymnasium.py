@@ -107,6 +107,7 @@ FOUR = "step: expected an observation, a reward, terminated, truncated and an in
 
 MISTAKES = {
     "CartPol-v1": "'CartPol-v1'; the closest is 'CartPole-v1'",
+    "CartPole-v9": "'CartPole-v9'; the closest is 'CartPole-v1'",
     "absent:Mine-v0": "'absent:Mine-v0': ModuleNotFoundError: No module named 'absent'",
     "Several-v0": "'Several-v0': expected one space for actions, got Dict",
     "Text-v0": "'Text-v0': expected observations of a shape, got Text",
