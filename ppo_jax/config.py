@@ -157,8 +157,7 @@ class Config:
         known = all(map(math.isfinite, bounds))
         require_field(self, "stop_at", known, "finite numbers by metric")
         self._validate_shapes()
-        for part in (self.network.torso, self.network.head):
-            part.check(self)
+        self.network.check(self)
         self._validate_critic()
         for term in self.terms:
             term.check(self)

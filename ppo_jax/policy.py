@@ -1,5 +1,6 @@
 """A policy by itself, which acts outside of training and without an environment."""
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Self
 
@@ -31,6 +32,9 @@ class State:
 @struct.dataclass(eq=False)
 class Policy:
     """A policy that acts as evaluations do, on observations as environments give them.
+
+    Of a dictionary of observations it wants those that the actor reads; others may be
+    there, and are left out.
 
     It is a pytree, so it can be an argument of a compiled function. `jax.tree.map` or
     `jax.vmap` make one policy of several, such as of the members of a population:
@@ -65,12 +69,12 @@ class Policy:
     @classmethod
     def of(cls, learner: Learner) -> Self:
         """Makes the policy of one member."""
-        config = learner.config
+        config, of_actor = learner.config, learner.config.network.of_actor
         obs, state = jax.eval_shape(config.env.reset, jax.random.key(0))
-        leaves, structure = jax.tree.flatten(obs)
+        leaves, structure = jax.tree.flatten(of_actor(obs))
         return cls(
             params=learner.params["actor"],
-            obs_moments=learner.obs_moments,
+            obs_moments=observations.part(learner.obs_moments, of_actor),
             obs_clip=config.obs_clip,
             architecture=config.network,
             action_space=_of_tuples(config.env.action_space),
@@ -120,7 +124,7 @@ class Policy:
         """
         if not isinstance(state, State):
             raise Misfit(f"state: expected that of `init`, got {kind(state)}")
-        n = state.reset.shape[0]
+        n, obs = state.reset.shape[0], self._read(obs)
         keys = None if key is None else _split(key, n)
         _require_like("state.carry", state.carry, self._carry_spec, n)
         self._require_arguments(n, obs, reset, mask)
@@ -158,6 +162,13 @@ class Policy:
         """Shapes and types of the carry of an episode."""
         one = jax.eval_shape(lambda: self.init(1).carry)
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), one)
+
+    def _read(self, obs: PyTree) -> PyTree:
+        """Returns an observation without what the actor does not read."""
+        names = self.architecture.actor_obs
+        if not (names and isinstance(obs, Mapping)):
+            return obs
+        return {name: obs[name] for name in names if name in obs}
 
     def _require_arguments(
         self, n: int, obs: PyTree, reset: Array | None, mask: Array | None

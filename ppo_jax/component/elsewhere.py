@@ -12,6 +12,8 @@ FIELDS = {
     "obs_clip": "normalize_env normalize_observations norm_obs clip_obs",
     "return_scale": "normalize_rewards norm_reward",
     "network": "policy policy_kwargs agent_kwargs network_factory",
+    "actor_obs": "policy_obs_key",
+    "critic_obs": "value_obs_key",
     "torso.hidden": "net_arch hidden_layer_sizes",
     "memory": "lstm_hidden_size",
     "surrogate.clip_eps": "clip_range clip_coef clip_param clipping_epsilon",

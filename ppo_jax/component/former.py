@@ -19,7 +19,9 @@ Names = Mapping[str, str]
 """Former names of items of tuples, and their present names."""
 RENAMED = {"Rollout": "RolloutTargets"}
 """Former names in modules, and the present names."""
-ADDED = {"ActorCritic": {"compute_dtype": "'float32'"}}
+ADDED = {
+    "ActorCritic": {"actor_obs": "()", "critic_obs": "()", "compute_dtype": "'float32'"}
+}
 """Fields that components lacked, and the values that held without them."""
 _UNDERSTOOD = ContextVar("understood", default=False)
 

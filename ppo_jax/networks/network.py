@@ -75,9 +75,9 @@ def build(
         reset = jnp.ones((1, 1), bool)
         key_actor, key_critic = jax.random.split(key)
         (_, features, _), made = actor.init_with_output(
-            key_actor, carry["actor"], obs, reset
+            key_actor, carry["actor"], architecture.of_actor(obs), reset
         )
-        seen = features if architecture.shared else obs
+        seen = features if architecture.shared else architecture.of_critics(obs)
         heads = critics.init(key_critic, carry["critic"], seen, reset)
         return {"actor": made["params"], "critic": heads["params"]}
 
@@ -85,9 +85,12 @@ def build(
         carry = carry or _NO_CARRY
         params, obs = _in_its_dtype(architecture, params, obs)
         actor_carry, features, (outputs, free) = modules.apply(
-            actor, params["actor"], carry["actor"], obs, reset
+            actor,
+            params["actor"],
+            carry["actor"],
+            *(architecture.of_actor(obs), reset),
         )
-        seen = features if architecture.shared else obs
+        seen = features if architecture.shared else architecture.of_critics(obs)
         critic_carry, values = modules.apply(
             critics, params["critic"], carry["critic"], seen, reset
         )
@@ -114,7 +117,8 @@ def act(
         action_space: The actions that the policy chooses from.
         params: Parameters of the actor.
         carry: The actor's carry before the step.
-        obs: Observations as the network sees them, leaves `[B, ...]`.
+        obs: Observations as the network sees them, leaves `[B, ...]`; those that the
+            actor does not read may be missing.
         reset: True where an episode begins, bool `[B]`.
         action_mask: True for legal choices `[B, n]`; None: all are legal.
 
@@ -124,7 +128,8 @@ def act(
     obs, reset, action_mask = jax.tree.map(lambda x: x[None], (obs, reset, action_mask))
     params, obs = _in_its_dtype(architecture, params, obs)
     actor = modules.Actor(architecture, action_space)
-    carry, _, (outputs, free) = modules.apply(actor, params, carry, obs, reset)
+    seen = architecture.of_actor(obs)
+    carry, _, (outputs, free) = modules.apply(actor, params, carry, seen, reset)
     policy = architecture.head.policy(outputs, free, action_space, action_mask)
     return jax.tree.map(lambda x: x[0], policy), carry
 

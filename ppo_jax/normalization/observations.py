@@ -3,6 +3,8 @@
 Everything is float32, whatever the dtype of the samples.
 """
 
+from collections.abc import Callable
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -62,6 +64,18 @@ def init(obs_spec: PyTree) -> Moments:
         blocks=jnp.zeros((), jnp.int32),
         rest=jnp.zeros((), jnp.float32),
     )
+
+
+def part(moments: PyTree, select: Callable[[PyTree], PyTree]) -> PyTree:
+    """Returns the moments of a part of an observation; `()` of `()`.
+
+    Args:
+        moments: `Moments`, or `()` if observations are not normalised.
+        select: A function from an observation to the part.
+    """
+    if moments == ():
+        return ()
+    return moments.replace(mean=select(moments.mean), var=select(moments.var))
 
 
 def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Moments:

@@ -22,6 +22,7 @@ from ppo_jax.envs.probes import (
     TimeLimitChain,
     TwoDigits,
 )
+from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.envs.wrappers import MaskObservation
 from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import episodes, population, rollout
@@ -99,6 +100,33 @@ def test_what_can_be_solved_is_solved(env, network, least):
     run, metrics = train(experiment(env, network=network), updates=300)
     assert metrics["error/skipped_steps"].sum() == 0
     assert play(run) >= least
+
+
+@component
+class HiddenCoin(OneStep):
+    """A coin pays 1 or −1, whatever is done; its side is shown, beside a dull sight."""
+
+    def draw(self, key):
+        return 2.0 * jax.random.bernoulli(key) - 1.0
+
+    def observe(self, state):
+        return {"coin": jnp.reshape(state, 1), "sight": jnp.ones(1)}
+
+    def pay(self, key, state, action):
+        return state
+
+
+def test_critics_know_what_the_actor_does_not_see():
+    """To them each side is worth what it pays; without it both would be worth 0."""
+    reads = {"actor_obs": ("sight",), "critic_obs": ("coin",)}
+    network = dataclasses.replace(LINEAR, **reads)
+    run, metrics = train(experiment(HiddenCoin(), network=network))
+    assert metrics["train/explained_variance"][-1] > 0.99
+    obs = {"coin": jnp.array([[[1.0], [-1.0]]]), "sight": jnp.ones((1, 2, 1))}
+    network, reset = run.learner.config.build(), jnp.zeros((1, 2), bool)
+    out = network.apply(run.learner.params, (), obs, reset)
+    np.testing.assert_allclose(out.value.mean()[0, :, 0], [1.0, -1.0], atol=0.01)
+    np.testing.assert_array_equal(*out.policy.logits[0])
 
 
 @pytest.mark.slow

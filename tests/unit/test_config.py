@@ -81,6 +81,38 @@ def test_the_network_is_that_of_the_environment():
 
 
 @pytest.mark.parametrize(
+    ("env", "reads", "said"),
+    [
+        (
+            NestedObservation(),
+            {"actor_obs": ("bit",)},
+            "ActorCritic.actor_obs: no observation is called 'bit'; the closest is "
+            "'bits'",
+        ),
+        (
+            NestedObservation(),
+            {"critic_obs": ("which", "truth")},
+            "ActorCritic.critic_obs: no observation is called 'truth'; there are: ",
+        ),
+        (
+            IdenticalRewards(),
+            {"actor_obs": ("which",)},
+            "ActorCritic.actor_obs: no observation is called 'which'",
+        ),
+        (
+            NestedObservation(),
+            {"critic_obs": ("which",), "shared": True},
+            "ActorCritic.critic_obs: expected () where critics share the actor's feat",
+        ),
+    ],
+)
+def test_what_is_not_to_be_seen_cannot_be_read(env, reads, said):
+    with pytest.raises(ValueError) as refused:
+        Config(**SIZES | {"env": env}, network=networks.ActorCritic(**reads))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("changes", "named"),
     [
         ({"num_minibatches": 5}, "num_minibatches"),

@@ -19,11 +19,13 @@ SEVERAL = MultiDiscrete((2, 4))
 SHORT = (("short", (3,)),)
 GRID = ((None, (5, 6, 2)),)
 MIXED = (("grid", (5, 5, 2)), ("count", (3,)), ("other", (4, 4, 1)))
+TRUTH = ("truth", (2,))
+"""What critics alone read; an export does not want it."""
 
 
-def made(torso, memory=None, head=None, obs_clip=None, **env):
+def made(torso, memory=None, head=None, obs_clip=None, reads=(), **env):
     head = head or networks.GaussianHead()
-    network = networks.ActorCritic(torso, memory, head)
+    network = networks.ActorCritic(torso, memory, head, actor_obs=reads)
     env = Sights(broken=0.1, **env)
     return env, Policy.of(agent(env, obs_clip=obs_clip, network=network))
 
@@ -83,7 +85,8 @@ POLICIES = {
         made,
         GRIDS,
         networks.Gru(size=6, layers=2),
-        sights=MIXED,
+        reads=tuple(name for name, _ in MIXED),
+        sights=(*MIXED, TRUTH),
         space=SEVERAL,
         forbids=True,
         obs_clip=2.0,
@@ -98,7 +101,8 @@ def lived(request, tmp_path_factory):
     env, policy = POLICIES[request.param]()
     folder = tmp_path_factory.mktemp("export")
     folders.write(folder, policy, "all", {"run": request.param})
-    sights = seen(env, STEPS, COUNT)
+    obs, *rest = seen(env, STEPS, COUNT)
+    sights = policy.architecture.of_actor(obs), *rest
 
     def step(state, now):
         obs, reset, mask = now

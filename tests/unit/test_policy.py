@@ -38,9 +38,10 @@ AGENTS = {
         compute_dtype="bfloat16",
     ),
     "no memory, several sights": made(
-        Sights(sights=(("x", (2, 2)), ("count", (3,))), space=BOX),
+        Sights(sights=(("x", (2, 2)), ("count", (3,)), ("truth", (2,))), space=BOX),
         head=networks.TanhHead(),
         obs_clip=2.0,
+        actor_obs=("x", "count"),
     ),
 }
 RECURRENT = AGENTS["an LSTM in a box"]

@@ -66,6 +66,37 @@ def test_a_shared_trunk_is_moved_by_both_losses(memory):
     assert all(jax.tree.leaves(moved))
 
 
+SIGHTS = {
+    name: jax.ShapeDtypeStruct((size,), jnp.float32)
+    for name, size in {"near": 2, "far": 3, "truth": 4}.items()
+}
+
+
+@pytest.mark.parametrize("memory", [None, networks.Lstm(size=4)])
+def test_actor_and_critics_read_what_they_are_told_to(memory):
+    """What one does not read moves nothing of it, and has no parameters."""
+    reads = {"actor_obs": ("far", "near"), "critic_obs": ("truth", "near")}
+    network = build(obs=SIGHTS, memory=memory, **reads)
+    params = drawn(network)
+    critic = params["critic"]
+    trunks = params["actor"]["trunk"], critic.get("trunk", critic["heads"])
+    kernels = [x["torso"]["_Layers_0"]["Dense_0"]["kernel"] for x in trunks]
+    assert [x.shape[-2:] for x in kernels] == [(5, 8), (6, 8)]
+
+    @jax.jit
+    def says(obs):
+        carry, reset = network.initial_carry(1), jnp.zeros((2, 1), bool)
+        out = network.apply(params, carry, obs, reset)
+        return out.policy.logits, out.value.outputs
+
+    obs = {name: np.ones((2, 1, *x.shape), np.float32) for name, x in SIGHTS.items()}
+    before, moved = says(obs), {}
+    for name in SIGHTS:
+        after = says(obs | {name: 2 * obs[name]})
+        moved[name] = [bool((a != b).any()) for a, b in zip(before, after, strict=True)]
+    assert moved == {"near": [True, True], "far": [True, False], "truth": [False, True]}
+
+
 def test_critics_are_two():
     """Twins begin apart, and each has parameters of its own."""
     network = build(critic=critics.Quantile(num_quantiles=5))
