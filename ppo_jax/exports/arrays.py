@@ -16,7 +16,12 @@ from ppo_jax.normalization.observations import EPS
 from ppo_jax.policy import Policy
 
 TORSOS = (networks.Mlp, networks.Cnn)
-CELLS = {NoneType: None, networks.Lstm: "lstm", networks.Gru: "gru"}
+CELLS = {
+    NoneType: None,
+    networks.Lstm: "lstm",
+    networks.Gru: "gru",
+    networks.MinGru: "min_gru",
+}
 HEADS = (
     networks.GaussianHead,
     networks.SquashedHead,

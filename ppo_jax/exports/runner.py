@@ -169,8 +169,7 @@ class Policy:
                 mean, scale = (self.arrays[f"{k}.{i}"] for k in ("mean", "deviation"))
                 x = xp.clip((x - mean[None]) / scale[None], -clip, clip)
             if finite is not None:
-                ok = finite.reshape(-1, *(1 for _ in x.shape[1:]))
-                x = xp.where(ok, x, xp.zeros_like(x))
+                x = xp.where(finite.reshape(-1, *(1 for _ in x.shape[1:])), x, 0.0)
             seen.append(x)
         return seen
 
@@ -203,6 +202,9 @@ class Policy:
         """Returns the next carry of a recurrent layer; its last part is the output."""
         xp = self.xp
         inputs = self._dense(f"{name}.inputs", x)
+        if self._network["memory"] == "min_gru":
+            z, n = xp.split(inputs, 2, axis=1)
+            return (before[0] + self._sigmoid(z) * (n - before[0]),)
         recurrent = before[-1] @ self._params(name, "recurrent")
         if self._network["memory"] == "lstm":
             i, f, g, o = xp.split(inputs + recurrent, 4, axis=1)
@@ -222,11 +224,9 @@ class Policy:
             outputs = self.xp.where(mask, outputs, MASKED_LOGIT)
         if rng is not None:
             outputs = outputs + rng.gumbel(size=outputs.shape)
-        ends = np.cumsum(space["choices"])
-        each = [
-            self.xp.argmax(outputs[:, end - n : end], axis=1).astype("int32")
-            for n, end in zip(space["choices"], ends.tolist(), strict=True)
-        ]
+        ends = np.cumsum(space["choices"])[:-1].tolist()
+        parts = self.xp.split(outputs, ends, axis=1)
+        each = [self.xp.argmax(part, axis=1).astype("int32") for part in parts]
         return each[0] if space["kind"] == "Discrete" else self.xp.stack(each, axis=1)
 
     def _real(self, raw, rng):

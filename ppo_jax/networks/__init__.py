@@ -9,7 +9,7 @@ from ppo_jax.networks.heads import (
     TanhHead,
 )
 from ppo_jax.networks.layers import Activation
-from ppo_jax.networks.memories import Gru, Lstm, Memory, Recurrent
+from ppo_jax.networks.memories import Gru, Layered, Lstm, Memory, MinGru, Recurrent
 from ppo_jax.networks.network import Network, Output, act, build, map_value_heads
 from ppo_jax.networks.recurrence import Cell
 from ppo_jax.networks.torsos import Cnn, Mlp, Torso

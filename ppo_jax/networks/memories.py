@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ppo_jax.component import component, require
 from ppo_jax.component.bounds import Count
 from ppo_jax.errors import missing
-from ppo_jax.networks import recurrence
+from ppo_jax.networks import linear_recurrence, recurrence
 from ppo_jax.networks.layers import dense, orthogonal
 from ppo_jax.networks.recurrence import Cell, State
 from ppo_jax.types import Array, Carry, Key
@@ -19,8 +19,9 @@ from ppo_jax.types import Array, Carry, Key
 class Memory:
     """A layer that turns features into features which depend on earlier ones too.
 
-    A memory of your own is a `Recurrent` with another cell, or a `__call__` in flax
-    that goes over time; `selfcheck` shows whether it forgets when an episode begins.
+    A memory of your own is a `Recurrent` with another cell, a `Layered` with another
+    layer, or a `__call__` in flax that goes over time; `selfcheck` shows whether it
+    forgets when an episode begins.
     """
 
     def initial_carry(self, num_envs: int) -> Carry:
@@ -40,12 +41,41 @@ class Memory:
 
 
 @component
-class Recurrent(Memory):
-    """Recurrent layers, one after the other.
+class Layered(Memory):
+    """Layers of a memory, one after the other.
 
     Attributes:
         size: Number of units of a layer.
         layers: Number of layers.
+    """
+
+    size: Count = 64
+    layers: Count = 1
+
+    @property
+    def states(self) -> int:
+        """Number of parts of a layer's carry."""
+        return 1
+
+    def layer(self, name: str) -> nn.Module:
+        """Makes a layer: it returns its carry after the last step, and features."""
+        raise missing(self, "layer")
+
+    def initial_carry(self, num_envs: int) -> Carry:
+        one = (jnp.zeros((num_envs, self.size), jnp.float32),) * self.states
+        return (one,) * self.layers
+
+    def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
+        after = []
+        for index, before in enumerate(carry):
+            state, x = self.layer(f"layer_{index}")(before, x, reset)
+            after.append(state)
+        return tuple(after), x
+
+
+@component
+class Recurrent(Layered):
+    """Recurrent layers, whose gates depend on what the layer said before.
 
     >>> @component
     ... class Fading(Recurrent):
@@ -56,8 +86,6 @@ class Recurrent(Memory):
     ...     )
     """
 
-    size: Count = 64
-    layers: Count = 1
     cell: ClassVar[Cell]
 
     def validate(self) -> None:
@@ -66,17 +94,12 @@ class Recurrent(Memory):
         known = hasattr(type(self), "cell")
         require(known, f"{name}.cell", None, "a Cell, which a subclass has")
 
-    def initial_carry(self, num_envs: int) -> Carry:
-        one = (jnp.zeros((num_envs, self.size), jnp.float32),) * self.cell.states
-        return (one,) * self.layers
+    @property
+    def states(self) -> int:
+        return self.cell.states
 
-    def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
-        after = []
-        for layer, before in enumerate(carry):
-            units = _Units(self.cell, self.size, name=f"layer_{layer}")
-            state, x = units(before, x, reset)
-            after.append(state)
-        return tuple(after), x
+    def layer(self, name: str) -> nn.Module:
+        return _Units(self.cell, self.size, name=name)
 
 
 @component
@@ -93,6 +116,23 @@ class Gru(Recurrent):
     cell = recurrence.GRU
 
 
+@component
+class MinGru(Layered):
+    """Gated recurrent units whose gates depend on the inputs alone (Feng et al., 2024).
+
+    With z = σ(W x + b) and n = V x + c, the state is h_t = (1 − z_t) h_{t−1} + z_t n_t.
+    So nothing is multiplied step by step, and all steps of a sequence are learned from
+    at once. A gate that is to depend on earlier inputs takes a second layer.
+
+    References:
+        Feng et al., `Were RNNs All We Needed? <https://arxiv.org/abs/2410.01201>`_,
+        2024, section 3.1.
+    """
+
+    def layer(self, name: str) -> nn.Module:
+        return _InputGated(self.size, name=name)
+
+
 class _Units(nn.Module):
     """A recurrent layer over time."""
 
@@ -104,6 +144,22 @@ class _Units(nn.Module):
         inputs = dense(self.cell.gates * self.size, name="inputs")(x)
         kernel = self.param("recurrent", _orthogonal_gates, self.size, self.cell.gates)
         return recurrence.over_time(self.cell, kernel, carry, inputs, reset)
+
+
+class _InputGated(nn.Module):
+    """A layer over time whose gates depend on its inputs alone."""
+
+    size: int
+
+    @nn.compact
+    def __call__(self, carry, x, reset) -> tuple[State, Array]:
+        (before,) = carry
+        gates = dense(2 * self.size, name="inputs")(x).astype(before.dtype)
+        z, n = jnp.split(gates, 2, axis=-1)
+        z = jax.nn.sigmoid(z)
+        kept = jnp.where(reset[..., None], 0.0, 1 - z)
+        last, states = linear_recurrence.over_time(kept, z * n, before)
+        return (last,), states
 
 
 def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:

@@ -83,14 +83,14 @@ STEPS = (
         train/grad_norm_pre_clip [gradient]: Global norm of the raw gradients.
         train/grad_norm_post_clip [gradient]: That norm once scaled and clipped.
         train/grad_norm/actor_mlp [gradient]: Of the actor's torso, raw.
-        train/grad_norm/actor_lstm [gradient] with a memory: Of the actor's LSTM or GRU.
+        train/grad_norm/actor_lstm [gradient] with a memory: Of the actor's memory.
         train/grad_norm/policy_head [gradient]: Of the policy's last layer.
         train/grad_norm/log_std [gradient] with real actions: Of the deviations of real
             actions.
         train/grad_norm/critic_mlp [gradient] with critics with a trunk of their own:
             Of the critics' torsos.
         train/grad_norm/critic_lstm [gradient] with a memory, and critics with a trunk
-            of their own: Of the critics' LSTM or GRU.
+            of their own: Of the critics' memory.
         train/grad_norm/head* [gradient]: Of critic 1, 2, …: all that is its own, but
             for its torso. Groups are disjoint: their squares add up to that of
             `train/grad_norm_pre_clip`.

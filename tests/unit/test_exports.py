@@ -78,8 +78,13 @@ POLICIES = {
         sights=GRID,
         space=BOX,
     ),
-    "CNN, GRU, discrete, normalised, masks": partial(
-        made, cnn("gelu"), networks.Gru(size=6), sights=GRID, forbids=True, obs_clip=2.0
+    "CNN, MinGru, discrete, normalised, masks": partial(
+        made,
+        cnn("gelu"),
+        networks.MinGru(size=6, layers=2),
+        sights=GRID,
+        forbids=True,
+        obs_clip=2.0,
     ),
     "CNN of several sights, GRU, several choices, normalised, masks": partial(
         made,

@@ -47,7 +47,7 @@ def policy(*parts, **fields):
     [
         ((Wide(hidden=(4,)),), "no torso Wide, only Mlp, Cnn"),
         ((Own(),), "no torso Own, only Mlp, Cnn"),
-        ((SMALL, Fading(size=4)), "no memory Fading, only Lstm, Gru"),
+        ((SMALL, Fading(size=4)), "no memory Fading, only Lstm, Gru, MinGru"),
         ((SMALL, None, Narrow()), "no head Narrow, only GaussianHead, SquashedHead"),
     ],
 )

@@ -1,6 +1,7 @@
 """Memories over time."""
 
 import chex
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,9 @@ from ppo_jax.arrays import tree
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("memory", [networks.Lstm(size=4, layers=2), networks.Gru(4)])
+@pytest.mark.parametrize(
+    "memory", [networks.Lstm(size=4, layers=2), networks.Gru(4), networks.MinGru(4, 2)]
+)
 def test_a_sequence_equals_its_steps(memory, shared):
     """PROP-21.4: over time at once, or step by step; a reset clears the carry."""
     network = build(memory=memory, shared=shared)
@@ -37,6 +40,44 @@ def test_a_sequence_equals_its_steps(memory, shared):
     assert np.abs(whole[3:, 1] - fresh[:3, 1]).max() > 1e-3
 
 
+class Alone(nn.Module):
+    """A memory without anything around it."""
+
+    memory: networks.Memory
+
+    @nn.compact
+    def __call__(self, carry, x, reset):
+        return self.memory(carry, x, reset)
+
+
+def test_gates_of_the_inputs_by_hand():
+    """Feng et al. (2024), section 3.1.3: two layers, a step at a time, in float64."""
+    memory, rng = networks.MinGru(size=3, layers=2), np.random.default_rng(0)
+    x, before = rng.normal(size=(5, 2, 4)), rng.normal(size=(2, 2, 3))
+    reset = np.zeros((5, 2), bool)
+    reset[0, 1] = reset[3, 0] = True
+    carry = tuple((np.float32(h),) for h in before)
+    alone, given = Alone(memory), (carry, np.float32(x), reset)
+    shapes = jax.eval_shape(alone.init, jax.random.key(0), *given)["params"]
+    params = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), shapes)
+    said = jax.jit(alone.apply)({"params": jax.tree.map(np.float32, params)}, *given)
+    expected, last = x, []
+    for (name, layer), h in zip(sorted(params.items()), before, strict=True):
+        steps = []
+        for features, begins in zip(expected, reset, strict=True):
+            h = np.where(begins[:, None], 0.0, h)
+            gate, new = np.split(
+                features @ layer["inputs"]["kernel"] + layer["inputs"]["bias"], 2, -1
+            )
+            z = 1 / (1 + np.exp(-gate))
+            h = (1 - z) * h + z * new
+            steps.append(h)
+        expected = np.stack(steps)
+        last.append((h,))
+        assert name == f"layer_{len(last) - 1}"
+    chex.assert_trees_all_close(said, (tuple(last), expected), rtol=1e-5, atol=1e-5)
+
+
 def test_every_gate_begins_with_an_orthogonal_matrix_of_its_own(key):
     params = jax.jit(build(memory=networks.Gru(4), shared=True).init)(key)
     (kernel,) = (
@@ -49,7 +90,8 @@ def test_every_gate_begins_with_an_orthogonal_matrix_of_its_own(key):
 
 
 @pytest.mark.parametrize(
-    ("memory", "states"), [(networks.Lstm(4, layers=3), 2), (networks.Gru(4), 1)]
+    ("memory", "states"),
+    [(networks.Lstm(4, layers=3), 2), (networks.Gru(4), 1), (networks.MinGru(4, 2), 1)],
 )
 def test_a_memory_of_nothing_is_zero(memory, states):
     """A tuple of layers, leaves `[B, size]`."""
