@@ -15,7 +15,6 @@ from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import duration, figure
 from ppo_jax.host.run_dir.names import REPORT
-from ppo_jax.metrics.rows import match
 from ppo_jax.monitoring.listing import UNKNOWN, ago, number, printable, steps
 from ppo_jax.monitoring.status import RUNNING, STATES, Status
 from ppo_jax.monitoring.tail import FITTEST, Tail
@@ -28,6 +27,7 @@ from ppo_jax.reports.elements import (
     code,
     document,
     element,
+    prose,
     table,
     tiles,
 )
@@ -204,8 +204,8 @@ def _since(tail: Tail, step: int) -> Content:
 
 
 def _meaning(name: str) -> list[Element]:
-    rows = [row for row in alerts.ALERTS if match(row.name, name) is not None]
-    return [element("p", text) for x in rows for text in (x.causes, x.remedy)]
+    texts = (text for x in alerts.advised(name) for text in (x.causes, x.remedy))
+    return [element("p", prose(text)) for text in dict.fromkeys(texts)]
 
 
 def _links(run: Seen) -> Content:

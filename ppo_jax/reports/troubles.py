@@ -1,22 +1,18 @@
 """Alerts of a run on a time line, with their causes and remedies."""
 
-from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from ppo_jax.host.metrics.alarms import READ
-from ppo_jax.host.metrics.alerts import ALERTS, Alert
-from ppo_jax.metrics.rows import match
+from ppo_jax.host.metrics.alerts import Alert, advised
 from ppo_jax.reports.elements import code, element, prose
 from ppo_jax.reports.records import Record, series
 from ppo_jax.reports.sections import Section
 from ppo_jax.reports.strips import THIN, Bar, axis, strip
 
 PREFIX = "warn/"
-ABOVE = "As above"
-"""Words by which a row of alerts refers to the row before it."""
 
 
 class Trouble(NamedTuple):
@@ -94,22 +90,6 @@ def _item(trouble: Trouble, end: float, members: int) -> Element:
         [_advice(row) for row in advised(trouble.name)],
         element("p", code(f"{READ} {trouble.name}"), class_="more"),
     )
-
-
-def advised(name: str) -> list[Alert]:
-    """Returns the rows of an alert; references to the row before are written out.
-
-    >>> [row.remedy for row in advised("warn/log_ratio_severe_instability")]
-    ['Lower the learning rate or the number of epochs; use `early_stop`; keep the \
-deviations of real actions from collapsing.']
-    """
-    found: list[Alert] = []
-    for before, row in pairwise(ALERTS[:1] + ALERTS):
-        if match(row.name, name) is not None and row.causes != f"{ABOVE}.":
-            causes = row.causes.replace(ABOVE, before.causes.removesuffix("."), 1)
-            remedy = row.remedy.replace(ABOVE, before.remedy.removesuffix("."), 1)
-            found.append(row._replace(causes=causes, remedy=remedy))
-    return found
 
 
 def _advice(row: Alert) -> Element:

@@ -7,6 +7,7 @@ The command `alerts` prints the table, or all about one alert.
 import operator
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from ppo_jax.component import suggestion
@@ -53,6 +54,8 @@ class Alert(NamedTuple):
 LIMIT = re.compile(r"(?:`(\S+)` )?([<>]) ([^\s,]+)")
 PASSES = {"<": operator.lt, ">": operator.gt}
 PHASES = re.compile(r"(\d+) phases in a row")
+ABOVE = "As above"
+"""Words by which a row refers to the row before it."""
 
 
 def _alert(text: str) -> Alert:
@@ -185,16 +188,33 @@ def document() -> str:
     return "".join(parts)
 
 
-def page(name: str) -> str:
-    """Returns all about an alert, a paragraph for each of its rows.
+def advised(name: str) -> list[Alert]:
+    """Returns the rows of an alert; references to the row before are written out.
 
     Args:
         name: Name of the alert in the log, such as `warn/critic1_vanishing_gradients`.
 
+    >>> [row.remedy for row in advised("warn/log_ratio_severe_instability")]
+    ['Lower the learning rate or the number of epochs; use `early_stop`; keep the \
+deviations of real actions from collapsing.']
+    """
+    return [
+        row._replace(
+            causes=row.causes.replace(ABOVE, before.causes.removesuffix("."), 1),
+            remedy=row.remedy.replace(ABOVE, before.remedy.removesuffix("."), 1),
+        )
+        for before, row in pairwise(ALERTS[:1] + ALERTS)
+        if match(row.name, name) is not None
+    ]
+
+
+def page(name: str) -> str:
+    """Returns all about an alert, a paragraph for each of its rows.
+
     Raises:
         UserError: If there is no such alert.
     """
-    rows = [row for row in ALERTS if match(row.name, name) is not None]
+    rows = advised(name)
     if not rows:
         known = dict.fromkeys(row.name for row in ALERTS)
         raise UserError(suggestion.unknown("alert", name, known))

@@ -95,6 +95,13 @@ def test_a_page_says_all_of_a_run(root):
     assert links == ["/", "/report/sound"]
 
 
+def test_an_alert_is_told_without_the_one_above_it(tmp_path):
+    name = "warn/log_ratio_severe_instability"
+    page = elements(run(tmp_path / "a", [row(10, 1.5, **{name: 1.0})]).parent, "a")
+    assert "20 000 times" in page.text and "early_stop" in page.texts
+    assert "As above" not in page.text and "`" not in page.text
+
+
 def test_time_left_is_told_of_what_is_under_way(root):
     with alone(root / "sound"):
         assert "7 s left" in elements(root).text

@@ -2,10 +2,9 @@
 
 from reported import row, said, written
 
-from ppo_jax.host.metrics.alerts import ALERTS
 from ppo_jax.reports import records
 from ppo_jax.reports.elements import element
-from ppo_jax.reports.troubles import advised, section, troubles
+from ppo_jax.reports.troubles import section, troubles
 
 KL, ENTROPY = "warn/kl_over_target", "warn/entropy_collapse"
 
@@ -40,14 +39,14 @@ def test_cause_and_remedy_are_there(tmp_path):
     assert "python -m ppo_jax.alerts warn/kl_over_target" in text
 
 
-def test_every_alert_is_told_in_its_own_words():
-    """No row refers to one that may not be there."""
-    for alert in ALERTS:
-        found = advised(alert.name.replace("*", "1"))
-        assert found
-        for each in found:
-            assert "As above" not in each.causes + each.remedy, each.name
-    assert advised("warn/empty_epoch")[0] == ALERTS[0]
+def test_both_limits_of_an_alert_are_told(tmp_path):
+    """What is in one row is written out in the other."""
+    name = "warn/normalization_mean_nonzero"
+    found = records.read(written(tmp_path, [row(1, **{name: 1})]))
+    text = said(element("div", section(found).parts))
+    for limit in ("> 0.1", "< -0.1"):
+        assert f"train/advantages_norm_mean {limit} healthy" in text
+    assert text.count("does not centre") == 2
 
 
 def test_a_calm_run_says_so(tmp_path):

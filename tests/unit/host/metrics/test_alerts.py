@@ -19,7 +19,7 @@ from ppo_jax.envs.faults import Faulty
 from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.host.loop import training
 from ppo_jax.host.metrics.alarms import Alarms
-from ppo_jax.host.metrics.alerts import ALERTS
+from ppo_jax.host.metrics.alerts import ALERTS, advised, page
 from ppo_jax.host.metrics.catalogue import match, row_of, summarize
 from ppo_jax.host.process.console import Console
 from ppo_jax.host.run_dir.recording import Folder
@@ -275,6 +275,15 @@ def test_every_alert_has_a_cause():
     assert {alert.name.replace("*", "1") for alert in ALERTS} <= {
         name for name, _, _ in CAUSES
     }
+
+
+def test_every_alert_is_told_in_its_own_words():
+    """No row refers to one that may not be there."""
+    for alert in ALERTS:
+        name = alert.name.replace("*", "1")
+        assert alert.metric in {row.metric for row in advised(name)}
+        assert alert.when in page(name) and "As above" not in page(name)
+    assert advised("warn/empty_epoch")[0] == ALERTS[0]
 
 
 def test_what_did_not_happen_is_unavailable():
