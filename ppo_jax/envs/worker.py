@@ -6,6 +6,7 @@ doing. It ignores signals that interrupt the parent.
 """
 
 import contextlib
+import io
 import os
 import pickle
 import signal
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -171,6 +172,7 @@ def _cost(info: Mapping[str, Any]) -> float:
         raise ValueError(f"info[{COST!r}]: {message}") from error
 
 
+@np.errstate(invalid="ignore")
 def _leaf(obs: Any, read: Read) -> np.ndarray:
     """Returns a leaf of an observation, converted for the agent."""
     path, choices, first, shape, dtype = read
@@ -179,18 +181,22 @@ def _leaf(obs: Any, read: Read) -> np.ndarray:
     given = np.asarray(obs)
     if choices:
         given = _one_hot(given, choices, first)
+    at = "observation" + "".join(f"[{key!r}]" for key in path)
     if given.shape != shape:
-        at = "".join(f"[{key!r}]" for key in path)
         message = f"expected the shape {shape}, as before, got {given.shape}"
-        raise ValueError(f"observation{at}: {message}")
-    return given.astype(dtype)
+        raise ValueError(f"{at}: {message}")
+    seen = given.astype(dtype)
+    if seen.dtype.kind in "iu" and not np.array_equal(seen, given):
+        raise ValueError(f"{at}: expected numbers of type {dtype}, got {given}")
+    return seen
 
 
 def _one_hot(given: np.ndarray, choices: tuple[int, ...], first: Any) -> np.ndarray:
     """Returns the one-hot vectors of choices, one after the other, `[sum(choices)]`."""
-    chosen = given.ravel() - np.ravel(first)
-    possible = chosen.shape == (len(choices),) and (chosen >= 0).all()
-    if not (possible and (chosen < choices).all()):
+    offsets = given.ravel() - np.ravel(first)
+    chosen = offsets.astype(int)
+    possible = chosen.shape == (len(choices),) and (chosen == offsets).all()
+    if not (possible and (chosen >= 0).all() and (chosen < choices).all()):
         raise ValueError(f"observation: expected one of {choices}, got {given}")
     hot = np.zeros(sum(choices), np.float32)
     hot[np.cumsum([0, *choices[:-1]]) + chosen] = 1.0
@@ -212,6 +218,24 @@ def _quiet() -> Iterator[None]:
             os.dup2(before, number)
             os.close(before)
         os.close(nothing)
+
+
+class _Heedless(io.FileIO):
+    """A stream of output that nobody may read any more, or a disk not take."""
+
+    def write(self, data: Any) -> int:
+        """Writes data; drops it if that fails."""
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def _outliving(stream: TextIO) -> TextIO:
+    """Returns a stream that shows each line at once, whoever reads it."""
+    binary = io.BufferedWriter(_Heedless(stream.fileno(), "w", closefd=False))
+    how = stream.encoding, "backslashreplace"
+    return io.TextIOWrapper(binary, *how, line_buffering=True)
 
 
 def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
@@ -264,9 +288,11 @@ def main() -> None:
     for name in IGNORED:
         if hasattr(signal, name):  # On Windows, there is no SIGHUP.
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    sys.stdout, sys.stderr = map(_outliving, (sys.stdout, sys.stderr))
     sys.unraisablehook = lambda _: None  # Failures while tidying up do not matter.
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     _serve(Connection(int(sys.argv[1])))
+    sys.stdout.flush()
     os._exit(0)  # There is nothing to tidy up, which would take a while.
 
 

@@ -123,6 +123,14 @@ class Stuck(Walk):
             raise RuntimeError("the door is stuck")
 
 
+class Loud(Walk):
+    """A walk that says a lot, and ends without a new line."""
+
+    def step(self, action):
+        print("é" * 9000, end=f"\nstep {self.time}")
+        return super().step(action)
+
+
 class Shown(Walk):
     """A walk from a random place, whose pictures show the time."""
 
@@ -166,7 +174,8 @@ class Tolls(gymnasium.Env):
         return obs, reward, False, False, info | {"cost": toll}
 
 
-STEPS = dict.fromkeys(("Walk", "Fenced", "Reused", "Whole", "Stuck", "Shown"), LIMIT)
+NAMES = "Walk", "Fenced", "Reused", "Whole", "Stuck", "Loud", "Shown"
+STEPS = dict.fromkeys(NAMES, LIMIT)
 for name, most in (STEPS | {"Tolls": 4}).items():
     if f"{name}-v0" not in gymnasium.registry:
         entry = {"entry_point": f"gyms:{name}", "max_episode_steps": most}

@@ -164,6 +164,39 @@ def test_what_cannot_be_closed_ends_in_silence(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.fixture
+def loud(monkeypatch):
+    """Steps simulators of a process that prints, as to a file, in ASCII alone."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    one = envs.make("gymnasium/Loud-v0")
+
+    def step():
+        with closing(one.simulators([one], 1, 1)) as simulators:
+            simulators.reset(np.zeros((1, 1)))
+            simulators.step(np.zeros((1, 1), int))
+
+    return step
+
+
+def test_all_that_a_simulator_prints_is_shown(loud, capfd):
+    loud()
+    assert capfd.readouterr() == ("\\xe9" * 9000 + "\nstep 0", "")
+
+
+def test_simulators_outlive_whoever_reads_what_they_print(loud):
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    kept = os.dup(1)
+    os.dup2(ours, 1)
+    try:
+        loud()
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(ours)
+
+
 def test_simulators_leave_accelerators_alone(monkeypatch):
     """One that uses JAX would take most of a GPU's memory, in every process."""
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")

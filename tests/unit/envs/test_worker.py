@@ -51,11 +51,31 @@ def test_whole_numbers_are_ones_among_zeros():
     assert [x[0].tolist() for x in own.reset([0])] == [[0, 0, 1], [0, 1, 1, 0, 0]]
 
 
-@pytest.mark.parametrize("said", [3, -1, [0, 1]])
+@pytest.mark.parametrize("said", [3, -1, [0, 1], 1.5, np.nan])
 def test_whole_numbers_that_there_are_not_are_errors(said):
     own = share(gymnasium.spaces.Discrete(3), lambda: Says(np.array(said)))
     with pytest.raises(ValueError, match="observation: expected one of"):
         own.reset([0])
+
+
+def test_whole_numbers_may_be_floats():
+    own = share(gymnasium.spaces.Discrete(3), lambda: Says(np.float32(2)))
+    assert own.reset([0])[0].tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize("said", [0.5, np.nan, 256, -1])
+def test_a_picture_that_is_none_is_an_error(said):
+    """A cast would make 0 of them, or turn black into white."""
+    space = gymnasium.spaces.Dict({"eye": gymnasium.spaces.Box(0, 255, (2,), np.uint8)})
+    own = share(space, lambda: Says({"eye": np.array([1, said])}))
+    with pytest.raises(ValueError, match=r"\['eye'\]: expected numbers of type uint8"):
+        own.reset([0])
+
+
+def test_a_picture_may_be_of_another_type():
+    space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
+    (seen,) = share(space, lambda: Says(np.array([1.0, 255.0]))).reset([0])
+    assert seen.tolist() == [[1, 255]] and seen.dtype == np.uint8
 
 
 def test_a_shape_that_changes_is_an_error_that_says_where():
