@@ -42,14 +42,20 @@ def of(paths: Sequence[Path]) -> str:
     found, runs, metric = gather(paths)
     if not any(trial.scores.size for each in found for trial in each.trials):
         raise UserError(f"{paths[0]}: expected runs with {metric}, got none")
-    count = sum(len(each.trials) for each in found)
+    scored = [each for each in found if each.column.size]
+    count = sum(len(each.column) for each in scored)
+    more = sum(len(each.trials) for each in found) - count
+    unknown = f"{more} more {'has' if more == 1 else 'have'} none. " if more else ""
     whose = MEDIAN if any(run.members > 1 for run in runs) else ""
-    text = f"{metric}, by the last evaluation of each of {count} runs. {whose}{SURE}"
+    text = (
+        f"{metric}, by the last evaluation of each of {count} runs. "
+        f"{unknown}{whose}{SURE}"
+    )
     sections = [
-        standings.standing(found),
-        standings.curves(found, metric),
-        standings.chances(found),
-        standings.sensitivity(found, metric),
+        standings.standing(scored),
+        standings.curves(scored, metric),
+        standings.chances(scored),
+        standings.sensitivity(scored, metric),
         _beside(found, runs),
         _runs(runs),
     ]

@@ -29,6 +29,11 @@ class Trial(NamedTuple):
     """Whether it was in a sweep, and took no finite step to its end."""
 
     @property
+    def scored(self) -> bool:
+        """Whether it has a score: it was evaluated before, or failed."""
+        return self.failed or self.scores.size > 0
+
+    @property
     def last(self) -> float:
         """The score of the last evaluation; NaN if it was not finite, or it failed."""
         known = self.scores.size and not self.failed
@@ -45,8 +50,8 @@ class Contender(NamedTuple):
 
     @property
     def column(self) -> np.ndarray:
-        """The scores of its runs, `[runs, 1]`."""
-        return np.array([trial.last for trial in self.trials])[:, None]
+        """The scores of its runs that have one, `[runs, 1]`."""
+        return np.array([trial.last for trial in self.trials if trial.scored])[:, None]
 
 
 def is_sweep(path: Path) -> bool:
@@ -56,6 +61,8 @@ def is_sweep(path: Path) -> bool:
 
 def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
     """Returns the contenders of directories, those that are runs, and their metric.
+
+    Contenders without a score come last.
 
     Raises:
         UserError: If a path is no run or sweep, cannot be read or is given twice, or if
@@ -75,7 +82,8 @@ def gather(paths: Sequence[Path]) -> tuple[list[Contender], list[Record], str]:
         for path, (_, settled) in zip(filter(is_sweep, paths), sweeps, strict=True)
         for each in settled
     ]
-    return found + of_runs(runs), runs, metrics.pop()
+    found = sorted(found + of_runs(runs), key=lambda each: not each.column.size)
+    return found, runs, metrics.pop()
 
 
 def of_runs(runs: Sequence[Record]) -> list[Contender]:
@@ -89,9 +97,13 @@ def of_runs(runs: Sequence[Record]) -> list[Contender]:
         groups.setdefault((about, again), []).append(run)
     firsts = [group[0] for group in groups.values()]
     shown = differing(firsts)
+    names = [_name(group, shown) for group in groups.values()]
     return [
-        Contender(_name(group, shown), [_trial(run) for run in group])
-        for group in groups.values()
+        Contender(
+            name if names.count(name) == 1 else _of_runs(group),
+            [_trial(run) for run in group],
+        )
+        for name, group in zip(names, groups.values(), strict=True)
     ]
 
 
@@ -114,12 +126,15 @@ def _without_seed(run: Record) -> dict[str, str]:
 
 
 def _name(group: Sequence[Record], shown: Sequence[str]) -> str:
-    if len(group) == 1:
-        return group[0].name
     fields = [f"{path}={group[0].field(path, OFF)}" for path in shown]
-    if 0 < len(fields) <= FEW:
+    if len(group) > 1 and 0 < len(fields) <= FEW:
         return " ".join(fields)
-    return f"{group[0].name} and {len(group) - 1} more"
+    return _of_runs(group)
+
+
+def _of_runs(group: Sequence[Record]) -> str:
+    more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    return group[0].name + more
 
 
 def _trial(run: Record) -> Trial:
@@ -141,7 +156,7 @@ def _sweep(path: Path) -> tuple[str, list[Contender]]:
         for run in results["runs"]:
             steps, values = run["steps"], run["evaluations"][metric]
             failed = run.get("ending") == "failed"
-            name = f"seed {run['seed']}"
+            name = f"{path}: seed {run['seed']}"
             trial = Trial(name, numbers(steps), numbers(values), failed)
             found[run["setting"]].trials.append(trial)
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:

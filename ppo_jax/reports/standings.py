@@ -48,7 +48,8 @@ def standing(found: Sequence[Contender]) -> Section:
     ]
     ends = [x for each in scored for x in (each["iqm"], *(each["interval"] or ()))]
     known = [x for x in ends if np.isfinite(x)]
-    parts: list[Part] = [table(scores.HEADER, rows)]
+    header = [cell.replace("the first", found[0].name) for cell in scores.HEADER]
+    parts: list[Part] = [table(header, rows)]
     if any(1 < each["runs"] < scores.ENOUGH for each in scored):
         parts.append(element("p", scores.NARROW))
     if known and len(found) > 1:
@@ -71,7 +72,7 @@ def curves(found: Sequence[Contender], metric: str) -> Section:
         marks += _over_steps(each, tone)
     text = "Interquartile mean of the runs, with its interval."
     charts = [Chart(metric, marks, text=text, log=False)]
-    if any(len(each.trials) > 1 for each in found):
+    if any(len(each.column) > 1 for each in found):
         charts.append(_profiles(found, metric))
     return Section("Curves", [Grid(charts)])
 
@@ -81,7 +82,7 @@ def chances(found: Sequence[Contender]) -> Section | None:
 
     None: fewer than two contenders have several runs.
     """
-    able = [each for each in found if len(each.trials) > 1]
+    able = [each for each in found if len(each.column) > 1]
     pairs = [(other, able[0]) for other in able[1:]]
     if len(able) <= FEW:
         pairs = [(b, a) for i, a in enumerate(able) for b in able[i + 1 :]]
@@ -106,17 +107,17 @@ def sensitivity(found: Sequence[Contender], metric: str) -> Section | None:
     paths = dict.fromkeys(path for each in found for path in each.setting)
     charts = []
     for path in paths:
-        given = [each.setting.get(path) for each in found for _ in each.trials]
+        given = [each.setting.get(path) for each in found for _ in each.column]
         known = {value for value in given if is_number(value)}
         if len(known) > 1 and all(map(is_number, given)):
-            x, y = np.array(given, float), np.array([_last(found)]).ravel()
+            x, y = np.array(given, float), _last(found)
             points = Points("runs", x, y)
             charts.append(Chart(path, [points], path, metric, log=False))
     return Section("Sensitivity", [Grid(charts)]) if charts else None
 
 
-def _last(found: Sequence[Contender]) -> list[float]:
-    return [run.last for each in found for run in each.trials]
+def _last(found: Sequence[Contender]) -> np.ndarray:
+    return np.concatenate([each.column[:, 0] for each in found])
 
 
 def _over_steps(each: Contender, tone: str) -> list[Mark]:
@@ -166,14 +167,14 @@ def _intervals(statistic, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _profiles(found: Sequence[Contender], metric: str) -> Chart:
     """Charts the share of runs with a score above τ, over τ."""
-    every = np.array(_last(found))
+    every = _last(found)
     known = every[np.isfinite(every)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
     margin = 0.05 * (high - low) or 1.0
     levels = np.linspace(low - margin, high + margin, LEVELS)
     marks: list[Mark] = []
     for each, tone in zip(found, TONES, strict=False):
-        if len(each.trials) > 1:
+        if len(each.column) > 1:
             marks.append(_profile_band(each, levels, tone))
         share = aggregate.performance_profile(each.column, levels)
         marks.append(Curve(each.name, levels, share, tone))

@@ -1,9 +1,10 @@
 """A page of several runs, whatever they have in common."""
 
 import json
+from pathlib import Path
 
 import pytest
-from reported import SVG, parsed, pictures, row, said, written
+from reported import HTML, SVG, parsed, pictures, row, said, written
 
 from ppo_jax.errors import UserError
 from ppo_jax.reports.comparison import of
@@ -54,6 +55,32 @@ def test_runs_of_one_contender_have_one_colour(tmp_path):
     text = said(tree)
     assert "gamma=0.9 2 " in text and "gamma 0.9 0.5 0.9 seed 0 1 2" in text
     assert "only" not in text.partition("differ")[2]
+
+
+def test_a_run_without_an_evaluation_is_told_and_drawn(tmp_path):
+    scores = {"a": {"eval__mean_reward": 2.5}, "b": {}}
+    paths = [written(tmp_path / name, [row(1, **x)]) for name, x in scores.items()]
+    tree = parsed(of(paths))
+    assert "of each of 1 runs. 1 more has none. " in said(tree)
+    assert f"{paths[1]}: from 100 to 100" in said(pictures(tree)["time/fps"])
+    table = next(tree.iter(f"{HTML}table"))
+    assert len([*table.iter(f"{HTML}tr")]) == 2
+
+
+def test_a_run_is_none_of_a_sweep_that_is_called_like_its_seed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(Path("seed 0"), [row(i, eval__mean_reward=i) for i in (1, 2)])
+    values = {"steps": [100], "evaluations": {"eval/mean_reward": [1.0]}}
+    results = {
+        "metric": "eval/mean_reward",
+        "settings": [{"gamma": 0.9}],
+        "runs": [{"setting": 0, "seed": 0} | values],
+    }
+    Path("swept").mkdir()
+    Path("swept/results.json").write_text(json.dumps(results))
+    speed = pictures(parsed(of([Path("swept"), Path("seed 0")])))["time/fps"]
+    lines = [x for x in speed.iter(f"{SVG}path") if "line " in x.get("class")]
+    assert [line.get("class") for line in lines] == ["line two"]
 
 
 def test_runs_without_an_evaluation_cannot_be_compared(tmp_path):

@@ -37,6 +37,28 @@ def test_seeds_are_runs_of_one_contender(tmp_path):
     assert columns == {"gamma=0.99": [1, 3], "gamma=0.5": [2, 4], str(paths[-1]): [5]}
 
 
+def test_no_two_contenders_have_one_name(tmp_path):
+    """Two seeds are there twice, and differ from another experiment alike."""
+    given = {"a": 0, "b": 1, "c": 0, "d": 1}
+    paths = [run(tmp_path / name, seed=seed) for name, seed in given.items()]
+    paths += [run(tmp_path / f"{seed}", seed=seed, gamma=0.5) for seed in range(2)]
+    found = of_runs([records.read(path) for path in paths])
+    names = [f"{paths[0]} and 1 more", f"{paths[2]} and 1 more", "gamma=0.5"]
+    assert [each.name for each in found] == names
+
+
+def test_a_run_that_was_not_evaluated_has_no_score(tmp_path):
+    """It is not the worst; whoever has no such run comes last."""
+    paths = [run(tmp_path / "a", gamma=0.5), run(tmp_path / "b"), run(tmp_path / "c")]
+    written(paths[0], [row(1)])
+    paths.append(run(tmp_path / "d", 3.0, seed=1))
+    written(paths[1], [row(1)])
+    found, _, _ = gather(paths)
+    columns = {each.name: each.column[:, 0].tolist() for each in found}
+    assert columns == {"gamma=0.99": [3], str(paths[2]): [1], str(paths[0]): []}
+    assert [*columns][-1] == str(paths[0])
+
+
 def test_who_follows_a_schedule_is_no_seed_of_who_does_not(tmp_path):
     """Nor of another schedule, though both have the same experiment."""
     paths = [run(tmp_path / f"{seed}", seed=seed) for seed in range(5)]

@@ -34,6 +34,7 @@ def test_the_standing_has_the_best_one_first():
     table, forest = standings.standing([LOW, HIGH, ALONE]).parts
     rows = [[said(cell) for cell in row] for row in table.iter("tr")][1:]
     assert [row[0] for row in rows] == ["high", "alone", "low"]
+    assert "P(better than low)" in said(table)
     expected = stats.trim_mean(scores(HIGH)[:, -1], 0.25)
     assert float(rows[0][2]) == pytest.approx(expected, abs=0.01)
     assert rows[0][4] == "1.00" and rows[1][3:] == ["", "", ""]
