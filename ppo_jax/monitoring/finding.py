@@ -6,12 +6,13 @@ from pathlib import Path
 
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir.experiment import CONFIG
-from ppo_jax.host.run_dir.names import CHECKPOINTS, LOG
+from ppo_jax.host.run_dir.names import CHECKPOINTS, FORMER, LOG
 from ppo_jax.sweeps import plan
 
 MARKS = {CONFIG, LOG, plan.KEPT}
 """Names of files, any of which marks a folder as a run, or as a sweep of runs."""
-WITHOUT_RUNS = {CHECKPOINTS, "imported"}
+WITHOUT_RUNS = {CHECKPOINTS, "imported", FORMER}
+"""Names of folders of a run that hold no runs."""
 
 
 def find(root: Path) -> Iterator[Path]:
@@ -21,12 +22,14 @@ def find(root: Path) -> Iterator[Path]:
         UserError: If there is no such folder, or it cannot be read.
     """
     for folder, folders, names in os.walk(root, onerror=_refuse_only(root)):
+        ours: set[str] = set()
         if MARKS & set(names):
             yield Path(folder)
+            ours = WITHOUT_RUNS
         folders[:] = sorted(
             name
             for name in folders
-            if name not in WITHOUT_RUNS and not name.startswith((".", "__"))
+            if name not in ours and not name.startswith((".", "__"))
         )
 
 

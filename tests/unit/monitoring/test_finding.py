@@ -11,9 +11,12 @@ from ppo_jax.monitoring.finding import find, size
 
 def test_runs_are_found_however_deep(tmp_path):
     """A sweep with its batches, a replay in a run, a log without an experiment."""
-    places = ["a", "b/c/d", "a/replay", "sweep", "sweep/batches/001"]
+    places = ["a", "b/c/d", "a/replay", "sweep", "sweep/batches/001", "imported"]
+    places += ["checkpoints/of/mine", "former"]
     for place in places:
         run(tmp_path / place, [row(10)], saved=[1])
+    for inside in ("checkpoints", "imported", "former"):
+        run(tmp_path / "a" / inside / "x")
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone" / "metrics.jsonl").touch()
     (tmp_path / "empty" / "checkpoints").mkdir(parents=True)
