@@ -121,7 +121,7 @@ def written(value: float, digits: int = 4) -> str:
         return UNKNOWN
     if size and not 1e-3 <= size < 1e9:
         mantissa, _, power = f"{abs(value):.{digits - 2}e}".partition("e")
-        front = "" if float(mantissa) == 1 else f"{float(mantissa):g}·"
+        front = "" if float(mantissa) == 1 else f"{float(mantissa):.{digits}g}·"
         text = f"{front}10{str(int(power)).translate(RAISED)}"
     elif size >= 1e6:
         text = f"{size / 1e6:.{digits}g}M"

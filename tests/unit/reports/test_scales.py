@@ -67,6 +67,12 @@ def test_labels_tell_ticks_apart():
     assert [float(label) for _, label in ticks] == [value for value, _ in ticks]
 
 
+@pytest.mark.parametrize("low", [2e10, -2e10, 2e-6])
+def test_labels_with_powers_of_ten_tell_ticks_apart(low):
+    ticks = Scale(low, low + 1e-8 * abs(low)).ticks()
+    assert len({label for _, label in ticks}) == len(ticks) > 1
+
+
 def test_powers_of_ten_on_a_wide_axis():
     scale = scale_of([np.array([1e-6, 1e3])], log=True)
     labels = [label for _, label in scale.ticks()]
