@@ -159,6 +159,6 @@ def _sweep(path: Path) -> tuple[str, list[Contender]]:
             name = f"{path}: seed {run['seed']}"
             trial = Trial(name, numbers(steps), numbers(values), failed)
             found[run["setting"]].trials.append(trial)
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: is no result of a sweep: {error!r}") from error
     return metric, [each for each in found if each.trials]

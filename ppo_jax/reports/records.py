@@ -158,11 +158,7 @@ def _description(run_dir: Path) -> Description:
     """Returns the fields of the stored experiment; empty if there is no file."""
     if not (run_dir / experiment.CONFIG).exists():
         return {}
-    found = experiment.stored_description(run_dir)
-    for path, field in found.items():
-        if not {"kind", "value"} <= field.keys():
-            raise UserError(f"{run_dir / experiment.CONFIG}: {path}: no field")
-    return found
+    return experiment.stored_description(run_dir)
 
 
 def _scheduled(run_dir: Path) -> Description:

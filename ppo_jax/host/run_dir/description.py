@@ -48,6 +48,16 @@ def _are_components(value: Any) -> bool:
     return isinstance(value, tuple) and all(map(is_component, value))
 
 
+def is_field(found: Any) -> bool:
+    """Returns whether a value from JSON is that of a field of a description.
+
+    >>> is_field({"kind": "number", "value": "0.5"}), is_field({"value": 0.5})
+    (True, False)
+    """
+    parts = [found.get(x) for x in ("kind", "value")] if isinstance(found, dict) else []
+    return bool(parts) and all(isinstance(part, str) for part in parts)
+
+
 def as_now(description: Description) -> Description:
     """Returns the description of an earlier version as this version would give it.
 

@@ -186,7 +186,7 @@ def stored_names(run_dir: Path) -> former.Names:
     """Maps former names of tuples' items in a run's files to their present names."""
     if not (run_dir / CONFIG).exists():
         return {}
-    return description.former_names(_read(run_dir, CONFIG, dict))
+    return description.former_names(_described(run_dir))
 
 
 def stored_description(run_dir: Path) -> Description:
@@ -195,7 +195,7 @@ def stored_description(run_dir: Path) -> Description:
     Raises:
         ExperimentError: If there is no description, or it cannot be read.
     """
-    return description.as_now(_read(run_dir, CONFIG, dict))
+    return description.as_now(_described(run_dir))
 
 
 def _kept_in(folder: Path) -> list[str]:
@@ -215,6 +215,16 @@ def _is_made(folder: Path) -> bool:
 def _listed(changed: dict[str, str]) -> str:
     """Formats changed fields, a line each."""
     return "".join(f"\n  {name}: {change}" for name, change in changed.items())
+
+
+def _described(run_dir: Path) -> Description:
+    """Reads the description of a run's experiment, with former paths as they are."""
+    found = _read(run_dir, CONFIG, dict)
+    for path, field in found.items():
+        if not description.is_field(field):
+            message = f"{path}: expected a kind and a value, got {field!r:.80}"
+            raise ExperimentError(f"{run_dir / CONFIG}: {message}")
+    return found
 
 
 def _read(run_dir: Path, name: str, wanted: type) -> Any:

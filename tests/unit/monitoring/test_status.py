@@ -180,6 +180,13 @@ def test_an_experiment_that_cannot_be_read_has_no_budget(tmp_path, text, saved):
     assert now(run_dir).total is None and now(run_dir).state == state
 
 
+def test_a_sweep_whose_experiment_cannot_be_read_hides_no_run(tmp_path):
+    run_dir = run(tmp_path / "x", ROWS, saved=[3])
+    (run_dir / "config.json").write_text('{"env.type": {"kind": "structure"}}')
+    (run_dir / "sweep.json").write_text("{}")
+    assert now(run_dir).kind == "sweep"
+
+
 def test_a_budget_of_nothing_is_none(tmp_path):
     found = now(run(tmp_path / "x", budget=BUDGET | {"num_envs": 0}))
     assert found.total is None

@@ -114,6 +114,7 @@ def test_sweeps_and_runs_beside_each_other(tmp_path):
         ({"metric": "eval/median_reward"}, "is no result of a sweep: KeyError"),
         ({"runs": 3}, "is no result of a sweep: TypeError"),
         ({"settings": []}, "is no result of a sweep: IndexError"),
+        ({"settings": [3]}, "is no result of a sweep: AttributeError"),
     ],
     ids=str,
 )

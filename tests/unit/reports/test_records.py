@@ -62,6 +62,16 @@ def test_a_schedule_that_cannot_be_costs_a_note(tmp_path, text):
     assert "schedule.json: " in note
 
 
+@pytest.mark.parametrize("field", [3, {}, {"kind": "number", "value": 3}], ids=str)
+def test_a_description_with_what_is_no_field_is_told(tmp_path, field):
+    written(tmp_path, [row(1)])
+    (tmp_path / "config.json").write_text(json.dumps({"env.type": field}))
+    found = records.read(tmp_path)
+    (note,) = found.notes
+    assert "config.json: env.type: expected a kind and a value" in note
+    assert found.description == {}
+
+
 def test_what_was_measured_later_is_found(tmp_path):
     """And not what tells of the run itself."""
     written(tmp_path, [row(1)])
