@@ -132,6 +132,8 @@ def _logged(run_dir: Path) -> Rows:
     if (run_dir / batched.WALK).exists():
         message = "is a walk-forward, which leaves a page of its own"
         raise UserError(f"{run_dir}: {message}: {run_dir / BACKTEST_PAGE}")
+    if not rows and (run_dir / experiment.CONFIG).exists():
+        raise UserError(f"{run_dir}: the run has logged nothing yet")
     if not rows:
         raise UserError(experiment.missing(run_dir))
     for number, row in enumerate(rows, start=1):

@@ -84,6 +84,14 @@ def test_what_was_measured_later_is_found(tmp_path):
     assert any("torn.json" in note for note in run.notes)
 
 
+def test_a_run_that_has_just_begun_is_not_said_to_be_none(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="the run has logged nothing yet"):
+        records.read(tmp_path)
+    with pytest.raises(UserError, match="no run to be found there"):
+        records.read(tmp_path / "nowhere")
+
+
 def test_a_row_that_does_not_know_when_it_was_is_named(tmp_path):
     written(tmp_path, [row(1), row(2) | {"step": "two"}])
     with pytest.raises(UserError, match="line 2: step: expected a number, got 'two'"):
