@@ -171,6 +171,8 @@ def _seen(space: Any) -> str:
     """
     if space.dtype == np.uint8:
         return "uint8"
+    if space.dtype.kind not in "iu":
+        return "float32"
     least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
     small = (space.low >= least).all() and (space.high <= most).all()
-    return "int32" if space.dtype.kind in "iu" and small else "float32"
+    return "int32" if small else "float32"

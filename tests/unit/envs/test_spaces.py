@@ -72,6 +72,7 @@ def test_observations_have_shapes_whatever_they_are():
         (-(2**31) - 1, 0, "int64", "float32"),
         (0, 2**32 - 1, "uint32", "float32"),
         (0, 300, "uint16", "int32"),
+        (-1, 1, "float16", "float32"),
     ],
 )
 def test_no_whole_number_is_too_large_for_what_it_becomes(low, high, kind, expected):
