@@ -24,6 +24,8 @@ RUNNING, FINISHED, STOPPED, INTERRUPTED, FAILED, UNSAVED = STATES = (
 )
 DONE = FINISHED, STOPPED
 """States of runs that have nothing left to do, and need nobody's attention."""
+BATCH = "batch"
+"""Kind of the batches of a sweep or a walk-forward, which are no runs of their own."""
 BEFORE = "stopped before its first checkpoint"
 WITHOUT_A_WORD = (
     "killed, stalled or stopped at once; it goes on from its last checkpoint"
@@ -96,7 +98,7 @@ def again(run_dir: Path) -> str:
     It is a command, or a call of Python for a sweep that was begun there.
     """
     kind = _kind(run_dir)
-    home = run_dir.parents[1] if kind == "batch" else run_dir
+    home = run_dir.parents[1] if kind == BATCH else run_dir
     if claims.never_began(home) or _lost(run_dir):
         return ""
     if _is_of_python(home):
@@ -106,7 +108,7 @@ def again(run_dir: Path) -> str:
         return ""
     if kind == "replay":
         return command.typed("replay", home, "--to", home, "--resume")
-    name = kind_of(home) or ("sweep" if kind == "batch" else "train")
+    name = kind_of(home) or ("sweep" if kind == BATCH else "train")
     return command.typed(name, kept, "--run-dir", home, "--resume")
 
 
@@ -118,8 +120,9 @@ def ended_badly(status: Status) -> bool:
 def _kind(run_dir: Path) -> str:
     if kind := kind_of(run_dir):
         return kind
-    if run_dir.parent.name == BATCHES:
-        return "batch"
+    home = run_dir.parent.parent
+    if run_dir.parent.name == BATCHES and (home / experiment.CONFIG).exists():
+        return BATCH
     if (run_dir / SCHEDULE).exists():
         return "replay"
     return "population" if (run_dir / LINEAGE).exists() else "run"
@@ -146,7 +149,7 @@ def _lost(run_dir: Path) -> str:
 
 def _settings(run_dir: Path, kind: str) -> dict[str, int]:
     """Returns the `BUDGET` of a run, or of a batch's sweep; empty if unreadable."""
-    home = run_dir.parents[1] if kind == "batch" else run_dir
+    home = run_dir.parents[1] if kind == BATCH else run_dir
     try:
         fields = json.loads((home / experiment.CONFIG).read_text())
         return {name: int(fields[name]["value"]) for name in BUDGET}
@@ -203,7 +206,7 @@ def _next(run_dir: Path, kind: str, state: str) -> str:
     following = "" if state == RUNNING else again(run_dir)
     if not following or state not in DONE:
         return following
-    single = kind not in ("batch", *OF_BATCHES.values())
+    single = kind not in (BATCH, *OF_BATCHES.values())
     return command.typed("evaluate", run_dir) if single else ""
 
 

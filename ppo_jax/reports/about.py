@@ -22,6 +22,8 @@ def lead(run: Record) -> str:
     """Returns a line on the experiment that was trained."""
     env = run.field("env.id").strip("'") or run.field("env.type", "an experiment")
     who = f"a population of {run.members}" if run.members > 1 else "one agent"
+    if run.kind == status.BATCH:
+        who = f"{run.members} runs of a batch"
     memory = run.field("network.memory.type")
     kind = f", with a memory ({memory})" if memory else ""
     seed = f", seed {run.field('seed')}" if run.field("seed") else ""
@@ -63,13 +65,14 @@ def notes(runs: Sequence[Record]) -> Element | None:
 
 def commands(run: Record) -> list[str]:
     """Returns commands that one may want to give next."""
-    path = run.path
-    found = [typed("evaluate", path)]
+    path, found = run.path, []
     if run.state not in (status.RUNNING, status.FINISHED):
-        found = [*filter(None, [status.again(path)]), *found]
-    if run.generations:
-        found.append(typed("replay", path))
-    return [*found, typed("robustness", path), typed("report", path, "OTHER_RUN_DIR")]
+        found += filter(None, [status.again(path)])
+    if run.kind != status.BATCH:  # The agents of a batch are in no directory.
+        found.append(typed("evaluate", path))
+        found += [typed("replay", path)] if run.generations else []
+        found.append(typed("robustness", path))
+    return [*found, typed("report", path, "OTHER_RUN_DIR")]
 
 
 def _evaluated(run: Record) -> tuple[str, str, str]:

@@ -56,10 +56,19 @@ class Record:
         """The names of its metrics."""
         return {name for row in self.rows for name in row}
 
-    @cached_property
+    @property
     def state(self) -> str:
         """Whether it is under way, or how it ended."""
-        return status.now(self.path).state
+        return self._status.state
+
+    @property
+    def kind(self) -> str:
+        """Its kind, such as `run` or `batch`."""
+        return self._status.kind
+
+    @cached_property
+    def _status(self) -> status.Status:
+        return status.now(self.path)
 
     def field(self, path: str, default: str = "") -> str:
         """Returns the value of a field of the experiment, as text."""

@@ -128,6 +128,13 @@ def test_what_is_next_can_be_typed(tmp_path, kind):
     assert found.next.startswith(f"python -m ppo_jax.{said.format(run_dir)}")
 
 
+def test_a_run_in_a_folder_that_is_called_batches_is_none_of_a_sweep(tmp_path):
+    run_dir = run(tmp_path / "batches" / "x", ROWS, saved=[3])
+    found = now(run_dir)
+    assert (found.kind, found.total) == ("run", 100)
+    assert f"--run-dir {run_dir} --resume" in found.next
+
+
 def test_what_is_next_of_a_batch_is_that_of_its_sweep(tmp_path):
     sweep = run(tmp_path / "sweep")
     found = now(run(sweep / "batches" / "001", saved=[1]))

@@ -89,6 +89,19 @@ def test_it_goes_on_as_it_began(tmp_path):
     assert commands(found)[0] == again
 
 
+def test_no_command_is_told_that_a_batch_does_not_take(tmp_path):
+    """Its agents are in no directory of their own."""
+    (tmp_path / "config.json").write_text(json.dumps(describe(CONFIG)))
+    each = {f"each__eval__mean_reward__{i}": 1.0 for i in range(3)}
+    place = tmp_path / "batches" / "001"
+    found = records.read(written(place, [row(10, eval__mean_reward=1.0, **each)]))
+    assert commands(found)[-1:] == [
+        f"python -m ppo_jax.report {place} OTHER_RUN_DIR",
+    ]
+    assert not any(x in y for x in ("evaluate", "robust") for y in commands(found))
+    assert lead(found) == "an experiment, 3 runs of a batch."
+
+
 def test_the_figures_that_one_looks_for_first(tmp_path):
     rows = [row(1, eval__mean_reward=9.5), row(10, eval__mean_reward=7.25)]
     found = run(tmp_path, *rows)
