@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element
 
 from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.host.process.command import typed
+from ppo_jax.host.run_dir import script
 from ppo_jax.host.run_dir.description import defaults
 from ppo_jax.monitoring import status
 from ppo_jax.reports import troubles
@@ -68,7 +69,7 @@ def commands(run: Record) -> list[str]:
     path, found = run.path, []
     if run.state not in (status.RUNNING, status.FINISHED):
         found += filter(None, [status.again(path)])
-    if run.kind != status.BATCH:  # The agents of a batch are in no directory.
+    if (path / script.KEPT).exists():  # It is what commands load.
         found.append(typed("evaluate", path))
         found += [typed("replay", path)] if run.generations else []
         found.append(typed("robustness", path))

@@ -89,6 +89,14 @@ def test_it_goes_on_as_it_began(tmp_path):
     assert commands(found)[0] == again
 
 
+def test_what_no_command_can_load_is_not_evaluated(tmp_path):
+    """An experiment with parts that are in no file."""
+    found = run(tmp_path, row(10))
+    assert len(commands(found)) == 3
+    (tmp_path / "experiment.py").unlink()
+    assert commands(found) == [f"python -m ppo_jax.report {tmp_path} OTHER_RUN_DIR"]
+
+
 def test_no_command_is_told_that_a_batch_does_not_take(tmp_path):
     """Its agents are in no directory of their own."""
     (tmp_path / "config.json").write_text(json.dumps(describe(CONFIG)))
