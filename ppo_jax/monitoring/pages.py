@@ -14,7 +14,8 @@ from ppo_jax.host.metrics import alerts
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.process import command
 from ppo_jax.host.process.console import duration, figure
-from ppo_jax.host.run_dir.names import REPORT
+from ppo_jax.host.run_dir.batched import OF_BATCHES, WALK
+from ppo_jax.host.run_dir.names import BACKTEST_PAGE, REPORT
 from ppo_jax.monitoring.listing import UNKNOWN, ago, number, printable, steps
 from ppo_jax.monitoring.status import RUNNING, STATES, Status
 from ppo_jax.monitoring.tail import FITTEST, Tail
@@ -212,6 +213,8 @@ def _links(run: Seen) -> Content:
     report = run.run_dir / REPORT
     if report.is_file() and not report.is_symlink():
         return element("a", "report", href=address("report", run.name))
+    if run.status.kind == OF_BATCHES[WALK]:
+        return "report: ", _code(run.run_dir / BACKTEST_PAGE)
     return "no report yet: ", _code(command.typed("report", run.run_dir))
 
 

@@ -95,6 +95,14 @@ def test_a_page_says_all_of_a_run(root):
     assert links == ["/", "/report/sound"]
 
 
+def test_the_page_of_a_walk_forward_is_its_own(tmp_path):
+    """The command `report` makes none."""
+    place = run(tmp_path / "a", ending="finished")
+    (place / "walk.json").write_text("{}")
+    text = elements(tmp_path, "a").text
+    assert f"{place}/backtest.html" in text and "ppo_jax.report" not in text
+
+
 def test_an_alert_is_told_without_the_one_above_it(tmp_path):
     name = "warn/log_ratio_severe_instability"
     page = elements(run(tmp_path / "a", [row(10, 1.5, **{name: 1.0})]).parent, "a")
