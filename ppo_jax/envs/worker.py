@@ -172,7 +172,6 @@ def _cost(info: Mapping[str, Any]) -> float:
         raise ValueError(f"info[{COST!r}]: {message}") from error
 
 
-@np.errstate(invalid="ignore")
 def _leaf(obs: Any, read: Read) -> np.ndarray:
     """Returns a leaf of an observation, converted for the agent."""
     path, choices, first, shape, dtype = read
@@ -181,25 +180,26 @@ def _leaf(obs: Any, read: Read) -> np.ndarray:
     given = np.asarray(obs)
     if choices:
         given = _one_hot(given, choices, first)
-    at = "observation" + "".join(f"[{key!r}]" for key in path)
+    if given.shape == shape and given.dtype == dtype:
+        return given.copy()
+    at = "".join(["observation", *(f"[{key!r}]" for key in path), ": expected"])
     if given.shape != shape:
-        message = f"expected the shape {shape}, as before, got {given.shape}"
-        raise ValueError(f"{at}: {message}")
-    seen = given.astype(dtype)
+        raise ValueError(f"{at} the shape {shape}, as before, got {given.shape}")
+    with np.errstate(invalid="ignore"):
+        seen = given.astype(dtype)
     if seen.dtype.kind in "iu" and not np.array_equal(seen, given):
-        raise ValueError(f"{at}: expected numbers of type {dtype}, got {given}")
+        raise ValueError(f"{at} numbers of type {dtype}, got {given}")
     return seen
 
 
 def _one_hot(given: np.ndarray, choices: tuple[int, ...], first: Any) -> np.ndarray:
     """Returns the one-hot vectors of choices, one after the other, `[sum(choices)]`."""
-    offsets = given.ravel() - np.ravel(first)
-    chosen = offsets.astype(int)
-    possible = chosen.shape == (len(choices),) and (chosen == offsets).all()
-    if not (possible and (chosen >= 0).all() and (chosen < choices).all()):
+    chosen = given.ravel() - np.ravel(first)
+    possible = chosen.shape == (len(choices),) and (chosen >= 0).all()
+    if not (possible and (chosen < choices).all() and (chosen % 1 == 0).all()):
         raise ValueError(f"observation: expected one of {choices}, got {given}")
     hot = np.zeros(sum(choices), np.float32)
-    hot[np.cumsum([0, *choices[:-1]]) + chosen] = 1.0
+    hot[np.cumsum([0, *choices[:-1]]) + chosen.astype(int)] = 1.0
     return hot
 
 
@@ -233,9 +233,9 @@ class _Heedless(io.FileIO):
 
 def _outliving(stream: TextIO) -> TextIO:
     """Returns a stream that shows each line at once, whoever reads it."""
-    binary = io.BufferedWriter(_Heedless(stream.fileno(), "w", closefd=False))
+    raw = _Heedless(stream.fileno(), "w", closefd=False)
     how = stream.encoding, "backslashreplace"
-    return io.TextIOWrapper(binary, *how, line_buffering=True)
+    return io.TextIOWrapper(io.BufferedWriter(raw), *how, line_buffering=True)
 
 
 def _told(error: BaseException) -> tuple[str, list[tuple[str, int, str]]]:
