@@ -92,7 +92,8 @@ def _evaluated(run: Record) -> tuple[str, str, str]:
 def _tail(run: Record) -> tuple[str, str, str]:
     tail = last(run.rows, "eval/cvar_5_reward")
     low, high = (last(run.rows, f"eval/q{q}_reward") for q in (25, 75))
-    note = f"worst 5 %; quartiles {exactly(low)} and {exactly(high)}"
+    whose = " of the median member" if run.members > 1 else ""
+    note = f"worst 5 %{whose}; quartiles {exactly(low)} and {exactly(high)}"
     return "tail", exactly(tail), note
 
 

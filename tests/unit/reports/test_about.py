@@ -89,6 +89,14 @@ def test_it_goes_on_as_it_began(tmp_path):
     assert commands(found)[0] == again
 
 
+def test_the_tail_of_a_population_is_told_to_be_the_median_members(tmp_path):
+    """Other charts are of the fittest."""
+    tails = {"eval__cvar_5_reward": 3.0, "best__eval__cvar_5_reward": 9.0}
+    each = {f"each__eval__mean_reward__{i}": 1.0 for i in range(3)}
+    found = run(tmp_path, row(10, eval__mean_reward=1.0, **tails, **each))
+    assert "tail 3 worst 5 % of the median member; quartiles" in said(overview(found))
+
+
 def test_what_no_command_can_load_is_not_evaluated(tmp_path):
     """An experiment with parts that are in no file."""
     found = run(tmp_path, row(10))
