@@ -180,7 +180,10 @@ class Adversary:
 
         def harm(obs: PyTree) -> Array:
             seen = replay(rows._replace(obs=shown(obs)))
-            return jnp.where(mask, self._harm(seen, clean, rows), 0.0)
+            each = jnp.where(mask, self._harm(seen, clean, rows), 0.0)
+            if jax.tree.leaves(rows.carry):  # What it sees harms its later steps too.
+                each = jnp.broadcast_to(each.sum(axis=0), each.shape)
+            return each
 
         obs = attack(harm, rows.obs, key)
         return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))

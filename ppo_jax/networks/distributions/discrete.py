@@ -112,7 +112,9 @@ class Categorical:
         logits = float32(self.logits)
         taken = jax.nn.one_hot(raw, logits.shape[-1], dtype=bool)
         own = jnp.sum(jnp.where(taken, logits, 0.0), axis=-1)
-        return own - jnp.max(jnp.where(taken, _MASKED_LOGIT, logits), axis=-1)
+        rival = jnp.max(jnp.where(taken, _MASKED_LOGIT, logits), axis=-1)
+        # A lead over nothing would be so large that those beside it have no digits.
+        return jnp.where(rival > _MASKED_LOGIT, own - rival, 0.0)
 
     def to_action(self, raw: Array) -> Array:
         return raw

@@ -37,9 +37,9 @@ class Distribution(Protocol):
     def margin(self, raw: Array) -> Array:
         """Returns the action's lead over the next best action, in nats, `[...]`.
 
-        For real actions, of which none is the next best, it is the log-density. Unlike
-        a probability near 1, it has a gradient however sure the policy is (Carlini &
-        Wagner, 2017).
+        For real actions, of which none is the next best, it is the log-density, and 0
+        for an action that is the only one. Unlike a probability near 1, it has a
+        gradient however sure the policy is (Carlini & Wagner, 2017).
         """
         ...
 

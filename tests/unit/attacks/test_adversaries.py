@@ -404,6 +404,34 @@ def test_the_divergence_moves_the_actor_and_nothing_else():
     chex.assert_trees_all_equal(old["critic"], new["critic"])
 
 
+@component
+class Shift(Target):
+    """The log-ratio of an action."""
+
+    def __call__(self, seen, clean, batch):
+        return seen.log_ratio
+
+
+@pytest.mark.parametrize(("carry", "turned"), [(jnp.zeros(99), -1), ((), 1)])
+def test_the_best_start_is_that_of_a_whole_sequence(carry, turned, key):
+    """What the first of two steps gains by its x is lost twice at the second one.
+
+    The parts of different starts are no attack on a memory. Without one, each step has
+    the best of nine starts for itself.
+    """
+
+    def replay(rows):
+        x = rows.obs[..., 0]
+        return forward()._replace(log_ratio=jnp.stack([x[0], -2 * x[0]]))
+
+    starts = Pgd(eps=1.0, steps=1, step_size=1e-6, restarts=9)
+    adversary = Mixed(starts, ratio=1.0, max_percent=100, target=Shift())
+    rows = minibatch(obs=jnp.zeros((2, 99, 1)), weight=jnp.ones((2, 99)), carry=carry)
+    made = jax.jit(lambda key: adversary.perturb(replay, rows, key, 0.5))(key)
+    # The mean of the greatest of nine numbers in [−1, 1] is 0.8.
+    chex.assert_trees_all_close(made.obs[0].mean(), turned * 0.8, rtol=0, atol=0.1)
+
+
 # Off is absent, a ratio of 0, a radius of 0, or a coefficient of 0.
 
 RATIO, RADIUS, COEF = "adversary.ratio", "adversary.attack.eps", "terms.robust_kl.coef"

@@ -154,3 +154,18 @@ def test_a_sure_policy_has_a_margin_with_a_gradient():
 def test_margins_of_several_components_add_up():
     policy = MultiCategorical((jnp.array([2.0, 0.0]), jnp.array([0.0, 5.0, 1.0])))
     assert policy.margin(jnp.array([0, 1])) == 2 + 4
+
+
+@pytest.mark.parametrize("legal", [(True,), (False, True)])
+def test_the_only_choice_leads_over_nothing(legal):
+    """It hides no digit of the margin beside it, and an attack leaves it alone."""
+    legal = jnp.array(legal)
+
+    def margin(logits):
+        policy = MultiCategorical(
+            (mask_logits(logits, legal), jnp.array([0.0, 5.0, 1.0]))
+        )
+        return policy.margin(jnp.stack([jnp.argmax(legal), 1]))
+
+    value, gradient = jax.value_and_grad(margin)(jnp.arange(3.0)[: legal.size])
+    assert value == 4 and not gradient.any()
