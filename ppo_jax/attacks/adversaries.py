@@ -145,9 +145,8 @@ class Adversary:
         chunks //= shares
         chunks //= counting.divisors(chunks, -(-config.num_microbatches // shares))[0]
         expected = f"at least 1 of the {chunks} chunks of a minibatch"
-        name = "Config.adversary"
-        possible = self.most(chunks) >= 1
-        require(possible, f"{name}.max_percent", self.max_percent, expected)
+        name, most = "Config.adversary", self.most(chunks)
+        require(most >= 1, f"{name}.max_percent", self.max_percent, expected)
 
         def attacks(ratio: float) -> bool:
             return ratio == 0 or counting.share_of(chunks, ratio) >= 1
@@ -157,6 +156,11 @@ class Adversary:
     def most(self, num_chunks: int) -> int:
         """Returns how many of a minibatch's chunks can be attacked."""
         return num_chunks * self.max_percent // 100
+
+    def chosen(self, weight: Array, progress: Array) -> Array:
+        """Returns which rows of these weights are attacked, bool `[..., L, b]`."""
+        few = jnp.broadcast_to(first_share(self.ratio, weight.shape[-1]), weight.shape)
+        return few & (weight > 0) & (self.attack.at(progress).eps > 0)
 
     def perturb(
         self, replay: Replay, batch: Batch, key: Key, progress: Array
@@ -169,11 +173,9 @@ class Adversary:
             key: Key of the attack's random numbers.
             progress: Progress of training, from 0 in the first update to 1 in the last.
         """
-        num_chunks = batch.weight.shape[1]
-        rows = first(batch, self.most(num_chunks))
+        rows = first(batch, self.most(batch.weight.shape[1]))
         attack, clean = self.attack.at(progress), replay(rows)
-        chosen = first_share(self.ratio, num_chunks)[: rows.weight.shape[1]]
-        mask = chosen[None] & (rows.weight > 0) & (attack.eps > 0)
+        mask = self.chosen(batch.weight, progress)[:, : rows.weight.shape[1]]
 
         def shown(obs: PyTree) -> PyTree:
             return tree.where(mask, obs, rows.obs)
@@ -188,29 +190,28 @@ class Adversary:
         obs = attack(harm, rows.obs, key)
         return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))
 
-    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
+    def forward(
+        self, replay: Replay, batch: Batch, perturbed: Perturbed, share: Array
+    ) -> Forward:
         """Returns the forward pass of a minibatch that the objective uses.
 
         Args:
             replay: The network, differentiable.
-            batch: The minibatch.
+            batch: The minibatch, or a part of it.
             perturbed: The first chunks of the minibatch, as `perturb` returned them.
+            share: Share of attacked rows in the weight of the whole minibatch.
         """
         out, clean, seen = self.passes(replay, batch, perturbed)
         rows = first(batch, perturbed.mask.shape[1])
         nowhere = jnp.zeros_like(batch.weight)
-        attacked = Attacked(
-            clean=_front(clean.policy, out.policy),
-            perturbed=_front(seen.policy, out.policy),
-            mask=_front(perturbed.mask, nowhere > 0),
-            metrics={},
-        )
+        calm, misled = (_front(x.policy, out.policy) for x in (clean, seen))
+        mask = _front(perturbed.mask, nowhere > 0)
+        attacked = Attacked(calm, misled, mask, share, metrics={})
         harm = self._harm(seen, clean, rows) - self._harm(clean, clean, rows)
         sizes = _sizes(self.attack, rows.obs, perturbed)
         sizes["sa_ppo/attack_success"] = harm
         metrics = {
-            name: attacked.alone(_front(x, nowhere), batch.weight)
-            for name, x in sizes.items()
+            name: attacked.alone(_front(x, nowhere)) for name, x in sizes.items()
         }
         metrics["sa_ppo/adversarial_ratio"] = attacked.mask.astype(jnp.float32)
         metrics["sa_ppo/current_epsilon"] = jnp.full_like(nowhere, perturbed.eps)
@@ -277,8 +278,7 @@ def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
     pairs = zip(jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True)
     delta = [new - old for new, old in pairs if jnp.issubdtype(old.dtype, jnp.floating)]
     parts = jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in delta], axis=-1)
-    # Adding a perturbation to an observation rounds it.
-    at_border = jnp.abs(parts) > 0.999 * perturbed.eps
+    at_border = jnp.abs(parts) > 0.999 * perturbed.eps  # A sum is rounded.
     return {
         "sa_ppo/avg_perturbation_norm": attack.norm.size(delta, axes=2),
         "sa_ppo/boundary_fraction": at_border.astype(jnp.float32).mean(axis=-1),

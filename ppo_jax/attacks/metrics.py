@@ -7,7 +7,8 @@ from ppo_jax.metrics.rows import rows, stepped
 
 ATTACKED = "`adversary`"
 STEPS = "train/n_minibatches_done"
-HARMED = ("sa_ppo/num_adversarial", STEPS)
+COUNTS = ("sa_ppo/num_adversarial", "sa_ppo/num_clean")
+HARMED, UNHARMED = ((name, STEPS) for name in COUNTS)
 attacked = partial(stepped, needs=ATTACKED)
 totalled = partial(rows, needs=ATTACKED)
 
@@ -24,8 +25,7 @@ ADVERSARY = (
     *totalled(
         "sa_ppo/clean_samples [examples]: Others, each time again.",
         PRODUCT,
-        "sa_ppo/num_clean",
-        STEPS,
+        *UNHARMED,
     ),
     *totalled(
         "sa_ppo/attack_count [steps]: Optimiser steps of updates that saw an attack.",

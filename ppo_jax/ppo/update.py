@@ -15,6 +15,7 @@ from ppo_jax.arrays.devices import FEWEST_STEPS
 from ppo_jax.arrays.packing import Packed, pack, pack_like, unpack
 from ppo_jax.arrays.platforms import by_platform
 from ppo_jax.arrays.sharding import Crew
+from ppo_jax.attacks.metrics import COUNTS
 from ppo_jax.config import Config
 from ppo_jax.metrics.own import named
 from ppo_jax.networks import Network
@@ -179,13 +180,14 @@ def _gradients(
     config = learner.config
     network = config.build()
     crew = sharding.crew(order.size)
-    weight = tree.take(batch.weight, order).sum()
+    weights = tree.take(batch.weight, order)
+    weight = weights.sum()
 
     def part(order):
         rows = gather(batch, order)
         share = rows.weight / jnp.maximum(weight, observations.TINY)
         rows = rows._replace(weight=share)
-        look = _shown(learner, network, params, rows, order, key, progress)
+        look = _shown(learner, network, params, rows, order, key, progress, attacked)
         (loss, metrics), grads = jax.value_and_grad(objective, has_aux=True)(
             params, network, config, contexts(learner, progress), rows, look
         )
@@ -194,6 +196,7 @@ def _gradients(
 
     order = crew.own(order)
     least, on_cpu = _num_microbatches(config, crew, order.size)
+    attacked = _attacked(config, weights, least * crew.size, progress)
     as_asked = functools.partial(_added_up, part, least)
     if on_cpu == least:
         sums, largest = as_asked(order)
@@ -238,8 +241,9 @@ def _shown(
     order: Array,
     key: Key,
     progress: Progress,
+    attacked: Array,
 ) -> AdversarialForward | None:
-    """Attacks a minibatch before it is learned from.
+    """Attacks a part of a minibatch before it is learned from.
 
     Returns:
         A function from a replay to the adversary's forward pass; None without one.
@@ -251,7 +255,22 @@ def _shown(
     key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
     replay = functools.partial(forward, network, params)
     perturbed = adversary.perturb(replay, rows, key, progress.course)
-    return lambda replay: adversary.forward(replay, rows, perturbed)
+    return lambda replay: adversary.forward(replay, rows, perturbed, attacked)
+
+
+def _attacked(
+    config: Config, weights: Array, num_parts: int, progress: Progress
+) -> Array:
+    """Returns the share of attacked rows in a minibatch's weights `[b, L]`.
+
+    Each of its parts is attacked by itself, and may have none.
+    """
+    if config.adversary is None:
+        return jnp.zeros(())
+    parts = weights.reshape(num_parts, -1, weights.shape[1]).swapaxes(1, 2)
+    chosen = config.adversary.chosen(parts, progress.course)
+    attacked = jnp.sum(jnp.where(chosen, parts, 0.0))
+    return attacked / jnp.maximum(weights.sum(), observations.TINY)
 
 
 def _result(
@@ -268,6 +287,8 @@ def _result(
     for name in peaks(config, means):
         largest = jnp.max(metrics[name], initial=-jnp.inf, where=taken)
         means[name] = jnp.where(taken.any(), largest, jnp.nan)
+    for name in COUNTS if config.adversary else ():
+        means[name] = diagnostics.average(metrics[name], taken.astype(jnp.float32))
     errors = {name: value for name, value in sums.items() if name.startswith("error/")}
     counts = {
         "train/n_minibatches_done": sums["taken"],

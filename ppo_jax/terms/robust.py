@@ -39,7 +39,7 @@ class RobustKL(Term):
         attacked = out.attacked
         assert attacked is not None  # `check` sees to it.
         kl = losses.policy_smoothness_loss(attacked.clean, attacked.perturbed)
-        kl = attacked.alone(kl, batch.weight)
+        kl = attacked.alone(kl)
         penalty = self.coef * kl
         return penalty, {
             "sa_ppo/kl_divergence": kl,

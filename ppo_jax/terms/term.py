@@ -33,19 +33,17 @@ class Attacked(NamedTuple):
     """The policy at the observations that the adversary shows."""
     mask: Array
     """True at attacked rows; elsewhere both policies are the same."""
+    share: Array
+    """Share of attacked rows in the weight of a minibatch, all its parts together."""
     metrics: Metrics
     """Metrics of the attack, per example."""
 
-    def alone(self, x: Array, weight: Array) -> Array:
-        """Returns examples `[L, b]` with the mean that `x` has over attacked rows.
+    def alone(self, x: Array) -> Array:
+        """Returns examples with the mean that `x` has over attacked rows, `[L, b]`.
 
-        Args:
-            x: Examples `[L, b]`; rows without an attack do not count.
-            weight: Weights ≥ 0 of the rows, `[L, b]`.
+        It is the mean over all parts of a minibatch, whatever their shares.
         """
-        own = jnp.sum(jnp.where(self.mask, weight, 0.0))
-        share = own / jnp.maximum(weight.sum(), TINY)
-        return jnp.where(self.mask, x, 0.0) / jnp.maximum(share, TINY)
+        return jnp.where(self.mask, x, 0.0) / jnp.maximum(self.share, TINY)
 
 
 class Forward(NamedTuple):

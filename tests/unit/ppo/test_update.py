@@ -13,6 +13,8 @@ import pytest
 from tabular import drawn
 
 from ppo_jax import networks, optimizers, terms
+from ppo_jax.attacks.adversaries import Mixed
+from ppo_jax.attacks.perturbations import Attack
 from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.controllers.early_stop import EarlyStop
@@ -625,6 +627,31 @@ def test_parts_of_an_update_count_by_their_weight(seed, divided):
         assert metrics["train/n_minibatches_done"] == parts
         chex.assert_trees_all_close(metrics["train/loss"], 4.0, rtol=1e-6)
         chex.assert_trees_all_close(metrics["train/shown"], 4.0, rtol=1e-6)
+
+
+@component
+class Up(Attack):
+    """Raises all that is seen by ε."""
+
+    def perturbation(self, problem, key):
+        return [jnp.full_like(x, self.eps) for x in problem.floats]
+
+
+@pytest.mark.filterwarnings("ignore:Config.adversary. observations are not normal")
+@pytest.mark.parametrize("divided", ["num_microbatches", "num_minibatches"])
+def test_attacked_rows_count_alike_in_all_parts(divided):
+    """Whatever weighs nothing: in some parts that is the one row that is attacked."""
+    adversary = Mixed(Up(eps=0.25), ratio=0.5)
+    run = first(one_number(6, terms=(Shown(),), adversary=adversary, **{divided: 3}))
+    steps = seen((1,) * 6, (1, 1, 1, 0, 0, 0))
+    for key in jax.random.split(jax.random.key(0), 4):
+        _, metrics = learned_from(run, key, steps)
+        number, others = (metrics[f"sa_ppo/num_{k}"] for k in ("adversarial", "clean"))
+        done = metrics["train/n_minibatches_done"]
+        chex.assert_trees_all_close((number + others) * done, 3.0, rtol=1e-6)
+        if divided == "num_microbatches" and number > 0:
+            size = metrics["sa_ppo/avg_perturbation_norm"]
+            chex.assert_trees_all_close(size, 0.25, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("parts", "rows"), [(1, 6), (2, 3), (6, 1)])

@@ -26,7 +26,8 @@ def kl(shown=SHOWN):
 
 
 def said_by(term, clean=CLEAN, shown=SHOWN, mask=MASK):
-    attacked = Attacked(Categorical(clean), Categorical(shown), mask, {})
+    share = jnp.sum(WEIGHT * mask) / WEIGHT.sum()
+    attacked = Attacked(Categorical(clean), Categorical(shown), mask, share, {})
     out = forward()._replace(attacked=attacked)
     return term(out, minibatch(weight=WEIGHT), context())
 

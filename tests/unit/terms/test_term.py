@@ -144,6 +144,6 @@ def test_what_belongs_to_attacked_rows_alone_keeps_its_mean():
     """Weights 1, 3 and 4, of which the last two were attacked: their mean is 5."""
     mask, weight = jnp.array([[False, True, True]]), jnp.array([[1.0, 3.0, 4.0]])
     x = jnp.array([[jnp.nan, 9.0, 2.0]])
-    alone = Attacked(None, None, mask, {}).alone(x, weight)
+    alone = Attacked(None, None, mask, jnp.float32(7 / 8), {}).alone(x)
     chex.assert_trees_all_close(alone, np.array([[0, 9, 2]]) * 8 / 7, rtol=1e-6)
     assert float((weight * alone).sum() / weight.sum()) == pytest.approx(5.0)
