@@ -19,7 +19,13 @@ from jax.typing import ArrayLike
 from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.norms import Delta, LInf, Norm
 from ppo_jax.component import component, concrete, require, require_range
-from ppo_jax.component.bounds import Count, NonNegative, Number, Positive, Share
+from ppo_jax.component.bounds import (
+    Count,
+    FiniteNonNegative,
+    FinitePositive,
+    Number,
+    Share,
+)
 from ppo_jax.errors import Misfit, kind, missing, require_shape
 from ppo_jax.schedules import Constant, Schedule, factor
 from ppo_jax.types import Array, Key, PyTree
@@ -81,7 +87,7 @@ class Attack:
     """A way to perturb observations.
 
     Attributes:
-        eps: Radius ε ≥ 0 of the ball.
+        eps: Radius ε ≥ 0 of the ball, finite.
         norm: Norm that gives the ball its shape.
         low: Least value of an observation; None: unbounded. A clean observation that
             is lower itself may stay, so that the ball is kept.
@@ -89,10 +95,10 @@ class Attack:
         schedule: Factor of ε as a function of progress.
 
     Raises:
-        ValueError: At construction, for a negative ε or bounds out of order.
+        ValueError: At construction, for a number out of its range.
     """
 
-    eps: NonNegative[float] = 0.075
+    eps: FiniteNonNegative[float] = 0.075
     norm: Norm = LInf()
     low: Number[float | None] = None
     high: Number[float | None] = None
@@ -215,7 +221,7 @@ class Pgd(Attack):
     """
 
     steps: Count = 3
-    step_size: Positive[float] = 0.4
+    step_size: FinitePositive[float] = 0.4
     start: Share[float] = 1.0
     restarts: Count = 1
 

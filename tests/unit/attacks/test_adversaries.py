@@ -711,7 +711,7 @@ def test_a_run_warns_once_or_says_what_is_wrong(path, live):
         assert done.stderr.count("not normalised") == times
     for options, said in (
         (("--adversary.ratio", 0.9), "max_percent = 50"),
-        (("--adversary.attack.eps", -1), "a number ≥ 0"),
+        (("--adversary.attack.eps", -1), "a finite number ≥ 0"),
         (("--adversary.ratio", 0.01, "--obs-clip", 10), "Config.adversary.ratio"),
     ):
         done = called("train", path, *options)

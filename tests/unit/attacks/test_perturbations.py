@@ -377,6 +377,8 @@ def test_the_radius_may_rise_from_zero_after_a_warm_up():
         lambda: Pgd(start=1.5),
         lambda: Pgd(restarts=0),
         lambda: Pgd(eps=-1.0),
+        lambda: Noise(eps=float("inf")),
+        lambda: Pgd(step_size=float("inf")),
         lambda: Fgsm(low=float("nan")),
         lambda: Pgd(high=float("nan")),
     ],
