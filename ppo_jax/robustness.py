@@ -28,6 +28,7 @@ from ppo_jax.host.metrics import figures
 from ppo_jax.host.process import command
 from ppo_jax.host.programs import store
 from ppo_jax.host.run_dir import experiment, files
+from ppo_jax.state import Learner
 
 EPS = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 
@@ -90,7 +91,9 @@ def _report(options: Any) -> None:
     options.sample = evaluation.samples(first.config, options.sample)
     for run in restored.values():
         _require_comparable(first, run, options.against)
-    agents = {name: _attacked(run, options) for name, run in restored.items()}
+    learners = {name: _agent(run, options.member) for name, run in restored.items()}
+    how = (options.eps, options.episodes, not options.sample)
+    agents = {name: curves.play(agent, *how) for name, agent in learners.items()}
     text = f"ε is in units of {_unit(first)}.\n\n{curves.table(agents, options.eps)}"
     print(text, end="")
     report = {
@@ -122,11 +125,10 @@ def _unit(run: Restored) -> str:
     return "normalised observations"
 
 
-def _attacked(run: Restored, options: Any) -> Curves:
-    """The curves of the member that was asked for."""
-    member = runs.choose(run, options.member)
-    learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
-    return curves.play(learner, options.eps, options.episodes, not options.sample)
+def _agent(run: Restored, asked: int | None) -> Learner:
+    """Returns the member that was asked for."""
+    member = runs.choose(run, asked)
+    return jax.tree.map(lambda x: x[member], run.population.runs.learner)
 
 
 def _draw(agents: dict[str, Curves], eps: Sequence[float], path: Path) -> None:

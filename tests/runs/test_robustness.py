@@ -21,6 +21,9 @@ from ppo_jax.config import Config
 from ppo_jax.critics import Scalar, ValueDist
 from ppo_jax.envs.env import Discrete, Env, outcome
 from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.errors import UserError
+from ppo_jax.host.agents import curves
+from ppo_jax.host.agents import runs as restoring
 from ppo_jax.host.agents.trained import Trained
 from ppo_jax.host.loop import training
 from ppo_jax.networks.distributions import Categorical
@@ -204,6 +207,23 @@ def test_radii_of_different_units_are_not_compared(run_dirs):
         "as the environment gives them: expected an obs_clip of both runs, or of "
         "neither\n"
     )
+
+
+def test_a_member_that_the_other_run_lacks_is_told_at_once(run_dirs, monkeypatch):
+    """Not once the first agent has played."""
+    one, other, _ = run_dirs
+    sizes = iter((4, 1))
+
+    def choose(run, asked):
+        if asked < next(sizes):
+            return 0
+        raise UserError("--member: expected 0 to 0, got 3")
+
+    monkeypatch.setattr(restoring, "choose", choose)
+    monkeypatch.delattr(curves, "play")
+    done = called("robustness", one, "--against", other, *ASKED, "--member", 3)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --member: expected 0 to 0, got 3\n")
 
 
 def test_no_picture_without_matplotlib(run_dirs, tmp_path, monkeypatch):
