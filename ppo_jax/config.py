@@ -106,9 +106,9 @@ class Config:
 
     Warns:
         UserWarning: At construction, for terms none of which guides the policy, two
-            terms of a kind, doubts of a single term, a population with one learning
-            rate for all or without a generation, and an opponent or adversary of
-            observations that are not normalised.
+            terms of a kind, doubts of a term or the opponent, a population with one
+            learning rate for all or without a generation, and an opponent or adversary
+            of observations that are not normalised.
     """
 
     env: Env = converted(make)
@@ -179,8 +179,8 @@ class Config:
         for kind, count in kinds.items():
             if count > 1:
                 yield f"Config.terms: {count} of {kind} add up; metrics are the last's"
-        for term in self.terms:
-            yield from term.doubts(self)
+        for part in filter(None, (*self.terms, self.opponent)):
+            yield from part.doubts(self)
         for name in ("opponent", "adversary"):
             if getattr(self, name) is not None and self.obs_clip is None:
                 yield (

@@ -131,7 +131,7 @@ class Adversary:
         """Yields a warning if the target has no gradient where the attack begins."""
         if isinstance(self.target, Divergence) and self.attack.begins_true:
             kind, attack = type(self).__name__, type(self.attack).__name__
-            yield f"{kind}.attack: {FLAT.format(attack=attack)}"
+            yield f"{kind}.attack: a divergence {FLAT.format(attack=attack)}"
 
     def check(self, config: Any) -> None:
         """Checks that the adversary fits an experiment, when that is constructed.

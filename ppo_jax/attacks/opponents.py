@@ -6,7 +6,7 @@ comes. The agent acts on the observations it is shown, and its memory keeps thos
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,10 @@ from ppo_jax.attacks.perturbations import FLAT, Attack, Fgsm, Noise, Pgd, first_
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Share
 from ppo_jax.critics import pessimistic
+from ppo_jax.envs.env import Box
 from ppo_jax.errors import require_shape
 from ppo_jax.networks import Output
+from ppo_jax.networks.heads import LocationHead
 from ppo_jax.types import Array, Key, PyTree
 
 Answers = Callable[[PyTree], Output]
@@ -67,7 +69,7 @@ class Opponent:
 
     Warns:
         UserWarning: At construction, for a harm without a gradient where the attack
-            begins.
+            begins; at that of an experiment, for one whose actions give it none.
     """
 
     attack: Attack = Fgsm()
@@ -77,7 +79,21 @@ class Opponent:
     def advise(self) -> Iterator[str]:
         """Yields a warning if the harm has no gradient where the attack begins."""
         if self.harm is divergence and self.attack.begins_true:
-            yield f"Opponent.attack: {FLAT.format(attack=type(self.attack).__name__)}"
+            yield f"Opponent.attack: a divergence {self._flat}"
+
+    def doubts(self, config: Any) -> Iterator[str]:
+        """Yields a warning if an experiment's actions have no next best one.
+
+        Their density is greatest at the action that is taken, and flat there.
+        """
+        real = isinstance(config.env.action_space, Box)
+        real &= isinstance(config.network.head, LocationHead)
+        if real and self.harm is misled and self.attack.begins_true:
+            yield f"Opponent.attack: the lead of a real action {self._flat}"
+
+    @property
+    def _flat(self) -> str:
+        return FLAT.format(attack=type(self.attack).__name__)
 
     def of_radius(self, eps: ArrayLike) -> Self:
         """Returns the same opponent with another radius, which may be traced."""

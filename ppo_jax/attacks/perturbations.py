@@ -33,10 +33,10 @@ from ppo_jax.types import Array, Key, PyTree
 Objective = Callable[[PyTree], Array]
 """A function from observations to one number per sample `[...]`."""
 FLAT = (
-    "a divergence has no gradient at the true observation, where {attack} begins; "
-    "Pgd with a `start` > 0 does not"
+    "has no gradient at the true observation, where {attack} begins; Pgd with a "
+    "`start` > 0 does not"
 )
-"""Warning about an attack that cannot raise a divergence."""
+"""Warning about an attack that cannot raise its harm."""
 
 
 class Problem(NamedTuple):

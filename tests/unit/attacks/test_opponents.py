@@ -1,6 +1,7 @@
 """Opponents of training: what agents see while they act, and then learn from."""
 
 import dataclasses
+import warnings
 
 import chex
 import jax
@@ -11,11 +12,11 @@ import tabular
 
 from ppo_jax import networks, optimizers
 from ppo_jax.attacks.opponents import Opponent, divergence, low_value, misled, nothing
-from ppo_jax.attacks.perturbations import Noise, Pgd
+from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
 from ppo_jax.component import replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
-from ppo_jax.envs.probes import TimeLimitChain
+from ppo_jax.envs.probes import Target, TimeLimitChain
 from ppo_jax.errors import Misfit
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, learner
@@ -182,6 +183,16 @@ def test_raw_observations_are_said():
         Config(env=TimeLimitChain(limit=5), opponent=Opponent())
     with pytest.raises(ValueError, match=r"Opponent\.share: expected a number in"):
         Opponent(share=1.5)
+
+
+def test_an_opponent_that_cannot_begin_is_said():
+    """A normal density is flat at its mode, the action that the agent would take."""
+    fields = {"obs_clip": 10.0, "num_envs": ENVS, "num_steps": STEPS}
+    with pytest.warns(UserWarning, match=r"^Opponent\.attack: the lead of a real act"):
+        Config(Target(), opponent=Opponent(Fgsm(), misled), **fields)
+    with warnings.catch_warnings(action="error"):
+        for env, attack in ((Target(), Pgd()), (TimeLimitChain(limit=5), Fgsm())):
+            Config(env, opponent=Opponent(attack, misled), **fields)
 
 
 @pytest.mark.parametrize(
