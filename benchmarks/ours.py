@@ -14,11 +14,16 @@ from ppo_jax.host.loop.readiness import ready
 from ppo_jax.host.run_dir.recording import Memory
 from ppo_jax.ppo import population
 
+MEMORIES = {"Gru": networks.Gru, "MinGru": networks.MinGru}
+
 
 def parser():
     """Returns the command line: that of the peers, and what only we vary."""
     parser = argument_parser(__doc__)
     parser.add_argument("--width", type=int, help="of all layers, and of the memory")
+    parser.add_argument(
+        "--memory", default="Gru", choices=MEMORIES, help="if --recurrent (Gru)"
+    )
     parser.add_argument("--quantiles", type=int, help="of a critic that has some")
     parser.add_argument("--microbatches", type=int, default=1, help="of a minibatch")
     parser.add_argument(
@@ -55,7 +60,7 @@ def experiment(arguments):
 def network(arguments):
     """As wide as is asked for."""
     if arguments.recurrent:
-        made = recurrent(arguments.width or 128)
+        made = recurrent(arguments.width or 128, MEMORIES[arguments.memory])
     elif arguments.channels:
         made = convolutional(tuple(arguments.channels), arguments.width or 128)
     else:
@@ -74,11 +79,11 @@ def convolutional(channels, width):
     return networks.ActorCritic(torso=torso, shared=True)
 
 
-def recurrent(width):
-    """A GRU that actor and critic share: as many products as purejaxrl has."""
+def recurrent(width, memory=networks.Gru):
+    """A memory that actor and critic share: a GRU has as many products as purejaxrl."""
     return networks.ActorCritic(
         torso=networks.Mlp(hidden=(width, width)),
-        memory=networks.Gru(size=width),
+        memory=memory(size=width),
         critic_hidden=(width,),
         shared=True,
     )

@@ -40,13 +40,16 @@ BREAKDOWN = Contestant("ours", "breakdown.py")
 RUNTIME = Contestant("ours", "runtime.py")
 LIMIT = Contestant("ours", "limits.py")
 SHORT = Contestant("ours, bfloat16", "ours.py", "--compute-dtype bfloat16")
+LINEAR = Contestant("ours, MinGru", "ours.py", "--memory MinGru")
 KERNELS = Contestant("ours", "kernels.py")
 SHORT_KERNELS = Contestant("ours, bfloat16", "kernels.py", "--compute-dtype bfloat16")
+LINEAR_KERNELS = Contestant("ours, MinGru", "kernels.py", "--memory MinGru")
 PUREJAXRL_KERNELS = PUREJAXRL._replace(options="--kernels")
 REJAX_KERNELS = REJAX._replace(options="--kernels")
 
 ALL = (OURS, PUREJAXRL, REJAX)
 COUNTED = (KERNELS, SHORT_KERNELS, PUREJAXRL_KERNELS, REJAX_KERNELS)
+COUNTED_RECURRENT = (KERNELS, SHORT_KERNELS, LINEAR_KERNELS, PUREJAXRL_KERNELS)
 PBT = (GENERATIONS, EVORL, EVORL_ON_ALL_CORES)
 
 
@@ -232,7 +235,7 @@ POPULATION = "population"
 
 def kernels(section: str, name: str, options: str) -> Job:
     """A job that counts kernels; rejax has no recurrent policy."""
-    there = COUNTED[:-1] if "--recurrent" in options else COUNTED
+    there = COUNTED_RECURRENT if "--recurrent" in options else COUNTED
     return Job(section, name, options, there, rounds=1)
 
 
@@ -262,7 +265,7 @@ def accelerated(
             Job(
                 *("recurrent policies", f"{n} environments"),
                 f"--recurrent --num-envs {n} --updates {u}",
-                (OURS, SHORT, PUREJAXRL),
+                (OURS, SHORT, LINEAR, PUREJAXRL),
             )
             for n, u in recurrent
         ),

@@ -239,7 +239,7 @@ class Config:
         """Checks that there are floats to perturb for an opponent or adversary."""
         for name in ("opponent", "adversary"):
             if getattr(self, name) is not None and self.obs_clip is None:
-                leaves = jax.tree.leaves(self.obs_spec())
+                leaves = jax.tree.leaves(self.network.of_actor(self.obs_spec()))
                 floats = [jnp.issubdtype(x.dtype, jnp.floating) for x in leaves]
                 expected = f"observations with floats, or an obs_clip, for the {name}"
                 require_field(self, "env", any(floats), expected)

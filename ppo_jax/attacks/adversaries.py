@@ -14,13 +14,15 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ppo_jax import losses
 from ppo_jax.arrays import counting, tree
 from ppo_jax.attacks.perturbations import FLAT, Attack, Pgd, first_share
+from ppo_jax.attacks.targets import Divergence, PolicyLoss, Target
+from ppo_jax.attacks.targets import LowValue as LowValue
+from ppo_jax.attacks.targets import ValueLoss as ValueLoss
 from ppo_jax.component import component, require, require_number, require_range
 from ppo_jax.component.bounds import Bound
-from ppo_jax.critics import pessimistic
 from ppo_jax.errors import missing, require_shape
+from ppo_jax.networks import ActorCritic
 from ppo_jax.state import Batch
 from ppo_jax.terms.term import Attacked, Forward
 from ppo_jax.types import Array, Key, Metrics, PyTree
@@ -33,58 +35,6 @@ Passes = tuple[Forward, Forward, Forward]
 the first chunks, and for the perturbed observations of the first chunks."""
 
 
-@component
-class Target:
-    """The harm that an adversary maximises."""
-
-    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        """Returns the harm per example `[L, b]`.
-
-        Args:
-            seen: The network's outputs for perturbed observations.
-            clean: The network's outputs for the true observations.
-            batch: The rows.
-        """
-        raise missing(self, "__call__")
-
-
-@component
-class PolicyLoss(Target):
-    """The surrogate without its clip: beyond the clip it would have no gradient."""
-
-    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        return losses.clipped_surrogate_loss(
-            seen.log_ratio, batch.advantage, clip_eps=jnp.inf
-        )
-
-
-@component
-class ValueLoss(Target):
-    """The mean of the critics' losses."""
-
-    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        return seen.value.loss(batch.target).mean(axis=-1)
-
-
-@component
-class Divergence(Target):
-    """KL(π(·|s) ‖ π(·|ŝ)), whatever the action: the maximal action difference.
-
-    It has no gradient at the true observation: the attack needs a random start.
-    """
-
-    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        return losses.policy_smoothness_loss(clean.policy, seen.policy)
-
-
-@component
-class LowValue(Target):
-    """Minus the value: the adversary looks for observations of a low value."""
-
-    def __call__(self, seen: Forward, clean: Forward, batch: Batch) -> Array:
-        return -pessimistic(seen.value)
-
-
 class Perturbed(NamedTuple):
     """The first k chunks of a minibatch as an adversary shows them."""
 
@@ -94,6 +44,8 @@ class Perturbed(NamedTuple):
     """True for the rows that were attacked, bool `[L, k]`."""
     eps: Array
     """The radius ε in force."""
+    sizes: Metrics
+    """Metrics of the perturbations' sizes, `[L, k]`."""
 
 
 @component
@@ -163,32 +115,41 @@ class Adversary:
         return few & (weight > 0) & (self.attack.at(progress).eps > 0)
 
     def perturb(
-        self, replay: Replay, batch: Batch, key: Key, progress: Array
+        self,
+        replay: Replay,
+        batch: Batch,
+        key: Key,
+        progress: Array,
+        architecture: ActorCritic,
     ) -> Perturbed:
-        """Attacks the first chunks of a minibatch.
+        """Attacks what the actor reads of the first chunks of a minibatch.
 
         Args:
             replay: The present network; no gradient of its parameters is kept.
             batch: The minibatch, in random order; rows without weight stay the same.
             key: Key of the attack's random numbers.
             progress: Progress of training, from 0 in the first update to 1 in the last.
+            architecture: That of the network.
         """
         rows = first(batch, self.most(batch.weight.shape[1]))
         attack, clean = self.attack.at(progress), replay(rows)
         mask = self.chosen(batch.weight, progress)[:, : rows.weight.shape[1]]
 
-        def shown(obs: PyTree) -> PyTree:
+        def shown(part: PyTree) -> PyTree:
+            obs = architecture.with_actor(rows.obs, part)
             return tree.where(mask, obs, rows.obs)
 
-        def harm(obs: PyTree) -> Array:
-            seen = replay(rows._replace(obs=shown(obs)))
+        def harm(part: PyTree) -> Array:
+            seen = replay(rows._replace(obs=shown(part)))
             each = jnp.where(mask, self._harm(seen, clean, rows), 0.0)
             if jax.tree.leaves(rows.carry):  # What it sees harms its later steps too.
                 each = jnp.broadcast_to(each.sum(axis=0), each.shape)
             return each
 
-        obs = attack(harm, rows.obs, key)
-        return Perturbed(shown(obs), mask, jnp.asarray(attack.eps))
+        true = architecture.of_actor(rows.obs)
+        obs = shown(attack(harm, true, key))
+        sizes = _sizes(attack, true, architecture.of_actor(obs))
+        return Perturbed(obs, mask, jnp.asarray(attack.eps), sizes)
 
     def forward(
         self, replay: Replay, batch: Batch, perturbed: Perturbed, share: Array
@@ -208,8 +169,7 @@ class Adversary:
         mask = _front(perturbed.mask, nowhere > 0)
         attacked = Attacked(calm, misled, mask, share, metrics={})
         harm = self._harm(seen, clean, rows) - self._harm(clean, clean, rows)
-        sizes = _sizes(self.attack, rows.obs, perturbed)
-        sizes["sa_ppo/attack_success"] = harm
+        sizes = perturbed.sizes | {"sa_ppo/attack_success": harm}
         metrics = {
             name: attacked.alone(_front(x, nowhere)) for name, x in sizes.items()
         }
@@ -273,12 +233,12 @@ def first(batch: Batch, count: int) -> Batch:
     return rows._replace(carry=jax.tree.map(lambda x: x[:count], batch.carry))
 
 
-def _sizes(attack: Attack, obs: PyTree, perturbed: Perturbed) -> Metrics:
-    """Returns metrics of the perturbations' sizes, `[L, k]` each."""
-    pairs = zip(jax.tree.leaves(perturbed.obs), jax.tree.leaves(obs), strict=True)
+def _sizes(attack: Attack, true: PyTree, perturbed: PyTree) -> Metrics:
+    """Returns metrics of the sizes of perturbations by an attack, `[L, k]` each."""
+    pairs = zip(jax.tree.leaves(perturbed), jax.tree.leaves(true), strict=True)
     delta = [new - old for new, old in pairs if jnp.issubdtype(old.dtype, jnp.floating)]
     parts = jnp.concatenate([x.reshape(*x.shape[:2], -1) for x in delta], axis=-1)
-    at_border = jnp.abs(parts) > 0.999 * perturbed.eps  # A sum is rounded.
+    at_border = jnp.abs(parts) > 0.999 * attack.eps  # A sum is rounded.
     return {
         "sa_ppo/avg_perturbation_norm": attack.norm.size(delta, axes=2),
         "sa_ppo/boundary_fraction": at_border.astype(jnp.float32).mean(axis=-1),

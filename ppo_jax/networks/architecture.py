@@ -47,6 +47,10 @@ class ActorCritic:
         """Returns the part of an observation that the actor reads."""
         return _those(obs, self.actor_obs)
 
+    def with_actor(self, obs: PyTree, part: PyTree) -> PyTree:
+        """Returns an observation of which the actor reads another part."""
+        return {**obs, **part} if self.actor_obs else part
+
     def of_critics(self, obs: PyTree) -> PyTree:
         """Returns the part of an observation that critics read."""
         return _those(obs, self.critic_obs)

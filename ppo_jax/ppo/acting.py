@@ -14,7 +14,7 @@ from ppo_jax.attacks.opponents import Answers, Opponent
 from ppo_jax.component import require
 from ppo_jax.critics import ValueDist
 from ppo_jax.envs.env import Env, Step, Timestep, of_each, strong
-from ppo_jax.networks import Network, Output
+from ppo_jax.networks import ActorCritic, Network, Output
 from ppo_jax.networks.distributions import Distribution
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import quarantine
@@ -152,7 +152,8 @@ def decide(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Decision:
     answers = functools.partial(says, actor.carry)
     if agent.opposition is not None:
         honest = says(truth, obs)
-        obs = shown(agent.opposition, answers, honest, obs, keys[0])
+        attack = agent.opposition, agent.learner.config.network
+        obs = shown(*attack, answers, honest, obs, keys[0])
         truth = honest.carry
     policy, value, carry = answers(obs)
     action = jax.vmap(agent.choice)(policy, keys)
@@ -189,16 +190,27 @@ def evaluate(
 
 
 def shown(
-    opposition: Opposition, answers: Answers, honest: Output, obs: PyTree, key: Key
+    opposition: Opposition,
+    architecture: ActorCritic,
+    answers: Answers,
+    honest: Output,
+    obs: PyTree,
+    key: Key,
 ) -> PyTree:
     """Returns the observations, attacked in those environments that have an opponent.
 
-    There may be one observation per environment or several.
+    What only critics read stays true. There may be one observation per environment or
+    several.
     """
-    key_attack = jax.random.fold_in(key, ATTACK)
-    attacked = opposition.opponent.show(answers, honest, obs, key_attack)
+
+    def answers_to(part):
+        return answers(architecture.with_actor(obs, part))
+
+    part, key_attack = architecture.of_actor(obs), jax.random.fold_in(key, ATTACK)
+    attacked = opposition.opponent.show(answers_to, honest, part, key_attack)
     times = jax.tree.leaves(obs)[0].shape[0] // opposition.plays.size
-    return tree.where(jnp.tile(opposition.plays, times), attacked, obs)
+    part = tree.where(jnp.tile(opposition.plays, times), attacked, part)
+    return architecture.with_actor(obs, part)
 
 
 def _action_masks(env: Env, actor: Actor) -> Array | None:

@@ -274,6 +274,7 @@ def _owed(
 
     if agent.opposition is not None:
         honest = answers(obs)
-        obs = acting.shown(agent.opposition, answers, honest, obs, key)
+        attack = agent.opposition, agent.learner.config.network
+        obs = acting.shown(*attack, answers, honest, obs, key)
     value = pessimistic(answers(obs).value).reshape(1 + size, num_envs)
     return value[0], value[1:]

@@ -248,13 +248,13 @@ def _shown(
     Returns:
         A function from a replay to the adversary's forward pass; None without one.
     """
-    adversary = learner.config.adversary
+    adversary, architecture = learner.config.adversary, learner.config.network
     if adversary is None:
         return None
     # Microbatches share a key, but no chunk.
     key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
     replay = functools.partial(forward, network, params)
-    perturbed = adversary.perturb(replay, rows, key, progress.course)
+    perturbed = adversary.perturb(replay, rows, key, progress.course, architecture)
     return lambda replay: adversary.forward(replay, rows, perturbed, attacked)
 
 

@@ -14,7 +14,7 @@ WALKS = "whole walk-forwards: tests/runs/test_walkforward.py"
 WITHOUT = {
     "types.py": "names of types",
     "state.py": "fields of what training carries",
-    "networks/architecture.py": "fields of a component",
+    "networks/architecture.py": "what test_network.py builds, or test_config.py refuses",
     "networks/distributions/distribution.py": "a protocol; its room has a contract",
     "backtests/keeping.py": WALKS,
     "backtests/page.py": WALKS,
@@ -30,6 +30,7 @@ WITHOUT = {
     "reports/charts.py": "what test_drawing.py draws",
     "reports/sections.py": "what test_page.py lays out",
     "attacks/metrics.py": TABLE,
+    "attacks/targets.py": "what adversaries raise in test_adversaries.py",
     "host/metrics/rows.py": TABLE,
     "optimizers/metrics.py": TABLE,
     "ppo/metrics.py": TABLE,

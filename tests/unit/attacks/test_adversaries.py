@@ -121,11 +121,14 @@ def replaced(run, values):
 STEPS = 4
 """Two epochs of two minibatches."""
 
+ALL = networks.ActorCritic()
+"""It reads all that there is to be seen."""
+
 witnessed = []
 
 
-def perturb(self, replay, batch, key, progress):
-    made = Adversary.perturb(self, replay, batch, key, progress)
+def perturb(self, replay, batch, *others):
+    made = Adversary.perturb(self, replay, batch, *others)
     jax.debug.callback(lambda *both: witnessed.append(both), batch, made, ordered=True)
     return made
 
@@ -427,9 +430,24 @@ def test_the_best_start_is_that_of_a_whole_sequence(carry, turned, key):
     starts = Pgd(eps=1.0, steps=1, step_size=1e-6, restarts=9)
     adversary = Mixed(starts, ratio=1.0, max_percent=100, target=Shift())
     rows = minibatch(obs=jnp.zeros((2, 99, 1)), weight=jnp.ones((2, 99)), carry=carry)
-    made = jax.jit(lambda key: adversary.perturb(replay, rows, key, 0.5))(key)
+    made = jax.jit(lambda key: adversary.perturb(replay, rows, key, 0.5, ALL))(key)
     # The mean of the greatest of nine numbers in [−1, 1] is 0.8.
     chex.assert_trees_all_close(made.obs[0].mean(), turned * 0.8, rtol=0, atol=0.1)
+
+
+def test_what_only_critics_read_is_not_attacked(key):
+    """All numbers of what the actor reads go to the border, and no other is counted."""
+    obs = {"sight": jnp.zeros((3, 2, 4)), "truth": jnp.zeros((3, 2, 1))}
+
+    def replay(rows):
+        seen = rows.obs["sight"].sum(axis=-1) + rows.obs["truth"][..., 0]
+        return forward()._replace(log_ratio=seen)
+
+    adversary = Mixed(Fgsm(eps=0.5), ratio=1.0, max_percent=100, target=Shift())
+    reads = networks.ActorCritic(actor_obs=("sight",))
+    made = adversary.perturb(replay, minibatch(obs=obs), key, 0.5, reads)
+    chex.assert_trees_all_equal(made.obs, obs | {"sight": obs["sight"] + 0.5})
+    assert (made.sizes["sa_ppo/boundary_fraction"] == 1).all()
 
 
 # Off is absent, a ratio of 0, a radius of 0, or a coefficient of 0.
@@ -736,4 +754,4 @@ def test_a_target_is_a_number_per_example(words, key):
     rows = minibatch(obs=jnp.zeros((3, 2, 1)))
     adversary = Mixed(Noise(), ratio=1.0, max_percent=100, target=Saying(words))
     with pytest.raises(Misfit, match=r"^Saying: expected the shape \(3, 2\), a number"):
-        adversary.perturb(lambda rows: forward(), rows, key, 0.5)
+        adversary.perturb(lambda rows: forward(), rows, key, 0.5, ALL)

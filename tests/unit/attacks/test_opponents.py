@@ -13,10 +13,11 @@ import tabular
 from ppo_jax import networks, optimizers
 from ppo_jax.attacks.opponents import Opponent, divergence, low_value, misled, nothing
 from ppo_jax.attacks.perturbations import Fgsm, Noise, Pgd
-from ppo_jax.component import replace_at
+from ppo_jax.component import component, replace_at
 from ppo_jax.config import Config
 from ppo_jax.critics import pessimistic
 from ppo_jax.envs.probes import Target, TimeLimitChain
+from ppo_jax.envs.probes.bandits import OneStep
 from ppo_jax.errors import Misfit
 from ppo_jax.normalization import observations
 from ppo_jax.ppo import acting, learner
@@ -96,6 +97,30 @@ def test_it_plays_in_its_share_of_the_environments(share):
     attacked = int(share * ENVS)
     chex.assert_trees_all_close(shift[:, :attacked], EPS, rtol=1e-4)
     chex.assert_trees_all_close(shift[:, attacked:], 0.0, rtol=0, atol=1e-6)
+
+
+@component
+class Overseen(OneStep):
+    """Nothing but what is seen, and what only a simulator knows."""
+
+    def observe(self, state):
+        return {"sight": jnp.ones(1), "truth": jnp.ones(2)}
+
+    def pay(self, key, state, action):
+        return jnp.zeros(())
+
+
+def test_what_only_critics_read_stays_true():
+    """Its border is reached by all that the actor reads, whatever the critics read."""
+    config = Config(
+        Overseen(),
+        **{"num_envs": ENVS, "num_steps": STEPS, "obs_clip": 10.0},
+        network=dataclasses.replace(MLP, actor_obs=("sight",)),
+        opponent=Opponent(AT_THE_BORDER, low_value, share=1.0),
+    )
+    steps, _ = unroll(tabular.drawn(config, seed=2))
+    chex.assert_trees_all_close(np.abs(steps.obs["sight"] - 1), EPS, rtol=1e-4)
+    chex.assert_trees_all_equal(steps.obs["truth"], steps.raw_obs["truth"])
 
 
 @pytest.mark.parametrize(
