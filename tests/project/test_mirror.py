@@ -14,7 +14,7 @@ WALKS = "whole walk-forwards: tests/runs/test_walkforward.py"
 WITHOUT = {
     "types.py": "names of types",
     "state.py": "fields of what training carries",
-    "networks/architecture.py": "what test_network.py builds, or test_config.py refuses",
+    "networks/architecture.py": "what test_network.py builds and test_config.py takes",
     "networks/distributions/distribution.py": "a protocol; its room has a contract",
     "backtests/keeping.py": WALKS,
     "backtests/page.py": WALKS,
