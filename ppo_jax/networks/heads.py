@@ -1,6 +1,5 @@
 """Policy heads: they turn a layer's outputs into a distribution of actions."""
 
-import math
 from typing import Any, ClassVar
 
 import jax
@@ -132,9 +131,10 @@ class SquashedHead(LocationHead):
         super().check(config)
         space = config.env.action_space
         if isinstance(space, Box):
-            bounded = all(map(math.isfinite, (*space.low, *space.high)))
-            expected = f"a {type(self).__name__} for finite bounds, not for {space}"
-            require(bounded, "Config.network.head", self, expected)
+            finite = f"finite bounds {distributions.APART}"
+            expected = f"a {type(self).__name__} for {finite}, not for {space}"
+            fits = distributions.bounded(space.low, space.high)
+            require(fits, "Config.network.head", self, expected)
 
     def deviation(self, rho: Array) -> Array:
         """Returns the deviation σ, between the bounds."""

@@ -14,7 +14,9 @@ from ppo_jax.networks.distributions.discrete import (
 )
 from ppo_jax.networks.distributions.distribution import Distribution
 from ppo_jax.networks.distributions.gaussian import (
+    APART,
     DiagGaussian,
     SigmoidGaussian,
     TanhGaussian,
+    bounded,
 )

@@ -16,6 +16,19 @@ from ppo_jax.types import Array, Key
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS = _WEIGHTS / math.sqrt(2 * math.pi)  # Of a standard normal's expectation.
 
+APART = "that are at most 3.4e38 apart"
+"""Condition of `bounded`, in words."""
+
+
+def bounded(low: Bounds, high: Bounds) -> bool:
+    """Returns whether an action may be squashed: whether a float32 holds high − low.
+
+    >>> bounded(-1.0, 1.0), bounded(0.0, math.inf), bounded(-3e38, 3e38)
+    (True, False, False)
+    """
+    largest = np.finfo(np.float32).max
+    return bool(np.all(np.subtract(high, low, dtype=np.float64) <= largest))
+
 
 @struct.dataclass
 class DiagGaussian:
@@ -104,9 +117,8 @@ class _SquashedGaussian(DiagGaussian):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("low", "high"):
-            value = getattr(self, name)
-            require(bool(np.all(np.isfinite(value))), name, value, "finite bounds")
+        given = self.low, self.high
+        require(bounded(*given), "low, high", given, f"finite bounds {APART}")
 
     def log_prob(self, raw: Array) -> Array:
         return super().log_prob(raw) - jnp.sum(self._log_jacobian(raw), axis=-1)
@@ -155,7 +167,8 @@ class TanhGaussian(_SquashedGaussian):
     Attributes are those of `DiagGaussian`, for the raw action; bounds must be finite.
 
     Raises:
-        ValueError: At construction, unless low < high and both are finite.
+        ValueError: At construction, unless low < high and both are finite, and at most
+            3.4e38 apart.
 
     References:
         Haarnoja et al., `Soft Actor-Critic <https://arxiv.org/abs/1801.01290>`_,

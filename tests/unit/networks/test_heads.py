@@ -1,5 +1,7 @@
 """Policy heads and the actions that they fit."""
 
+from typing import Any
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -15,11 +17,13 @@ from ppo_jax.envs.probes import IdenticalRewards
 
 @component
 class Unbounded(IdenticalRewards):
-    """Any number may be done."""
+    """Any number may be done, up to a limit."""
+
+    limit: Any = np.inf
 
     @property
     def action_space(self):
-        return Box((-np.inf,), (np.inf,))
+        return Box((-self.limit,), (self.limit,))
 
 
 @pytest.mark.parametrize(
@@ -90,9 +94,10 @@ def test_deviations_that_cannot_be_are_errors(make, said):
         make()
 
 
+@pytest.mark.parametrize("limit", [np.inf, float(np.finfo(np.float32).max)])
 @pytest.mark.parametrize("head", [networks.TanhHead(), networks.SigmoidHead()])
-def test_what_is_squashed_has_bounds(head):
-    env = Unbounded()
+def test_what_is_squashed_has_bounds(head, limit):
+    env = Unbounded(limit=limit)
     expected = rf"Config\.network\.head: expected a {type(head).__name__} for finite"
     with pytest.raises(ValueError, match=expected):
         Config(env, network=networks.ActorCritic(head=head))
