@@ -1,4 +1,4 @@
-"""Measures of all leaves of a tree together; a tree without leaves counts as a 0."""
+"""Measures of all leaves of a tree together; a tree without numbers counts as a 0."""
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,7 @@ def flat(tree: PyTree) -> Array:
     >>> flat({"kernel": jnp.array([[0.0, 3.0]]), "bias": jnp.array(4.0)}).tolist()
     [4.0, 0.0, 3.0]
     """
-    leaves = jax.tree.leaves(tree) or [jnp.zeros(1, jnp.float32)]
-    return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+    return jnp.concatenate([leaf.reshape(-1) for leaf in _leaves(tree)])
 
 
 def extrema(tree: PyTree) -> tuple[Array, Array]:
@@ -22,7 +21,7 @@ def extrema(tree: PyTree) -> tuple[Array, Array]:
     >>> [float(x) for x in extrema([jnp.array([1.0, -2.0]), jnp.array(5.0)])]
     [-2.0, 5.0]
     """
-    leaves = jax.tree.leaves(tree) or [jnp.zeros(1, jnp.float32)]
+    leaves = _leaves(tree)
     low, high = (
         jnp.stack([reduce(leaf) for leaf in leaves]) for reduce in (jnp.min, jnp.max)
     )
@@ -37,3 +36,9 @@ def norm(tree: PyTree) -> Array:
     """
     squares = (jnp.sum(x**2) for x in jax.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.zeros((), jnp.float32)))
+
+
+def _leaves(tree: PyTree) -> list[Array]:
+    """Returns the leaves that hold a number; there is always one."""
+    full = [leaf for leaf in jax.tree.leaves(tree) if leaf.size]
+    return full or [jnp.zeros(1, jnp.float32)]

@@ -134,8 +134,11 @@ def normal_noise(
     require_number("min_noise_std", min_std, *FINITE_NON_NEGATIVE)
 
     def init(params):
-        zeros = jax.tree.map(lambda _: jnp.zeros((), jnp.float32), params)
-        return NoiseState(unit=zeros, std=zeros, to_signal=jnp.zeros((), jnp.float32))
+        # Arrays of their own, since one that is there twice cannot be donated.
+        unit, std = (
+            jax.tree.map(lambda _: jnp.zeros((), jnp.float32), params) for _ in range(2)
+        )
+        return NoiseState(unit, std, to_signal=jnp.zeros((), jnp.float32))
 
     def draw(directions, gradients, state, count, key):
         if sigma is None:

@@ -30,7 +30,7 @@ def begin(params: PyTree, statistic: Statistic) -> Moments:
     """Returns the moments before the first gradient."""
 
     def followed(leaf):
-        value, _ = jax.eval_shape(statistic, jnp.zeros(jnp.shape(leaf)))
+        value, _ = jax.eval_shape(statistic, _seen(jnp.zeros(jnp.shape(leaf))))
         return jnp.zeros(value.shape, jnp.float32)
 
     return Moments(
@@ -57,7 +57,7 @@ def observe(
 
     def observe(gradient, *before):
         weight, mean, variance = before
-        value, spread = statistic(gradient.astype(jnp.float32))
+        value, spread = statistic(_seen(gradient))
         weight = beta * weight + (1 - beta)
         # (1 − β) / (1 − βᵗ) moves a bias-corrected mean, and by differences: a constant
         # has variance 0 exactly, where E[x²] − E[x]² would cancel.
@@ -89,6 +89,11 @@ def normalized(moments: Moments, eps: ArrayLike) -> tuple[Array, Array]:
     unit = jnp.where(total > 0, total, 1.0)
     signal = square / unit + eps
     return variance / unit / signal, signal * total
+
+
+def _seen(leaf: Array) -> Array:
+    """Returns a leaf in float32; a leaf without numbers is seen as one 0."""
+    return leaf.astype(jnp.float32) if leaf.size else jnp.zeros(1, jnp.float32)
 
 
 def _per_leaf(scalars: PyTree) -> Array:

@@ -35,8 +35,10 @@ def test_leaves_together_are_one_array(name, variant):
     chex.assert_trees_all_close(together, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("empty", [(), {}, {"a": [], "b": None}])
-def test_a_tree_without_leaves_is_a_zero(empty):
+@pytest.mark.parametrize(
+    "empty", [(), {}, {"a": [], "b": None}, np.zeros((0, 3), np.float32)]
+)
+def test_a_tree_without_numbers_is_a_zero(empty):
     found = jax.jit(lambda: (flat(empty), extrema(empty), norm(empty)))()
     chex.assert_trees_all_equal(found, (jnp.zeros(1), (0.0, 0.0), 0.0))
 

@@ -409,6 +409,16 @@ def test_extrema_span_all_leaves():
     assert lower["a"][0] < base["a"][0] - 0.2
 
 
+@pytest.mark.parametrize("normalize", NORMALIZERS)
+def test_a_leaf_without_numbers_changes_no_other(normalize):
+    full, empty = jnp.array([1.0, -2.0, 3.0]), jnp.zeros((0, 2))
+    tx = gate_by_utility(optax.identity(), sigma=None, normalize=normalize)
+    expected, _ = first_step(tx, full, full)
+    updates, state = first_step(tx, [full, empty], [full, empty])
+    chex.assert_trees_all_equal(updates, [expected, empty])
+    chex.assert_tree_all_finite(upgd_metrics(state, 0.999, normalize=normalize))
+
+
 def test_global_max_by_hand():
     """Modules 2.1: Û over the greatest, and by magnitude where none is positive."""
     gate = jitted_gates({"w": np.array([-4.0, 0.0, 1.0, 2.0])}, global_max)["w"]
@@ -499,6 +509,15 @@ def test_metrics_by_hand():
     }
     metrics = jitted_metrics(state, 0.999)
     chex.assert_trees_all_close(metrics, expected, rtol=1e-4)
+
+
+def test_the_first_state_may_be_donated():
+    """No array is in it twice, which XLA refuses."""
+    params = jnp.array([1.0, -2.0])
+    tx = gate_by_utility(optax.identity(), sigma=None)
+    update = jax.jit(tx.update, donate_argnums=1)
+    _, state = update(params, tx.init(params), params)
+    assert state.count == 1
 
 
 def test_what_an_update_needs():

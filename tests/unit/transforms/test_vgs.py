@@ -320,6 +320,16 @@ def test_a_leaf_that_is_not_finite_is_left_out_and_comes_back(statistic, bad):
     assert metrics_of(state, **NUMBERS)["vgs/skipped_leaves"] == 1
 
 
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_leaf_without_numbers_is_none_that_is_left_out(statistic):
+    settings = {"statistic": statistic, "aggregate": pooled, "warmup_steps": 0}
+    _, expected, _ = run(gradients(10), **settings)
+    none = {"none": np.zeros((10, 0))}
+    _, factors, state = run(gradients(10) | none, **settings)
+    chex.assert_trees_all_equal(factors, expected)
+    assert state.skipped == 0
+
+
 def test_statistics_hold_no_parameters():
     """V7: the state is made of scalars per leaf, whatever the parameters are."""
     vgs = scale_by_variance()
