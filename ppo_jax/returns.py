@@ -149,6 +149,8 @@ def standardize(
     valid, weight = weight > 0, weight.astype(jnp.float32)
     adv = jnp.where(valid, adv, 0.0).astype(jnp.float32)
     require_finite(adv=adv)
+    largest = weight.max(axis=0, keepdims=True)
+    weight = weight / jnp.maximum(largest, TINY)  # Squares neither overflow nor vanish.
     centred, _ = centre(adv, weight)
     total = jnp.maximum(weight.sum(axis=0), TINY)
     freedom = total - (weight**2).sum(axis=0) / total

@@ -324,8 +324,9 @@ def test_standardize_with_weights_has_weighted_mean_zero():
     freedom = weight.sum() - (weight**2).sum() / weight.sum()
     std = np.sqrt((weight * (adv - mean) ** 2).sum() / freedom)
     chex.assert_trees_all_close(out, (adv - mean) / std, rtol=0, atol=1e-5)
-    scaled, _ = standardized(adv, 8 * weight)
-    chex.assert_trees_all_close(scaled, out, rtol=0, atol=1e-6)
+    for scale in (8, 1e-30, 1e30):
+        scaled, _ = standardized(adv, np.float32(scale) * weight)
+        chex.assert_trees_all_close(scaled, out, rtol=0, atol=1e-6)
 
 
 def test_standardize_shows_non_finite_advantages():
