@@ -69,7 +69,8 @@ def _act(space: ActionSpace, key: Key, mask: Array | None) -> tuple[Array, Array
     """Draws a random allowed action; also returns whether there is one."""
     if isinstance(space, Box):
         low, high = _ends(*(np.array(x, np.float32) for x in space))
-        action = low + (high - low) * jax.random.uniform(key, low.shape)
+        share = jax.random.uniform(key, low.shape)
+        action = (1 - share) * low + share * high  # high − low may overflow.
         return jnp.asarray(action, jnp.float32), jnp.array(True)
     mask = jnp.ones(sum(space.nvec), bool) if mask is None else mask
     parts = jnp.split(mask, np.cumsum(space.nvec)[:-1])

@@ -26,8 +26,8 @@ def bounded(low: Bounds, high: Bounds) -> bool:
     >>> bounded(-1.0, 1.0), bounded(0.0, math.inf), bounded(-3e38, 3e38)
     (True, False, False)
     """
-    largest = np.finfo(np.float32).max
-    return bool(np.all(np.subtract(high, low, dtype=np.float64) <= largest))
+    largest = float(np.finfo(np.float32).max)
+    return bool(np.all(np.less_equal(high, np.add(low, largest))))
 
 
 @struct.dataclass

@@ -140,6 +140,30 @@ def test_it_plays_to_the_limit_that_the_environment_states():
         envs.check(Long())
 
 
+@component
+class Echo(envs.Env):
+    """Shows the action, which may be any number that a float32 holds."""
+
+    @property
+    def action_space(self):
+        most = float(np.finfo(np.float32).max)
+        return envs.Box((-most,), (most,))
+
+    @property
+    def max_episode_steps(self):
+        return 4
+
+    def reset(self, key):
+        return jnp.zeros(1), jnp.int32(0)
+
+    def transition(self, key, state, action):
+        return envs.outcome(action, 0.0, truncated=state == 3), state + 1
+
+
+def test_the_widest_bounds_are_kept():
+    envs.check(Echo())
+
+
 def test_too_short_a_play_is_said_to_be_so():
     with pytest.warns(UserWarning, match="no episode ended within 3 steps"):
         envs.check(Walk(), steps=3)
