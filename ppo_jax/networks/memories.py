@@ -62,8 +62,12 @@ class Layered(Memory):
         raise missing(self, "layer")
 
     def initial_carry(self, num_envs: int) -> Carry:
-        one = (jnp.zeros((num_envs, self.size), jnp.float32),) * self.states
-        return (one,) * self.layers
+        def one():
+            return jnp.zeros((num_envs, self.size), jnp.float32)
+
+        # No array is there twice, as it could not be donated.
+        layers, states = range(self.layers), range(self.states)
+        return tuple(tuple(one() for _ in states) for _ in layers)
 
     def __call__(self, carry: Carry, x: Array, reset: Array) -> tuple[Carry, Array]:
         after = []

@@ -66,8 +66,8 @@ def build(
         memory = architecture.memory
         if memory is None:
             return ()
-        one = memory.initial_carry(num_envs)
-        return {"actor": one, "critic": () if architecture.shared else one}
+        of_critic = () if architecture.shared else memory.initial_carry(num_envs)
+        return {"actor": memory.initial_carry(num_envs), "critic": of_critic}
 
     def init(key: Key) -> Params:
         obs = jax.tree.map(lambda x: jnp.zeros((1, 1, *x.shape), x.dtype), obs_spec)

@@ -51,8 +51,8 @@ def init(config: Any, key: Key) -> Run:
         memories=tuple(strong(term.init()) for term in config.terms),
         stop_memory=strong(config.early_stop.init()),
     )
-    zero = jnp.zeros((), jnp.int32)
-    counters = Counters(zero, zero, zero, zero, zero)
+    numbers = dataclasses.fields(Counters)
+    counters = Counters(*(jnp.zeros((), jnp.int32) for _ in numbers))
     return Run(learner, plain(actor), plain(key), counters)
 
 

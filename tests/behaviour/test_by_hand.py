@@ -113,6 +113,15 @@ def test_what_is_kept_is_short_where_floats_are_long_by_default(name):
     assert "float64" not in {str(leaf.dtype) for leaf in jax.tree.leaves(state)}
 
 
+@pytest.mark.parametrize("name", PIECES)
+def test_what_is_kept_may_be_donated_from_the_first_step(name):
+    """XLA refuses an array that is given to it twice."""
+    begin, _ = PIECES[name]
+    given = begin()
+    kept = jax.jit(lambda state: jax.tree.map(jnp.copy, state), donate_argnums=0)(given)
+    chex.assert_trees_all_equal(kept, begin())
+
+
 @pytest.mark.slow
 @pytest.mark.brief
 def test_cartpole_is_solved(script):

@@ -98,6 +98,13 @@ def test_replay_reproduces_the_rollout(memory, chunk):
     chex.assert_trees_all_close(log_ratio, 0.0, rtol=0, atol=1e-5)
 
 
+def test_a_run_may_be_donated_from_the_first_iteration():
+    """XLA refuses an array that is given to it twice."""
+    run = learner.init(as_arrays(small()), jax.random.key(0))
+    kept = jax.jit(lambda run: jax.tree.map(jnp.copy, run), donate_argnums=0)(run)
+    assert kept.counters.updates == 0
+
+
 def test_same_seed_same_parameters():
     """R-D20."""
     first, _ = advance(small())
