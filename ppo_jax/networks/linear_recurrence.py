@@ -73,10 +73,11 @@ def _one_by_one(kept: Array, added: Array, carry: Array) -> Array:
 
 def _all_at_once(kept: Array, added: Array, carry: Array) -> Array:
     def joined(first, second):
-        return first[0] * second[0], _moved(first[1], *second)
+        kept, added = second
+        return _moved(first[0], kept, 0.0), _moved(first[1], kept, added)
 
     return _moved(carry[None], *jax.lax.associative_scan(joined, (kept, added)))
 
 
-def _moved(state: Array, kept: Array, added: Array) -> Array:
+def _moved(state: Array, kept: Array, added: Array | float) -> Array:
     return jnp.where(kept == 0, added, kept * state + added)

@@ -82,6 +82,17 @@ def test_a_share_of_nothing_forgets_what_is_not_finite():
 
 
 @pytest.mark.usefixtures("on_cpu")
+def test_a_share_of_nothing_forgets_shares_that_are_no_numbers():
+    """A sight too large for a gate spoils no later episode, on any platform."""
+    kept, added, carry = (np.float32(x) for x in drawn(8))
+    kept[:4], kept[1], kept[4] = 0.5, np.nan, 0.0
+    last, states = linear_recurrence.over_time(kept, added, carry)
+    assert np.isnan(states[1:4]).all()
+    np.testing.assert_allclose(states[4:], plain(kept[4:], added[4:], 0.0), rtol=1e-5)
+    np.testing.assert_array_equal(last, states[-1])
+
+
+@pytest.mark.usefixtures("on_cpu")
 def test_members_have_states_of_their_own():
     """Under `vmap`, values and gradients are those of one after the other."""
     members = [[np.float32(x) for x in drawn(5, seed)] for seed in (1, 2)]
