@@ -87,11 +87,13 @@ def _likeness(name: str, path: str) -> float:
     name, path = _plain(name), _plain(path)
     parts = path.split(".")
     ends = [".".join(parts[i:]) for i in range(len(parts))]
-    if translated(name) in ends:
+    outer, _, last = name.rpartition(".")
+    if outer in path and translated(last) in ends:
         return 1.0
     return max(difflib.SequenceMatcher(None, end, name).ratio() for end in ends)
 
 
 def _plain(name: str) -> str:
-    """Returns the name of a field or an option as that of a field."""
-    return name.removeprefix("--").replace("-", "_").casefold()
+    """Returns the name of a field or an option, such as `--no-wait`, as a field's."""
+    name = name.removeprefix("--no-").removeprefix("--")
+    return name.replace("-", "_").casefold()

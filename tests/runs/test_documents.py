@@ -48,6 +48,15 @@ def test_experiments_of_a_document_can_be_trained(name):
         assert metrics["train/value_loss"].shape == ()
 
 
+def test_learning_rates_are_those_of_others():
+    """That of stable-baselines3 stays as it is, CleanRL's falls to 0."""
+    names, ends = {}, []
+    for block in BLOCK.findall((ROOT / "docs/switching.md").read_text()):
+        exec(block, names)
+        ends.append(float(names["config"].optimizer.schedule(1.0)))
+    assert ends == [1.0, 0.0]
+
+
 class Study:
     """Stands in for a study of Optuna, with the same names and arguments."""
 

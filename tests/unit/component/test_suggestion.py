@@ -4,7 +4,14 @@ import pytest
 
 from ppo_jax.component.suggestion import WIDTH, uncalled, unknown
 
-PATHS = ["terms.entropy.coef", "gamma", "optimizer.learning_rate", "gae_lambda"]
+PATHS = [
+    "terms.entropy.coef",
+    "gamma",
+    "optimizer.b1",
+    "optimizer.learning_rate",
+    "optimizer.schedule",
+    "gae_lambda",
+]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +39,10 @@ def test_the_closest_is_named(name, closest):
         ("ent_coef", "terms.entropy.coef"),
         ("--entropy-cost", "--terms.entropy.coef"),
         ("discounting", "gamma"),
+        ("optimizer.lr", "optimizer.learning_rate"),
+        ("--optimizer.lr", "--optimizer.learning-rate"),
+        ("terms.entropy.ent_coef", "terms.entropy.coef"),
+        ("--no-anneal-lr", "--optimizer.schedule"),
     ],
 )
 def test_what_other_libraries_call_it_is_known(name, closest):
