@@ -55,6 +55,10 @@ class ActorCritic:
         """Returns the part of an observation that critics read."""
         return _those(obs, self.critic_obs)
 
+    def read(self, obs: PyTree) -> tuple[PyTree, PyTree]:
+        """Returns the parts of an observation that torsos of actor and critics read."""
+        return self.of_actor(obs), () if self.shared else self.of_critics(obs)
+
     def check(self, config: Any) -> None:
         """Checks that the network fits an experiment, when that is constructed.
 

@@ -38,7 +38,7 @@ class Torso:
 
         Raises:
             ValueError: If it does not fit, for instance the shapes of
-                `config.obs_spec()`.
+                `config.network.read(config.obs_spec())`.
         """
 
     def __call__(self, obs: PyTree) -> Array:
@@ -69,7 +69,8 @@ class Cnn(Mlp):
     activation: Activation = dataclasses.field(default="relu", kw_only=True)
 
     def check(self, config: Any) -> None:
-        shapes = [x.shape for x in jax.tree.leaves(config.obs_spec())]
+        read = jax.tree.leaves(config.network.read(config.obs_spec()))
+        shapes = list(dict.fromkeys(x.shape for x in read))
         grids = [shape for shape in shapes if len(shape) == 3]
         expected = "observations with grids [H, W, features]"
         require(bool(grids), "Cnn", shapes, expected)

@@ -1,5 +1,6 @@
 """Torsos and what they see."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import chex
@@ -80,11 +81,36 @@ def test_a_grid_of_which_nothing_would_be_left_is_an_error(shape, layers, said):
     torso = networks.Cnn(channels=(4,) * layers)
 
     def showing(shape):
-        return SimpleNamespace(obs_spec=lambda: jax.ShapeDtypeStruct(shape, bool))
+        return SimpleNamespace(
+            network=networks.ActorCritic(torso),
+            obs_spec=lambda: jax.ShapeDtypeStruct(shape, bool),
+        )
 
     with pytest.raises(ValueError, match=said):
         torso.check(showing(shape))
     torso.check(showing((2 * layers + 1, 2 * layers + 1, 1)))
+
+
+GRIDS = {"far": (9, 9, 1), "near": (2, 2, 1), "speed": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("reads", "said"),
+    [
+        ({"actor_obs": ("far",), "critic_obs": ("far", "speed")}, None),
+        ({"actor_obs": ("far",), "shared": True}, None),
+        ({"actor_obs": ("speed",), "critic_obs": ("far",)}, None),
+        ({"actor_obs": ("far",)}, "at most 0 layers for grids of 2×2"),
+        ({"actor_obs": ("speed",), "critic_obs": ("speed",)}, r"got \[\(3,\)\]"),
+    ],
+)
+def test_only_grids_that_are_read_have_to_fit(reads, said):
+    """By the actor, or by critics that do not share its features."""
+    spec = {name: jax.ShapeDtypeStruct(x, "float32") for name, x in GRIDS.items()}
+    network = networks.ActorCritic(networks.Cnn(channels=(4,)), **reads)
+    config = SimpleNamespace(network=network, obs_spec=lambda: spec)
+    with pytest.raises(ValueError, match=said) if said else nullcontext():
+        network.torso.check(config)
 
 
 def test_a_torso_has_to_say_what_it_does():
