@@ -163,10 +163,17 @@ def decide(agent: Agent, actor: Actor, truth: Carry, keys: Key) -> Decision:
 def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:
     """Returns observations as the network sees them, and which of them were finite.
 
-    The network sees zeros in place of an observation that is not finite.
+    The network sees zeros in place of an observation that is not finite, but the actor
+    sees its part if that is: what it does not read changes nothing of what it does.
     """
-    finite = quarantine.finite(obs, reset)
-    return quarantine.zero_unless(finite, observe(learner, obs)), finite
+    network, finite = learner.config.network, quarantine.finite(obs, reset)
+    readable = quarantine.finite(network.of_actor(obs), reset)
+
+    def known(path, x):
+        own = path and getattr(path[0], "key", None) in network.actor_obs
+        return quarantine.zero_unless(readable if own else finite, x)
+
+    return jax.tree.map_with_path(known, observe(learner, obs)), finite
 
 
 def observe(learner: Learner, obs: PyTree) -> PyTree:

@@ -43,6 +43,11 @@ AGENTS = {
         obs_clip=2.0,
         actor_obs=("x", "count"),
     ),
+    "no memory, of all sights the one that breaks is not read": made(
+        Sights(sights=(("count", (3,)), ("truth", (2,))), space=BOX, broken=0.2),
+        obs_clip=2.0,
+        actor_obs=("count",),
+    ),
 }
 RECURRENT = AGENTS["an LSTM in a box"]
 
