@@ -88,7 +88,8 @@ def _likeness(name: str, path: str) -> float:
     parts = path.split(".")
     ends = [".".join(parts[i:]) for i in range(len(parts))]
     outer, _, last = name.rpartition(".")
-    if outer in path and translated(last) in ends:
+    here = translated(last)
+    if here != last and here in ends and outer in path:
         return 1.0
     return max(difflib.SequenceMatcher(None, end, name).ratio() for end in ends)
 

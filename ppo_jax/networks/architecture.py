@@ -82,8 +82,9 @@ def _those(obs: PyTree, names: tuple[str, ...]) -> PyTree:
 
 def _require_shown(field: str, names: tuple[str, ...], shown: PyTree) -> None:
     """Raises a `ValueError` for names that an environment's observations lack."""
-    known = shown if isinstance(shown, Mapping) else ()
+    named = isinstance(shown, Mapping)
     for name in names:
-        if name not in known:
-            message = unknown("observation", name, known)
-            raise ValueError(f"ActorCritic.{field}: {message}")
+        if not named or name not in shown:
+            message = unknown("observation", name, shown if named else ())
+            hint = "" if named else "; only those in a dictionary have names"
+            raise ValueError(f"ActorCritic.{field}: {message}{hint}")

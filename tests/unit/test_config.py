@@ -97,7 +97,8 @@ def test_the_network_is_that_of_the_environment():
         (
             IdenticalRewards(),
             {"actor_obs": ("which",)},
-            "ActorCritic.actor_obs: no observation is called 'which'",
+            "ActorCritic.actor_obs: no observation is called 'which'; only those in a "
+            "dictionary have names",
         ),
         (
             NestedObservation(),

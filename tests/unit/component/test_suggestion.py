@@ -57,6 +57,11 @@ def test_a_name_elsewhere_of_what_is_not_there_is_none():
     )
 
 
+def test_names_of_files_with_the_same_ending_are_no_more_alike():
+    said = unknown("file", "pole.py", ["cartpole_long.py", "pole2.py"])
+    assert said.endswith("; the closest is 'pole2.py'")
+
+
 def test_of_two_that_are_as_close_the_outer_one_is_named():
     assert unknown("field", "rates", ["a.b.rate", "a.rate"]).endswith("'a.rate'")
 
