@@ -68,8 +68,8 @@ def orders(classes: Mapping[str, str]) -> dict[str, list[str]]:
 def added_to(classes: Mapping[str, str]) -> dict[str, str]:
     """Returns the fields that were added, given the classes of a component's parts.
 
-    >>> added_to({"critic": "Scalar", "network": "ActorCritic"})
-    {'network.compute_dtype': "'float32'"}
+    >>> list(added_to({"critic": "Scalar", "network": "ActorCritic"}).items())[:2]
+    [('network.actor_obs', '()'), ('network.critic_obs', '()')]
     """
     return {
         f"{path}.{field}": value
