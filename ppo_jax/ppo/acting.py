@@ -166,14 +166,10 @@ def view(learner: Learner, obs: PyTree, reset: Array) -> tuple[PyTree, Array]:
     The network sees zeros in place of an observation that is not finite, but the actor
     sees its part if that is: what it does not read changes nothing of what it does.
     """
-    network, finite = learner.config.network, quarantine.finite(obs, reset)
-    readable = quarantine.finite(network.of_actor(obs), reset)
-
-    def known(path, x):
-        own = path and getattr(path[0], "key", None) in network.actor_obs
-        return quarantine.zero_unless(readable if own else finite, x)
-
-    return jax.tree.map_with_path(known, observe(learner, obs)), finite
+    network, seen = learner.config.network, observe(learner, obs)
+    finite, part = quarantine.finite(obs, reset), network.of_actor(obs)
+    own = quarantine.zero_unless(quarantine.finite(part, reset), network.of_actor(seen))
+    return network.with_actor(quarantine.zero_unless(finite, seen), own), finite
 
 
 def observe(learner: Learner, obs: PyTree) -> PyTree:
