@@ -52,29 +52,23 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results/memories.json")
     options = parser.parse_args()
     if not options.table:
-        rows = [row for n in ENVIRONMENTS for row in speeds(n)]
-        rows += [row for task in TASKS for row in recalls(task)]
+        rows = [*map(speeds, ENVIRONMENTS), *map(recalls, TASKS)]
         records.write(options.results, SETTINGS, rows)
     print("\n".join(table(records.read(options.results))))
 
 
-def speeds(num_envs: int) -> Iterator[dict[str, Any]]:
+def speeds(num_envs: int) -> dict[str, Any]:
     """Environment steps per second of every round, by memory."""
     programs = {name: compiled(memory, num_envs) for name, memory in KINDS.items()}
     found: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(SETTINGS["rounds"]):
         for name, train in programs.items():
-            begun, updates = time.perf_counter(), 0
-            while (taken := time.perf_counter() - begun) < SETTINGS[
-                "seconds of a round"
-            ]:
+            begun, taken, updates = time.perf_counter(), 0.0, 0
+            while taken < SETTINGS["seconds"]:
                 jax.block_until_ready(train())
-                updates += 1
+                taken, updates = time.perf_counter() - begun, updates + 1
             found[name].append(updates * ROLLOUT_LENGTH * num_envs / taken)
-    for name, each in found.items():
-        row = {"memory": name, "environments": num_envs, SPEEDS: each}
-        print(json.dumps(row), flush=True)
-        yield row
+    return said({"environments": num_envs, SPEEDS: found})
 
 
 def compiled(memory: networks.Memory | None, num_envs: int):
@@ -92,23 +86,25 @@ def compiled(memory: networks.Memory | None, num_envs: int):
     return lambda: program(members)
 
 
-def recalls(task: str) -> Iterator[dict[str, Any]]:
+def recalls(task: str) -> dict[str, Any]:
     """Steps of every seed until all is recalled, by memory; None: never."""
     path = HERE.parent / "experiments" / f"{task}.py"
     config = runpy.run_path(str(path))["config"]
+    found = {}
     for name, memory in KINDS.items():
-        network = dataclasses.replace(config.network, memory=memory)
-        config = dataclasses.replace(config, network=network)
         if memory is not None:
+            network = dataclasses.replace(config.network, memory=memory)
+            config = dataclasses.replace(config, network=network)
             steps = steps_to(1.0, config, SETTINGS["seeds"])
-            row = {
-                "memory": name,
-                "task": task,
-                "between evaluations": between(config) * config.steps_per_update,
-                STEPS: [int(x) if np.isfinite(x) else None for x in steps],
-            }
-            print(json.dumps(row), flush=True)
-            yield row
+            found[name] = [int(x) if np.isfinite(x) else None for x in steps]
+    every = between(config) * config.steps_per_update
+    return said({"task": task, "evaluated every": every, STEPS: found})
+
+
+def said(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, which is printed."""
+    print(json.dumps(row), flush=True)
+    return row
 
 
 def table(record: dict[str, Any]) -> Iterator[str]:
@@ -117,32 +113,24 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "| environments | memory | steps/s, median | × Lstm | by round |"
     yield "|--:|---|--:|--:|---|"
-    rows = [row for row in record["rows"] if SPEEDS in row]
-    of_lstm = {row["environments"]: row[SPEEDS] for row in rows if is_lstm(row)}
-    for row in rows:
-        ratios = zip(row[SPEEDS], of_lstm[row["environments"]], strict=True)
-        ratio = statistics.median(a / b for a, b in ratios)
-        rounds = " ".join(f"{x:,.0f}" for x in row[SPEEDS])
-        median = f"{statistics.median(row[SPEEDS]):,.0f}"
-        shared = f"| {row['environments']} | {row['memory']} | {median}"
-        yield f"{shared} | {ratio:.2f} | {rounds} |"
+    for row in record["rows"]:
+        for name, found in row.get(SPEEDS, {}).items():
+            ratios = zip(found, row[SPEEDS]["Lstm"], strict=True)
+            ratio = statistics.median(a / b for a, b in ratios)
+            median, *rounds = (f"{x:,.0f}" for x in (statistics.median(found), *found))
+            shared = f"| {row['environments']} | {name} | {median}"
+            yield f"{shared} | {ratio:.2f} | {' '.join(rounds)} |"
     yield ""
-    yield "| experiment | memory | steps, median | between evaluations | by seed |"
+    yield "| experiment | memory | steps, median | evaluated every | by seed |"
     yield "|---|---|--:|--:|---|"
     for row in record["rows"]:
-        if STEPS in row:
-            steps = [np.inf if x is None else x for x in row[STEPS]]
-            median, between = map(
-                shown, (float(np.median(steps)), row["between evaluations"])
+        for name, found in row.get(STEPS, {}).items():
+            steps = [np.inf if x is None else x for x in found]
+            median, every, *seeds = map(
+                shown, (float(np.median(steps)), row["evaluated every"], *steps)
             )
-            seeds = " ".join(map(shown, steps))
-            shared = f"| {row['task']} | {row['memory']} | {median}"
-            yield f"{shared} | {between} | {seeds} |"
-
-
-def is_lstm(row: dict[str, Any]) -> bool:
-    """Whether a row is that which others are held against."""
-    return row["memory"] == "Lstm"
+            shared = f"| {row['task']} | {name} | {median}"
+            yield f"{shared} | {every} | {' '.join(seeds)} |"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Memories: layers between torso and heads, whose carry lasts for an episode."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -13,6 +13,9 @@ from ppo_jax.networks import linear_recurrence, recurrence
 from ppo_jax.networks.layers import dense, orthogonal
 from ppo_jax.networks.recurrence import Cell, State
 from ppo_jax.types import Array, Carry, Key
+
+SLOWEST = 256
+"""Steps over which the slowest gate of a new `MinGru` forgets."""
 
 
 @component
@@ -126,11 +129,14 @@ class MinGru(Layered):
 
     With z = σ(W x + b) and n = V x + c, the state is h_t = (1 − z_t) h_{t−1} + z_t n_t.
     So nothing is multiplied step by step, and all steps of a sequence are learned from
-    at once. A gate that is to depend on earlier inputs takes a second layer.
+    at once. A gate that is to depend on earlier inputs takes a second layer. Units of a
+    new memory forget over 2 to 256 steps, evenly on a logarithmic scale: with gates of
+    ½, as of zero biases, nothing would last long enough to be learned from.
 
     References:
         Feng et al., `Were RNNs All We Needed? <https://arxiv.org/abs/2410.01201>`_,
-        2024, section 3.1.
+        2024, section 3.1; Tallec and Ollivier, `Can Recurrent Neural Networks Warp
+        Time? <https://arxiv.org/abs/1804.11188>`_, 2018, section 2, for the biases.
     """
 
     def layer(self, name: str) -> nn.Module:
@@ -158,12 +164,19 @@ class _InputGated(nn.Module):
     @nn.compact
     def __call__(self, carry, x, reset) -> tuple[State, Array]:
         (before,) = carry
-        gates = dense(2 * self.size, name="inputs")(x).astype(before.dtype)
-        z, n = jnp.split(gates, 2, axis=-1)
+        inputs = dense(2 * self.size, bias_init=_time_scales, name="inputs")(x)
+        z, n = jnp.split(inputs.astype(before.dtype), 2, axis=-1)
         z = jax.nn.sigmoid(z)
         kept = jnp.where(reset[..., None], 0.0, 1 - z)
         last, states = linear_recurrence.over_time(kept, z * n, before)
         return (last,), states
+
+
+def _time_scales(key: Key, shape: tuple[int], dtype: Any) -> Array:
+    """Returns biases of gates that forget over so many steps, and zeros."""
+    size = shape[0] // 2
+    steps = jnp.geomspace(2.0, SLOWEST, size, dtype=dtype)
+    return jnp.concatenate([-jnp.log(steps - 1), jnp.zeros(size, dtype)])
 
 
 def _orthogonal_gates(key: Key, size: int, gates: int) -> Array:

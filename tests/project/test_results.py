@@ -16,6 +16,7 @@ DOCUMENTS = {
     "compiled": "results.md",
     "environments": "environments.md",
     "learning": "results.md",
+    "memories": "results.md",
     "walkforward": "trading.md",
     "trading": "trading.md",
     "warm_start": "results.md",

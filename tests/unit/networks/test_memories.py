@@ -78,6 +78,16 @@ def test_gates_of_the_inputs_by_hand():
     chex.assert_trees_all_close(said, (tuple(last), expected), rtol=1e-5, atol=1e-5)
 
 
+def test_gates_of_the_inputs_begin_with_time_scales(key):
+    """Of zeros, units forget shares of 1/2 to 1/256, each half of the one before."""
+    alone, before = Alone(networks.MinGru(size=8)), np.ones((1, 8), np.float32)
+    given = ((before,),), np.zeros((3, 1, 4), np.float32), np.zeros((3, 1), bool)
+    _, states = jax.jit(lambda key: alone.init_with_output(key, *given)[0])(key)
+    forgotten = 1 - states[:, 0] / np.stack([before[0], *states[:-1, 0]])
+    expected = 2.0 ** -np.arange(1, 8.5)
+    chex.assert_trees_all_close(forgotten, np.stack([expected] * 3), rtol=1e-4)
+
+
 def test_every_gate_begins_with_an_orthogonal_matrix_of_its_own(key):
     params = jax.jit(build(memory=networks.Gru(4), shared=True).init)(key)
     (kernel,) = (
