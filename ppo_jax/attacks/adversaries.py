@@ -46,6 +46,8 @@ class Perturbed(NamedTuple):
     """The radius ε in force."""
     sizes: Metrics
     """Metrics of the perturbations' sizes, `[L, k]`."""
+    share: Array
+    """Share of attacked rows in the weight of the whole minibatch, `[]`."""
 
 
 @component
@@ -121,6 +123,7 @@ class Adversary:
         key: Key,
         progress: Array,
         architecture: ActorCritic,
+        share: Array,
     ) -> Perturbed:
         """Attacks what the actor reads of the first chunks of a minibatch.
 
@@ -130,6 +133,8 @@ class Adversary:
             key: Key of the attack's random numbers.
             progress: Progress of training, from 0 in the first update to 1 in the last.
             architecture: That of the network.
+            share: Share of attacked rows in the weight of the whole minibatch, of which
+                the batch may be a part.
         """
         rows = first(batch, self.most(batch.weight.shape[1]))
         attack, clean = self.attack.at(progress), replay(rows)
@@ -149,25 +154,22 @@ class Adversary:
         true = architecture.of_actor(rows.obs)
         obs = shown(attack(harm, true, key))
         sizes = _sizes(attack, true, architecture.of_actor(obs))
-        return Perturbed(obs, mask, jnp.asarray(attack.eps), sizes)
+        return Perturbed(obs, mask, jnp.asarray(attack.eps), sizes, share)
 
-    def forward(
-        self, replay: Replay, batch: Batch, perturbed: Perturbed, share: Array
-    ) -> Forward:
+    def forward(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Forward:
         """Returns the forward pass of a minibatch that the objective uses.
 
         Args:
             replay: The network, differentiable.
             batch: The minibatch, or a part of it.
             perturbed: The first chunks of the minibatch, as `perturb` returned them.
-            share: Share of attacked rows in the weight of the whole minibatch.
         """
         out, clean, seen = self.passes(replay, batch, perturbed)
         rows = first(batch, perturbed.mask.shape[1])
         nowhere = jnp.zeros_like(batch.weight)
         calm, misled = (_front(x.policy, out.policy) for x in (clean, seen))
         mask = _front(perturbed.mask, nowhere > 0)
-        attacked = Attacked(calm, misled, mask, share, metrics={})
+        attacked = Attacked(calm, misled, mask, perturbed.share, metrics={})
         harm = self._harm(seen, clean, rows) - self._harm(clean, clean, rows)
         sizes = perturbed.sizes | {"sa_ppo/attack_success": harm}
         metrics = {

@@ -254,8 +254,9 @@ def _shown(
     # Microbatches share a key, but no chunk.
     key = jax.random.fold_in(jax.random.fold_in(key, ATTACK), order[0])
     replay = functools.partial(forward, network, params)
-    perturbed = adversary.perturb(replay, rows, key, progress.course, architecture)
-    return lambda replay: adversary.forward(replay, rows, perturbed, attacked)
+    here = progress.course, architecture, attacked
+    perturbed = adversary.perturb(replay, rows, key, *here)
+    return lambda replay: adversary.forward(replay, rows, perturbed)
 
 
 def _attacked(

@@ -16,6 +16,7 @@ import pytest
 from brought import each, needs_more, or_skip
 
 from ppo_jax import adversaries, controllers, critics, fit, networks, optimizers, terms
+from ppo_jax.attacks import targets
 from ppo_jax.component import is_component
 from ppo_jax.host.run_dir import experiment, files
 from ppo_jax.ppo import episodes, population
@@ -136,7 +137,7 @@ def beside(monkeypatch):
 
 
 def test_all_that_an_agent_learns_by_is_in_some_experiment():
-    known = offered(adversaries, controllers, critics, optimizers, terms)
+    known = offered(adversaries, targets, controllers, critics, optimizers, terms)
     used = set(kinds(tuple(runpy.run_path(str(path)) for path in PLAIN)))
     assert known - used == IN_NO_EXPERIMENT
 

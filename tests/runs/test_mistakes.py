@@ -209,7 +209,7 @@ FILES = {
         "module 'ppo_jax' has no attribute 'Confg'",
         "it has Choice, Config",
     ],
-    "\nfrom ppo_jax import networks\nnetworks.LSTM()\n": ["'LSTM'", "Gru, Head, Lstm"],
+    "\nfrom ppo_jax import networks\nnetworks.LSTM()\n": ["'LSTM'", "Layered, Lstm"],
 }
 LINE = 1 + WALK[: WALK.index("state = state + 1")].count("\n")
 ENVIRONMENTS = {
@@ -510,7 +510,7 @@ LINES = {
     "train right.py --resume --run-dir odd": ["odd/overrides.json: expected a list"],
     "train right.py --resume --run-dir torn": ["torn/config.json: cannot be read: "],
     "train right.py --resume --run-dir listed": ["listed/config.json: expected a dict"],
-    "report begun": [f"error: begun{NO_RUN}"],
+    "report begun": ["error: begun: the run has logged nothing yet\n"],
     "report odd": ["error: odd/metrics.jsonl: line 2 is no JSON: Expecting value"],
     "report run --out missing/x.html": ["error: missing/x.html: cannot be written: No"],
     "evaluate run --json run": ["error: run: cannot be written: Is a directory\n"],

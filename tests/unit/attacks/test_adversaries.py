@@ -430,7 +430,7 @@ def test_the_best_start_is_that_of_a_whole_sequence(carry, turned, key):
     starts = Pgd(eps=1.0, steps=1, step_size=1e-6, restarts=9)
     adversary = Mixed(starts, ratio=1.0, max_percent=100, target=Shift())
     rows = minibatch(obs=jnp.zeros((2, 99, 1)), weight=jnp.ones((2, 99)), carry=carry)
-    made = jax.jit(lambda key: adversary.perturb(replay, rows, key, 0.5, ALL))(key)
+    made = jax.jit(lambda key: adversary.perturb(replay, rows, key, 0.5, ALL, 1.0))(key)
     # The mean of the greatest of nine numbers in [−1, 1] is 0.8.
     chex.assert_trees_all_close(made.obs[0].mean(), turned * 0.8, rtol=0, atol=0.1)
 
@@ -445,7 +445,7 @@ def test_what_only_critics_read_is_not_attacked(key):
 
     adversary = Mixed(Fgsm(eps=0.5), ratio=1.0, max_percent=100, target=Shift())
     reads = networks.ActorCritic(actor_obs=("sight",))
-    made = adversary.perturb(replay, minibatch(obs=obs), key, 0.5, reads)
+    made = adversary.perturb(replay, minibatch(obs=obs), key, 0.5, reads, 1.0)
     chex.assert_trees_all_equal(made.obs, obs | {"sight": obs["sight"] + 0.5})
     assert (made.sizes["sa_ppo/boundary_fraction"] == 1).all()
 
@@ -754,4 +754,4 @@ def test_a_target_is_a_number_per_example(words, key):
     rows = minibatch(obs=jnp.zeros((3, 2, 1)))
     adversary = Mixed(Noise(), ratio=1.0, max_percent=100, target=Saying(words))
     with pytest.raises(Misfit, match=r"^Saying: expected the shape \(3, 2\), a number"):
-        adversary.perturb(lambda rows: forward(), rows, key, 0.5, ALL)
+        adversary.perturb(lambda rows: forward(), rows, key, 0.5, ALL, 1.0)
