@@ -9,6 +9,7 @@ ATTACKED = "`adversary`"
 STEPS = "train/n_minibatches_done"
 COUNTS = ("sa_ppo/num_adversarial", "sa_ppo/num_clean")
 HARMED, UNHARMED = ((name, STEPS) for name in COUNTS)
+"""Counts of an optimiser step, each with the number of steps that they are means of."""
 attacked = partial(stepped, needs=ATTACKED)
 totalled = partial(rows, needs=ATTACKED)
 
