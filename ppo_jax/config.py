@@ -158,6 +158,7 @@ class Config:
         require_field(self, "stop_at", known, "finite numbers by metric")
         self._validate_shapes()
         self.network.check(self)
+        self.optimizer.check(self)
         self._validate_critic()
         for term in self.terms:
             term.check(self)
@@ -268,8 +269,8 @@ class Config:
 
     @property
     def reads_old_policy(self) -> bool:
-        """Whether a term or the early stop needs the policy that acted."""
-        readers = (self.early_stop, *self.terms)
+        """Whether anything but acting needs the policy that acted."""
+        readers = (self.early_stop, self.optimizer, *self.terms)
         return any(reader.reads_old_policy for reader in readers)
 
     @property

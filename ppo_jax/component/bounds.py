@@ -24,6 +24,7 @@ FINITE_POSITIVE = Bound("a finite number > 0", lambda x: 0 < x < math.inf)
 FINITE_AT_LEAST_ONE = Bound("a finite number ≥ 1", lambda x: 1 <= x < math.inf)
 DECAY = Bound("a number in [0, 1)", lambda x: bool(0 <= np.float32(x) < 1))
 POSITIVE_DECAY = Bound("a number in (0, 1)", lambda x: bool(0 < np.float32(x) < 1))
+POSITIVE_SHARE = Bound("a number in (0, 1]", lambda x: 0 < x <= 1)
 
 Natural = Annotated[int, Bound("at least 0", lambda x: x >= 0)]
 Count = Annotated[int, Bound("at least 1", lambda x: x >= 1)]
@@ -41,7 +42,7 @@ FiniteAtLeastOne = Annotated[T, FINITE_AT_LEAST_ONE]
 Share = Annotated[T, Bound("a number in [0, 1]", lambda x: 0 <= x <= 1)]
 Decay = Annotated[T, DECAY]
 PositiveDecay = Annotated[T, POSITIVE_DECAY]
-PositiveShare = Annotated[T, Bound("a number in (0, 1]", lambda x: 0 < x <= 1)]
+PositiveShare = Annotated[T, POSITIVE_SHARE]
 
 
 def bounds(cls: type) -> dict[str, Bound]:

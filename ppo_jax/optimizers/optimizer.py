@@ -20,8 +20,10 @@ from ppo_jax.arrays import tree
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Decay, FiniteNonNegative, Positive
 from ppo_jax.errors import Misfit, kind, pair, require_shape
+from ppo_jax.optimizers.kl_adaptive import KlAdaptive
 from ppo_jax.optimizers.vgs import VGS
 from ppo_jax.schedules import Linear, Progress, Schedule, factor
+from ppo_jax.transforms.kl_adaptive import ScaleByKlState
 from ppo_jax.transforms.vgs import ScaleByVarianceState
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
@@ -42,6 +44,8 @@ class Optimizer:
         schedule: Factor of the learning rate as a function of the share of updates that
             are done, i / N, so that the last update does not have a rate of 0.
         vgs: Scaling of gradients before they are clipped; None: not scaled.
+        kl_adaptive: Factor of the learning rate that follows the policy's divergence;
+            None: the schedule alone sets the rate.
 
     Raises:
         ValueError: At construction, for a number out of its range.
@@ -51,11 +55,23 @@ class Optimizer:
     max_grad_norm: Positive[float | None] = 0.5
     schedule: Schedule = Linear()
     vgs: VGS | None = None
+    kl_adaptive: KlAdaptive | None = None
 
     @property
     def elementwise(self) -> bool:
         """Whether a step stays the same if parameters are packed into other arrays."""
         return type(self) in _ELEMENTWISE and self.vgs is None
+
+    @property
+    def reads_old_policy(self) -> bool:
+        """Whether the learning rate follows what needs the policy that acted."""
+        adaptive = self.kl_adaptive
+        return adaptive is not None and adaptive.divergence.reads_old_policy
+
+    def check(self, config: Any) -> None:
+        """Raises a `ValueError` for an experiment that it does not suit."""
+        if self.kl_adaptive is not None:
+            self.kl_adaptive.check(config)
 
     def direction(self) -> optax.GradientTransformation:
         """Returns the transformation of clipped gradients to updates.
@@ -79,8 +95,17 @@ class Optimizer:
         params: PyTree,
         key: Key,
         progress: Progress,
+        metrics: Metrics | None = None,
     ) -> tuple[PyTree, PyTree, Array]:
         """Computes a step.
+
+        Args:
+            gradients: The gradients of a minibatch.
+            opt_state: The chain's state.
+            params: The parameters.
+            key: Key of noise.
+            progress: Progress of training.
+            metrics: Means over the minibatch, `[]` each; only `kl_adaptive` reads one.
 
         Returns:
             The numbers to add to the parameters; the chain's state afterwards; and the
@@ -90,12 +115,16 @@ class Optimizer:
         Raises:
             Misfit: If the direction returns anything but updates like the gradients,
                 and a state like the old one.
+            ValueError: If `kl_adaptive` does not find its metric.
         """
         given, updates, states = gradients, gradients, []
         name = f"{type(self).__name__}.direction"
+        extra = {"key": key}
+        if self.kl_adaptive is not None:
+            extra["kl"] = self.kl_adaptive.measured(metrics or {})
         for link, old in zip(self._links(), opt_state, strict=True):
             given = updates
-            after = link.update(given, old, params, key=key)
+            after = link.update(given, old, params, **extra)
             updates, new = pair(name, after, "an update to (updates, state)")
             tree.require_same(f"{name}: updates", updates, given)
             tree.require_same(f"{name}: state", new, old)
@@ -107,26 +136,35 @@ class Optimizer:
         return updates, tuple(states), jnp.where(ok, optax.tree.norm(given), jnp.nan)
 
     def _links(self) -> tuple[optax.GradientTransformationExtraArgs, ...]:
-        """Returns the links of the chain: scaling and clip, if any, and direction."""
+        """Returns the links of the chain: scaling and clip, if any, and direction.
+
+        What follows the direction is part of its link.
+        """
         links: list[optax.GradientTransformation] = []
         if self.vgs is not None:
             links.append(self.vgs.transformation())
         if self.max_grad_norm is not None:
             links.append(optax.clip_by_global_norm(self.max_grad_norm))
-        links.append(_require(f"{type(self).__name__}.direction", self.direction()))
+        last = _require(f"{type(self).__name__}.direction", self.direction())
+        if self.kl_adaptive is not None:
+            last = optax.chain(last, self.kl_adaptive.transformation())
+        links.append(last)
         return tuple(optax.with_extra_args_support(link) for link in links)
 
     def step_size(self, progress: Progress) -> Array:
-        """Returns the learning rate in force."""
+        """Returns the learning rate that the schedule sets."""
         return self.learning_rate * factor(self.schedule, progress.done)
 
-    def rate_metrics(self, progress: Progress) -> Metrics:
-        """Returns the learning rate, and whether a floor holds its schedule."""
+    def rate_metrics(self, opt_state: PyTree, progress: Progress) -> Metrics:
+        """Returns the rate of the last step, and whether a floor holds its schedule."""
         held, name = self.schedule.held(progress.done), type(self.schedule).__name__
         shape = jnp.shape(progress.done)
         require_shape(f"{name}.held", held, shape, "whether a floor holds, bool", "b")
+        rate = self.step_size(progress)
+        if self.kl_adaptive is not None:
+            rate *= find_state(opt_state, ScaleByKlState).scale
         return {
-            "train/learning_rate": self.step_size(progress),
+            "train/learning_rate": rate,
             "train/learning_rate_held": held.astype(jnp.float32),
         }
 

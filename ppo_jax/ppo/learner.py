@@ -108,7 +108,7 @@ def learned(
     learner, drift = _observe_moments(learner, steps, targets.weight)
     own = learner.config.optimizer.metrics(learner.opt_state)
     metrics |= drift | named("Config.optimizer.metrics", own)
-    metrics |= learner.config.optimizer.rate_metrics(progress)
+    metrics |= learner.config.optimizer.rate_metrics(learner.opt_state, progress)
     counters = _count(run.counters, steps, result, metrics["episodes/count"])
     metrics["error/failure_streak"] = counters.failure_streak
     return Run(learner, actor, plain(run.key), counters), metrics

@@ -73,7 +73,7 @@ ROLLOUT = (
 STEPS = (
     *stepped("train/loss: The whole objective."),
     *rows("""
-        train/learning_rate: Step size of the optimiser.
+        train/learning_rate: Step size of the last optimiser step.
         train/learning_rate_held [share]: Updates in which a floor kept its schedule
             from falling further.
         train/n_minibatches_done [steps]: Optimiser steps of an update.

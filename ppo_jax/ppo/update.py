@@ -130,7 +130,7 @@ def _minibatch_step(
     nan = metrics.pop("error/log_ratio_nan_count")
     inf = metrics.pop("error/log_ratio_inf_count")
     updates, opt_state, norm = config.optimizer.update(
-        grads, trainee.opt_state, trainee.params, key, progress
+        grads, trainee.opt_state, trainee.params, key, progress, metrics
     )
     finite_loss = jnp.isfinite(loss)
     finite_grad = jnp.isfinite(size) & jnp.isfinite(norm)

@@ -14,6 +14,7 @@ from ppo_jax.component.bounds import (
     FINITE_NON_NEGATIVE,
     FINITE_POSITIVE,
     POSITIVE_DECAY,
+    POSITIVE_SHARE,
 )
 from ppo_jax.transforms import variance
 from ppo_jax.transforms.variance import Moments, Statistic
@@ -172,7 +173,7 @@ def scale_by_variance(
     require_number("beta", beta, *POSITIVE_DECAY)
     require_number("eps", eps, *FINITE_POSITIVE)
     require_number("cap", cap, "a number > 0, or None", lambda x: x > 0)
-    require_number("floor", floor, "a number in (0, 1]", lambda x: 0 < x <= 1)
+    require_number("floor", floor, *POSITIVE_SHARE)
     require_number("warmup_steps", warmup_steps, "a number ≥ 0", lambda x: x >= 0)
 
     def init_fn(params):

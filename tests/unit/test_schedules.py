@@ -219,4 +219,4 @@ def test_a_schedule_says_a_number(asked, words, got):
 @pytest.mark.parametrize("held", [None, 0.0, jnp.zeros(()), jnp.zeros(2, bool)])
 def test_whether_a_floor_holds_is_a_flag(held):
     with pytest.raises(Misfit, match=r"^Saying\.held: expected the shape \(\), wheth"):
-        Adam(schedule=Saying(1.0, held)).rate_metrics(Progress.at(0.5))
+        Adam(schedule=Saying(1.0, held)).rate_metrics((), Progress.at(0.5))

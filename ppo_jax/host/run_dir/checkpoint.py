@@ -187,12 +187,21 @@ class Checkpointer:
     def _population(self, step: int, meta: dict, template: PyTree) -> PyTree:
         """Returns the saved population; earlier versions saved each leaf by itself."""
         together = meta.get("together")
-        whole = together is None
-        wanted = template if whole else bundles.wanted(template, together)
-        args = ocp.args.Composite(population=ocp.args.StandardRestore(wanted))
-        found = self._manager.restore(step, args=args)["population"]
+        if together is None:  # Orbax asks for fields that were None, and no others.
+            place = self._path / str(step) / "population"
+            with ocp.StandardCheckpointer() as reader:
+                saved = reader.metadata(place).item_metadata.tree
+            found = self._arrays(step, templates.arranged(template, saved))
+            return templates.arranged(found, template)
+        wanted = bundles.wanted(template, together)
+        found = self._arrays(step, wanted)
         bundles.require_unchanged(found, meta.get("sums", {}))
-        return found if whole else bundles.restored(found, template, together)
+        return bundles.restored(found, template, together)
+
+    def _arrays(self, step: int, wanted: PyTree) -> PyTree:
+        """Returns arrays of a checkpoint, placed as those that are wanted."""
+        args = ocp.args.Composite(population=ocp.args.StandardRestore(wanted))
+        return self._manager.restore(step, args=args)["population"]
 
     def _stale(self, step: int, meta: dict, template: PyTree) -> set[str]:
         """Returns the kinds of statistics that an older version wrote; warns of each.

@@ -38,6 +38,17 @@ def leaves(tree: PyTree) -> dict[str, str]:
     return {path: kind(leaf) for path, leaf in by_path(tree).items()}
 
 
+def arranged(tree: PyTree, like: PyTree) -> PyTree:
+    """Returns the leaves of a tree in another tree whose leaves have the same paths.
+
+    >>> arranged({"a": {"b": 1, "c": 2}}, {"a": {"b": 0, "c": 0, "d": None}})
+    {'a': {'b': 1, 'c': 2, 'd': None}}
+    """
+    leaves = by_path(tree)
+    structure = jax.tree.structure(like)
+    return jax.tree.unflatten(structure, [leaves[path] for path in by_path(like)])
+
+
 def anew(tree: PyTree, fresh: PyTree, kinds: set[str]) -> PyTree:
     """Returns a tree whose statistics of some classes are those of a fresh tree."""
 

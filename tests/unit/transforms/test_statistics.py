@@ -28,9 +28,10 @@ def test_versions_are_found_at_any_depth():
     assert versions((Moved(1), jnp.ones(2))) == {}
 
 
-def test_statistics_of_a_chain_are_those_of_its_variance_scaling():
+def test_statistics_of_a_chain_are_those_of_its_scalings():
     params = {"w": jnp.ones(3)}
     plain = optimizers.Adam().transformation().init(params)
-    scaled = optimizers.Adam(vgs=optimizers.VGS()).transformation().init(params)
+    both = {"vgs": optimizers.VGS(), "kl_adaptive": optimizers.KlAdaptive()}
+    scaled = optimizers.Adam(**both).transformation().init(params)
     assert versions(plain) == {} == versions(optax.adam(1.0).init(params))
-    assert versions(scaled) == {"ScaleByVarianceState": 1}
+    assert versions(scaled) == {"ScaleByVarianceState": 1, "ScaleByKlState": 1}
