@@ -140,7 +140,7 @@ ANOTHER = Config(
         max_grad_norm=0.3,
         schedule=Bounded(Linear(), floor=0.4, cap=0.9),
         weight_decay=0.1,
-        kl_adaptive=optimizers.KlAdaptive(3e-4, 1.5, 1.3, floor=0.7, cap=1.5),
+        kl_adaptive=optimizers.KlAdaptive(5e-5, 1.5, 1.3, floor=0.7, cap=1.5),
     ),
     **SIZES,
 )

@@ -114,6 +114,8 @@ IN_NO_EXPERIMENT = {
     critics.MeanAndVariance,
     terms.Costs,
     terms.Predicted,
+    # Schedules alone set the rates of all.
+    optimizers.KlAdaptive,
     # `plasticity` compares optimisers without weight decay.
     optimizers.AdamW,
     optimizers.UPGDW,
