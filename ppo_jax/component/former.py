@@ -84,11 +84,13 @@ def translated(value: Any, names: Names) -> Any:
     >>> translated({"pbt/terms.2.coef/0": ["--terms.2.coef", 0.5]}, {"terms.2": "a.b"})
     {'pbt/a.b.coef/0': ['--a.b.coef', 0.5]}
     """
+    if not names:
+        return value
     if isinstance(value, dict):
         return {translated(k, names): translated(v, names) for k, v in value.items()}
     if isinstance(value, list):
         return [translated(each, names) for each in value]
-    if not (names and isinstance(value, str)):
+    if not isinstance(value, str):
         return value
     longest_first = sorted(names, key=len, reverse=True)
     either = "|".join(map(re.escape, longest_first)).replace("_", "[-_]")

@@ -10,7 +10,7 @@ from ppo_jax.host.run_dir.description import defaults
 from ppo_jax.monitoring import status
 from ppo_jax.reports import troubles
 from ppo_jax.reports.elements import code, element, table, tiles
-from ppo_jax.reports.records import SECONDS, Record, last, series
+from ppo_jax.reports.records import SECONDS, Record
 from ppo_jax.reports.scales import UNKNOWN, elapsed, exactly
 from ppo_jax.reports.sections import Fold, Part, Section
 from ppo_jax.reports.speed import COMPILING, SPEED
@@ -33,8 +33,8 @@ def lead(run: Record) -> str:
 
 def overview(run: Record) -> Element:
     """Returns tiles with the most important figures."""
-    steps, seconds = run.rows[-1]["step"], last(run.rows, SECONDS)
-    compiling = series(run.rows, COMPILING)[1]
+    steps, seconds = run.rows[-1]["step"], run.last(SECONDS)
+    compiling = run.series(COMPILING)[1]
     spent = float(compiling[compiling > 0].sum())
     active, lasting = troubles.summary(run)
     whose = " of each member" if run.members > 1 else ""
@@ -43,7 +43,7 @@ def overview(run: Record) -> Element:
         _evaluated(run),
         _tail(run),
         ("time", elapsed(seconds), f"{elapsed(spent)} of it compiling"),
-        ("speed", exactly(last(run.rows, SPEED)), "steps per second at the end"),
+        ("speed", exactly(run.last(SPEED)), "steps per second at the end"),
         ("alerts", str(active), f"that were active, {lasting} still at the end"),
     ]
     return tiles((name, [value, element("small", note)]) for name, value, note in facts)
@@ -77,21 +77,21 @@ def commands(run: Record) -> list[str]:
 
 
 def _evaluated(run: Record) -> tuple[str, str, str]:
-    score, named = last(run.rows, SCORE), "the median member"
+    score, named = run.last(SCORE), "the median member"
     if run.members == 1:
-        _, values = series(run.rows, SCORE)
+        _, values = run.series(SCORE)
         known = values[values == values]
         best = f"best {exactly(float(known.max()))}" if known.size else "never finite"
         return "evaluation", exactly(score), best
-    best = last(run.rows, f"best/{SCORE}")
-    who = last(run.rows, BEST)
+    best = run.last(f"best/{SCORE}")
+    who = run.last(BEST)
     fittest = f"{named}; the fittest, {exactly(who)}: {exactly(best)}"
     return "evaluation", exactly(score), fittest
 
 
 def _tail(run: Record) -> tuple[str, str, str]:
-    tail = last(run.rows, "eval/cvar_5_reward")
-    low, high = (last(run.rows, f"eval/q{q}_reward") for q in (25, 75))
+    tail = run.last("eval/cvar_5_reward")
+    low, high = (run.last(f"eval/q{q}_reward") for q in (25, 75))
     whose = " of the median member" if run.members > 1 else ""
     note = f"worst 5 %{whose}; quartiles {exactly(low)} and {exactly(high)}"
     return "tail", exactly(tail), note

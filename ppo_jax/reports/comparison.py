@@ -11,7 +11,7 @@ from ppo_jax.reports.contenders import Contender, differing, gather
 from ppo_jax.reports.elements import code, element, table
 from ppo_jax.reports.learning import TRAINING
 from ppo_jax.reports.page import page
-from ppo_jax.reports.records import SECONDS, Record, last, series
+from ppo_jax.reports.records import SECONDS, Record
 from ppo_jax.reports.scales import UNKNOWN, elapsed, written
 from ppo_jax.reports.sections import Grid, Section
 from ppo_jax.reports.speed import SPEED
@@ -81,7 +81,7 @@ def _each(
         label, tone = each.name, tone_of(index)
         for run in (runs[trial.name] for trial in each.trials if trial.name in runs):
             if name in run.names:
-                curves.append(Curve(label, *series(run.rows, name), tone))
+                curves.append(Curve(label, *run.series(name), tone))
                 label = ""
     return curves
 
@@ -96,10 +96,10 @@ def _runs(runs: Sequence[Record]) -> Section | None:
             run.name,
             run.state,
             f"{run.rows[-1]['step']:,.0f}",
-            elapsed(last(run.rows, SECONDS)),
-            written(last(run.rows, SCORE)),
-            written(last(run.rows, "eval/cvar_5_reward")),
-            written(last(run.rows, SPEED)),
+            elapsed(run.last(SECONDS)),
+            written(run.last(SCORE)),
+            written(run.last("eval/cvar_5_reward")),
+            written(run.last(SPEED)),
             str(troubles.summary(run)[0]),
         )
         for run in runs

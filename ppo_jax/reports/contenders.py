@@ -11,7 +11,7 @@ import numpy as np
 from ppo_jax.errors import UserError
 from ppo_jax.host.metrics.figures import SCORE
 from ppo_jax.host.run_dir.names import RESULTS
-from ppo_jax.reports.records import Record, numbers, read, series
+from ppo_jax.reports.records import Record, numbers, read
 from ppo_jax.sweeps import plan, settings
 
 SEED, OFF = "seed", "None"
@@ -138,7 +138,7 @@ def _of_runs(group: Sequence[Record]) -> str:
 
 
 def _trial(run: Record) -> Trial:
-    return Trial(run.name, *series(run.rows, SCORE))
+    return Trial(run.name, *run.series(SCORE))
 
 
 def _sweep(path: Path) -> tuple[str, list[Contender]]:

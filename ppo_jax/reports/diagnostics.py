@@ -12,7 +12,7 @@ from ppo_jax.metrics.rows import match
 from ppo_jax.reports.charts import TONES, Chart, Curve, Mark, Threads
 from ppo_jax.reports.elements import code, element, table
 from ppo_jax.reports.learning import spread
-from ppo_jax.reports.records import Record, last, series
+from ppo_jax.reports.records import Record
 from ppo_jax.reports.scales import written
 from ppo_jax.reports.sections import Fold, Grid, Section
 
@@ -109,14 +109,14 @@ def _only_value(run: Record, name: str) -> float | None:
     """
     if f"q25/{name}" in run.names and _differs(run, name):
         return None
-    _, values = series(run.rows, name)
+    _, values = run.series(name)
     first = values[0] if values.size else math.nan
     return float(first) if np.all(values == first) else None
 
 
 def _differs(run: Record, name: str) -> bool:
     """Returns whether members ever differed in a metric."""
-    ends = [series(run.rows, f"{end}/{name}")[1] for end in ("q25", "q75")]
+    ends = [run.series(f"{end}/{name}")[1] for end in ("q25", "q75")]
     return not np.array_equal(*ends, equal_nan=True)
 
 
@@ -141,7 +141,7 @@ def _chart(run: Record, row: Metric, names: list[str]) -> Chart:
         title, marks = row.name, _several(run, row, names)
     else:
         title, marks = name, _alone(run, name)
-        sentences.append(f"Last: {written(last(run.rows, name))}.")
+        sentences.append(f"Last: {written(run.last(name))}.")
     sentences += [f"Healthy: {a.healthy}." for a in _alerts(name)][:1]
     text = " ".join(sentences)
     return Chart(title, marks, unit=row.unit, text=text, healthy=healthy(name))
@@ -157,7 +157,7 @@ def _several(run: Record, row: Metric, names: list[str]) -> list[Mark]:
     marks: list[Mark] = []
     if len(names) > len(TONES):
         rest = names[len(TONES) :]
-        marks.append(Threads(f"{len(rest)} more", [series(run.rows, x) for x in rest]))
+        marks.append(Threads(f"{len(rest)} more", [run.series(x) for x in rest]))
     return marks + [
         _curve(run, name, match(row.name, name) or name, tone)
         for name, tone in zip(names, TONES, strict=False)
@@ -165,4 +165,4 @@ def _several(run: Record, row: Metric, names: list[str]) -> list[Mark]:
 
 
 def _curve(run: Record, name: str, label: str, tone: str) -> Curve:
-    return Curve(label, *series(run.rows, name), tone)
+    return Curve(label, *run.series(name), tone)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ppo_jax.host.metrics.figures import BEST, SCORE
 from ppo_jax.reports.charts import Band, Chart, Curve, Mark, Threads
-from ppo_jax.reports.records import SECONDS, STEP, Record, series
+from ppo_jax.reports.records import SECONDS, STEP, Record
 from ppo_jax.reports.sections import Grid, Section
 
 TRAINING = "rollout/ep_rew_mean"
@@ -32,13 +32,13 @@ def clock(seconds: np.ndarray) -> tuple[str, float]:
 
 def scored(run: Record, x: str = STEP) -> list[Mark]:
     """Returns evaluations with an interval: over members, or of a single run's mean."""
-    at, mean = series(run.rows, SCORE, x)
+    at, mean = run.series(SCORE, x)
     if not at.size:
         return []
     line = Curve("evaluation", at, mean, "one", dots=True)
     if run.members == 1:
         return [*_of_the_mean(run, x), line]
-    best_at, best = series(run.rows, f"best/{SCORE}", x)
+    best_at, best = run.series(f"best/{SCORE}", x)
     return [
         _each(run, x),
         *spread(run, SCORE, "quartiles of the members", x),
@@ -51,21 +51,21 @@ def spread(
     run: Record, name: str, label: str, x: str = STEP, tone: str = "one"
 ) -> list[Mark]:
     """Returns the quartiles of a metric over the members, if there are several."""
-    at, low = series(run.rows, f"q25/{name}", x)
-    high_at, high = series(run.rows, f"q75/{name}", x)
+    at, low = run.series(f"q25/{name}", x)
+    high_at, high = run.series(f"q75/{name}", x)
     same = at.size and np.array_equal(at, high_at)
     return [Band(label, at, low, high, tone)] if same else []
 
 
 def _returns(run: Record, x: str) -> Chart:
-    at, mean = series(run.rows, TRAINING, x)
+    at, mean = run.series(TRAINING, x)
     marks = spread(run, TRAINING, "", x, "two")
     if at.size:
         marks += [Curve("training", at, mean, "two")]
     marks += scored(run, x)
     if x == STEP:
         return Chart("Return", marks, "steps", text="over steps")
-    name, unit = clock(series(run.rows, SECONDS)[1])
+    name, unit = clock(run.series(SECONDS)[1])
     timed = [_scaled(mark, unit) for mark in marks]
     return Chart("Return", timed, name, text="over time", across=(0.0,))
 
@@ -80,10 +80,9 @@ def _scaled(mark: Mark, unit: float) -> Mark:
 
 def _of_the_mean(run: Record, x: str) -> list[Mark]:
     """Returns 95 % intervals of the means of evaluations, by their deviations."""
-    rows = [row for row in run.rows if SCORE in row]
-    at, mean = series(rows, SCORE, x)
-    _, deviation = series(rows, "eval/std_reward", x)
-    _, episodes = series(rows, "eval/episodes", x)
+    at, mean = run.series(SCORE, x)
+    _, deviation = run.series("eval/std_reward", x)
+    _, episodes = run.series("eval/episodes", x)
     alike = at.size == mean.size == deviation.size == episodes.size
     if not alike or not (episodes > 1).any():
         return []
@@ -93,7 +92,7 @@ def _of_the_mean(run: Record, x: str) -> list[Mark]:
 
 
 def _each(run: Record, x: str) -> Threads:
-    lines = [series(run.rows, f"each/{SCORE}/{i}", x) for i in range(run.members)]
+    lines = [run.series(f"each/{SCORE}/{i}", x) for i in range(run.members)]
     return Threads(f"{run.members} members", lines)
 
 
@@ -101,7 +100,7 @@ def _distribution(run: Record) -> Chart:
     """Charts the returns of single episodes; in a population, the fittest member's."""
     best = "best/" if BEST in run.names else ""
     median, low, high, tail, mean = (
-        series(run.rows, f"{best}eval/{name}_reward")
+        run.series(f"{best}eval/{name}_reward")
         for name in ("median", "q25", "q75", "cvar_5", "mean")
     )
     marks: list[Mark] = []

@@ -1,11 +1,13 @@
 """Records of runs, read from their directories even if files are damaged."""
 
+import contextlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,10 @@ from ppo_jax.host.run_dir.description import Description
 from ppo_jax.host.run_dir.names import BACKTEST_PAGE, LINEAGE, LOG, SCHEDULE
 from ppo_jax.monitoring import status
 
+HUGE = 1e300
+"""Numbers from here on are taken for damages."""
+NEVER = np.zeros(0, int), np.zeros(0)
+"""Rows and values of a metric that was never logged."""
 STEP, SECONDS, UPDATES = "step", "time/time_elapsed", "time/iterations"
 
 
@@ -51,10 +57,48 @@ class Record:
         begun = len(self.generations[0]["parent"]) if self.generations else 1
         return max(begun, evaluated)
 
-    @cached_property
-    def names(self) -> set[str]:
+    @property
+    def names(self) -> Set[str]:
         """The names of its metrics."""
-        return {name for row in self.rows for name in row}
+        return self._values.keys()
+
+    def series(self, name: str, x: str = STEP) -> tuple[np.ndarray, np.ndarray]:
+        """Returns x and a metric where it was logged; NaN where it was not finite.
+
+        >>> rows = [{"step": 1, "x": 2.0}, {"step": 2}, {"step": 3, "x": None}]
+        >>> run = Record(Path(), rows, [], {}, {}, [])
+        >>> [values.tolist() for values in run.series("x")]
+        [[1.0, 3.0], [2.0, nan]]
+        """
+        where, values = self._values.get(name, NEVER)
+        return self.column(x)[where], values
+
+    def column(self, name: str) -> np.ndarray:
+        """Returns a metric of every row; NaN where it was not logged, or not finite."""
+        where, values = self._values.get(name, NEVER)
+        found = np.full(len(self.rows), math.nan)
+        found[where] = values
+        return found
+
+    def last(self, name: str) -> float:
+        """Returns the last finite value of a metric; NaN if it has none."""
+        _, values = self.series(name)
+        known = values[np.isfinite(values)]
+        return float(known[-1]) if known.size else math.nan
+
+    @cached_property
+    def _values(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The rows in which each metric was logged, and its values there."""
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        for number, row in enumerate(self.rows):
+            for name, value in row.items():
+                where, values = found.setdefault(name, ([], []))
+                where.append(number)
+                values.append(value)
+        return {
+            name: (np.array(where), numbers(values))
+            for name, (where, values) in found.items()
+        }
 
     @property
     def state(self) -> str:
@@ -101,34 +145,20 @@ def read(run_dir: Path) -> Record:
     )
 
 
-def series(rows: Rows, name: str, x: str = STEP) -> tuple[np.ndarray, np.ndarray]:
-    """Returns x and a metric where it was logged; NaN where it was not finite.
-
-    >>> rows = [{"step": 1, "loss": 2.0}, {"step": 2}, {"step": 3, "loss": None}]
-    >>> [values.tolist() for values in series(rows, "loss")]
-    [[1.0, 3.0], [2.0, nan]]
-    """
-    known = [row for row in rows if name in row]
-    return numbers(row.get(x) for row in known), numbers(row[name] for row in known)
-
-
-def last(rows: Rows, name: str) -> float:
-    """Returns the last finite value of a metric; NaN if it has none."""
-    _, values = series(rows, name)
-    known = values[np.isfinite(values)]
-    return float(known[-1]) if known.size else math.nan
-
-
 def numbers(values: Iterable[Any]) -> np.ndarray:
     """Converts values to floats `[n]`; NaN for those that are no numbers."""
-    each = [float(value) if is_number(value) else math.nan for value in values]
-    return np.array(each, np.float64)
+    each = list(values)
+    with contextlib.suppress(OverflowError):  # Of whole numbers.
+        if set(map(type, each)) <= {int, float, NoneType}:
+            found = np.array(each, np.float64)
+            return np.where(np.abs(found) < HUGE, found, math.nan)
+    return np.array([x if is_number(x) else math.nan for x in each], np.float64)
 
 
 def is_number(value: Any) -> bool:
     """Returns whether a value from JSON is a finite number."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and abs(value) < 1e300
+    return known and abs(value) < HUGE
 
 
 def _logged(run_dir: Path) -> Rows:

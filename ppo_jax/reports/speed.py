@@ -8,7 +8,7 @@ import numpy as np
 from ppo_jax.reports.charts import TONES, Chart, Curve
 from ppo_jax.reports.elements import element
 from ppo_jax.reports.learning import clock
-from ppo_jax.reports.records import SECONDS, STEP, Record, last, numbers, series
+from ppo_jax.reports.records import SECONDS, STEP, Record
 from ppo_jax.reports.scales import elapsed
 from ppo_jax.reports.sections import Grid, Part, Section
 from ppo_jax.reports.strips import Bar, strip
@@ -19,7 +19,7 @@ SPEED, COMPILING = "time/fps", "time/compiling"
 def section(run: Record) -> Section:
     """Returns the shares of a run's time, and charts of its steps per second."""
     parts: list[Part] = [_shares(times(run))]
-    x, y = series(run.rows, SPEED)
+    x, y = run.series(SPEED)
     if x.size:
         text = "Once compiled; of all members together."
         chart = Chart("Speed", [Curve("", x, y)], unit="steps / s", text=text)
@@ -35,12 +35,12 @@ def times(run: Record) -> dict[str, float]:
     >>> times(run)
     {'training': 2.0, 'compiling': 3.0, 'evaluations and the rest': 1.0}
     """
-    total = last(run.rows, SECONDS)
-    steps = np.diff(numbers(row[STEP] for row in run.rows), prepend=0.0)
-    speed = numbers(row.get(SPEED) for row in run.rows)
+    total = run.last(SECONDS)
+    steps = np.diff(run.column(STEP), prepend=0.0)
+    speed = run.column(SPEED)
     each = np.where(speed > 0, steps * run.members / np.where(speed > 0, speed, 1), 0)
     training = float(each.sum())
-    compiling = float(np.nansum(numbers(row.get(COMPILING) for row in run.rows)))
+    compiling = float(np.nansum(run.column(COMPILING)))
     rest = max(0.0, total - training - compiling) if np.isfinite(total) else 0.0
     return {
         "training": training,
@@ -68,7 +68,7 @@ def _shares(spent: dict[str, float]) -> Element:
 
 def _clock(run: Record) -> Chart:
     """Charts steps over time, where a pause or a slow stretch is a bend."""
-    x, y = series(run.rows, STEP, SECONDS)
+    x, y = run.series(STEP, SECONDS)
     name, unit = clock(x)
     text = "A flat stretch went to something else than steps."
     curve = Curve("", np.append(0.0, x / unit), np.append(0.0, y))

@@ -8,7 +8,7 @@ import numpy as np
 from ppo_jax.host.metrics.alarms import READ
 from ppo_jax.host.metrics.alerts import Alert, advised
 from ppo_jax.reports.elements import code, element, prose
-from ppo_jax.reports.records import Record, series
+from ppo_jax.reports.records import Record
 from ppo_jax.reports.sections import Section
 from ppo_jax.reports.strips import THIN, Bar, axis, strip
 
@@ -53,7 +53,7 @@ def troubles(run: Record) -> list[Trouble]:
     """Returns all alerts that were ever active, the longest first."""
     found = []
     for name in sorted(name for name in run.names if name.startswith(PREFIX)):
-        steps, active = series(run.rows, name)
+        steps, active = run.series(name)
         begun = np.concatenate([[0.0], steps[:-1]])
         on = active > 0
         if on.any():

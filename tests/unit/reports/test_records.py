@@ -27,10 +27,13 @@ def test_a_run_of_a_version_before_has_the_names_of_now():
 
 def test_a_series_is_where_it_was_logged():
     rows = [row(1, x=1.0), row(2), row(3, x=None), row(4, x="much"), row(5, x=2)]
-    steps, values = records.series(rows, "x")
+    run = records.Record(STORED, rows, [], {}, {}, [])
+    steps, values = run.series("x")
     assert steps.tolist() == [100, 300, 400, 500]
     np.testing.assert_array_equal(values, [1, math.nan, math.nan, 2])
-    assert records.last(rows, "x") == 2 and math.isnan(records.last(rows, "y"))
+    np.testing.assert_array_equal(run.column("x"), [1, math.nan, math.nan, math.nan, 2])
+    assert run.last("x") == 2 and math.isnan(run.last("y"))
+    assert [x.tolist() for x in run.series("y")] == [[], []]
 
 
 @pytest.mark.parametrize(
