@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tyro import constructors
 
 from ppo_jax.component import children, descendants, former
 from ppo_jax.component.coercion import coerced
-from ppo_jax.component.paths import paths, replace
+from ppo_jax.component.paths import replace
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
 from ppo_jax.envs import Env
@@ -70,7 +70,7 @@ def with_overrides(
                 registry=_RULES,
                 return_unknown_args=True,
             )
-            _require_none(others, config)
+            _require_none(others, overrides, config)
             return changed
     except (ValueError, TypeError) as error:
         raise ExperimentError(f"{error}{own_lines(error)}") from error
@@ -116,17 +116,33 @@ def _require_present(config: Config, overrides: list[str]) -> None:
             raise ExperimentError(former.moved(option, now))
 
 
-def _require_none(words: list[str], config: Config) -> None:
+def _require_none(words: list[str], overrides: list[str], config: Config) -> None:
     """Raises a `ValueError` for words that are no fields, and no values of fields."""
     if not words:
         return
     name = words[0].partition("=")[0]
-    known = [f"--{path}".replace("_", "-") for path in paths(config)]
+    parts = descendants(children(config))
+    known = {f"--{path}".replace("_", "-"): part for path, part in parts.items()}
     if not name.startswith("-"):
+        _require_no_value(words[0], overrides, known)
         raise ValueError(f"{name!r}: expected --FIELD before it")
     if name.replace("_", "-") in known:
         raise ValueError(f"{name}: {PARTS}")
     raise ValueError(unknown("option", name, known))
+
+
+def _require_no_value(
+    word: str, overrides: list[str], known: Mapping[str, Any]
+) -> None:
+    """Raises a `ValueError` for a word that is given as the value of a flag."""
+    for given, following in zip(overrides, [*overrides[1:], ""], strict=True):
+        option, equals, value = given.partition("=")
+        option = option.replace("_", "-")
+        flag = isinstance(known.get(option), bool)
+        if flag and (value if equals else following) == word:
+            owner, dot, field = option.removeprefix("--").rpartition(".")
+            either = f"{option} or --{owner}{dot}no-{field}"
+            raise ValueError(f"{option}: expected {either}, got a value, {word!r}")
 
 
 def _with_environments(

@@ -93,6 +93,13 @@ def test_a_former_path_is_told_the_one_of_now(options, said):
         (["--lr=1"], "called '--lr'; the closest is '--optimizer.learning-rate'"),
         (["--seed", "1", "--zzz"], "no option is called '--zzz'; there are: --env, "),
         (["--seed", "1", "2"], "'2': expected --FIELD before it"),
+        (
+            ["--eval-sample", "True"],
+            "--eval-sample: expected --eval-sample or --no-eval-sample, got a value, "
+            "'True'",
+        ),
+        (["--network.shared=no"], "expected --network.shared or --network.no-shared,"),
+        (["--eval-sample", "--gama", "1"], "no option is called '--gama'; the closest"),
         (["--optimizer", "Sgd"], "--optimizer: its fields can be given; which compone"),
         (["--early_stop=KlStop"], "--early_stop: its fields can be given; which compo"),
     ],
