@@ -26,5 +26,11 @@ from ppo_jax.envs.physics import Physics
 from ppo_jax.envs.playground import Playground
 from ppo_jax.envs.pool import ResetPool
 from ppo_jax.envs.suites import make
-from ppo_jax.envs.wrappers import MaskObservation, TimeLimit, Wrapper
+from ppo_jax.envs.wrappers import (
+    FrameStack,
+    MaskObservation,
+    Stateful,
+    TimeLimit,
+    Wrapper,
+)
 from ppo_jax.envs.xminigrid import XMiniGrid

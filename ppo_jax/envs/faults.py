@@ -4,13 +4,12 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ppo_jax.component import component
 from ppo_jax.component.bounds import Bound, Count, Natural
 from ppo_jax.envs.env import NEVER, Step
-from ppo_jax.envs.wrappers import Wrapper
-from ppo_jax.types import Array, Key, Metrics, PyTree
+from ppo_jax.envs.wrappers import Stateful
+from ppo_jax.types import Array, Key, PyTree
 
 
 class FaultyState(NamedTuple):
@@ -25,7 +24,7 @@ class FaultyState(NamedTuple):
 
 
 @component
-class Faulty(Wrapper):
+class Faulty(Stateful):
     """Adds NaN, ∞ or any number to the results of another environment.
 
     While the fault lasts, `reward` is added to the reward, `weight` to the weight,
@@ -87,18 +86,6 @@ class Faulty(Wrapper):
     def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
         obs, inner = self.env.restart(key, state.env)
         return obs, state._replace(env=inner)
-
-    def renew(self, key: Key, state: PyTree) -> PyTree:
-        return state._replace(env=self.env.renew(key, state.env))
-
-    def metrics(self, state: PyTree) -> Metrics:
-        return self.env.metrics(state.env)
-
-    def action_mask(self, state: PyTree) -> Array | None:
-        return self.env.action_mask(state.env)
-
-    def render(self, state: PyTree) -> np.ndarray:
-        return self.env.render(state.env)
 
 
 def _add(x: Array, amount: Array | float, ill: Array) -> Array:

@@ -4,13 +4,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ppo_jax.arrays import tree
 from ppo_jax.component import component, require
 from ppo_jax.component.bounds import Count
 from ppo_jax.envs.env import Env, Step
-from ppo_jax.envs.wrappers import Wrapper
+from ppo_jax.envs.wrappers import Stateful
 from ppo_jax.types import Array, Key, Metrics, PyTree
 
 
@@ -25,7 +24,7 @@ class PoolState(NamedTuple):
 
 
 @component
-class ResetPool(Wrapper):
+class ResetPool(Stateful):
     """Draws `size` starts before every rollout; episodes begin with them, in order.
 
     Mapped over environments, a step computes a reset whether or not an episode ends. In
@@ -90,12 +89,6 @@ class ResetPool(Wrapper):
     def metrics(self, state: PyTree) -> Metrics:
         reused = jnp.maximum(state.taken - self.size, 0)
         return self.env.metrics(state.env) | {"rollout/reused_starts": reused}
-
-    def action_mask(self, state: PyTree) -> Array | None:
-        return self.env.action_mask(state.env)
-
-    def render(self, state: PyTree) -> np.ndarray:
-        return self.env.render(state.env)
 
     def _filled(self, key: Key, inner: PyTree) -> PoolState:
         """Returns a pool of new starts around the episode that is under way."""

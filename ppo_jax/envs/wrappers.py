@@ -37,9 +37,9 @@ def steppable(env: Env | str) -> Env:
 class Wrapper(Env):
     """Passes everything on to `env`, an `Env` or the id of one; a base to start from.
 
-    A subclass with a state of its own overrides `renew`, `metrics`, `action_mask` and
-    `render` too. One that overrides `reset` also overrides `restart`, if the episodes
-    of `env` depend on those before: without it, each starts by `reset`.
+    A subclass with a state of its own is a `Stateful`. One that overrides `reset` also
+    overrides `restart`, if the episodes of `env` depend on those before: without it,
+    each starts by `reset`.
     """
 
     env: Env = converted(steppable)
@@ -84,6 +84,23 @@ class Wrapper(Env):
         return self.env.render(state)
 
 
+@component
+class Stateful(Wrapper):
+    """A wrapper with a state of its own: a named tuple whose `env` is that of `env`."""
+
+    def renew(self, key: Key, state: PyTree) -> PyTree:
+        return state._replace(env=self.env.renew(key, state.env))
+
+    def metrics(self, state: PyTree) -> Metrics:
+        return self.env.metrics(state.env)
+
+    def action_mask(self, state: PyTree) -> Array | None:
+        return self.env.action_mask(state.env)
+
+    def render(self, state: PyTree) -> np.ndarray:
+        return self.env.render(state.env)
+
+
 class TimeLimitState(NamedTuple):
     """State of `TimeLimit`."""
 
@@ -93,7 +110,7 @@ class TimeLimitState(NamedTuple):
 
 
 @component
-class TimeLimit(Wrapper):
+class TimeLimit(Stateful):
     """Truncates an episode after `limit` steps, which it counts itself.
 
     An episode that ends by itself at its last step is terminated and truncated; one
@@ -136,18 +153,6 @@ class TimeLimit(Wrapper):
     def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
         obs, inner = self.env.restart(key, state.env)
         return obs, TimeLimitState(inner, jnp.zeros((), jnp.int32))
-
-    def renew(self, key: Key, state: PyTree) -> PyTree:
-        return state._replace(env=self.env.renew(key, state.env))
-
-    def metrics(self, state: PyTree) -> Metrics:
-        return self.env.metrics(state.env)
-
-    def action_mask(self, state: PyTree) -> Array | None:
-        return self.env.action_mask(state.env)
-
-    def render(self, state: PyTree) -> np.ndarray:
-        return self.env.render(state.env)
 
 
 @component
@@ -195,3 +200,71 @@ class MaskObservation(Wrapper):
 
     def _kept(self, obs: Array) -> Array:
         return obs[jnp.array(self.keep)]
+
+
+class FrameStackState(NamedTuple):
+    """State of `FrameStack`."""
+
+    env: PyTree
+    frames: PyTree
+    """The last observations, the newest one last, `[size, ...]`."""
+
+
+@component
+class FrameStack(Stateful):
+    """Shows the last `size` observations of an episode at once, the newest one last.
+
+    They follow each other along the last axis: `[D]` becomes `[size · D]`, a grid
+    `[H, W, C]` becomes `[H, W, size · C]` and a number `[size]`. Before there were as
+    many, the first one stands in for those that are missing (as in gymnasium). Rollouts
+    store all of it: a memory costs less, and remembers for longer.
+
+    Raises:
+        ValueError: At construction, if the size is below 1.
+
+    >>> from ppo_jax.envs.probes import Accumulator
+    >>> env = FrameStack(Accumulator(), 3)
+    >>> obs, state = env.reset(jax.random.key(0))
+    >>> timestep, _ = env.step(jax.random.key(0), state, jnp.array(1))
+    >>> obs.tolist(), timestep.obs.tolist()
+    ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0])
+    """
+
+    size: Count
+
+    def reset(self, key: Key) -> tuple[PyTree, PyTree]:
+        return self._begun(*self.env.reset(key))
+
+    def step(self, key: Key, state: PyTree, action: Array) -> Step:
+        timestep, inner = self.env.step(key, state.env, action)
+        ended = timestep.terminated | timestep.truncated
+        frames = jax.tree.map(
+            lambda frames, new: jnp.concatenate([frames[1:], new[None]]),
+            state.frames,
+            timestep.final_obs,
+        )
+        final_obs = _side_by_side(frames)
+        obs, state = tree.where(
+            ended,
+            self._begun(timestep.obs, inner),
+            (final_obs, FrameStackState(inner, frames)),
+        )
+        return timestep._replace(obs=obs, final_obs=final_obs), state
+
+    def restart(self, key: Key, state: PyTree) -> tuple[PyTree, PyTree]:
+        return self._begun(*self.env.restart(key, state.env))
+
+    def _begun(self, obs: PyTree, inner: PyTree) -> tuple[PyTree, PyTree]:
+        frames = jax.tree.map(lambda x: jnp.stack([x] * self.size), obs)
+        return _side_by_side(frames), FrameStackState(inner, frames)
+
+
+def _side_by_side(frames: PyTree) -> PyTree:
+    """Joins observations `[size, ..., D]` along their last axis."""
+
+    def joined(x):
+        if x.ndim == 1:
+            return x
+        return jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], -1)
+
+    return jax.tree.map(joined, frames)

@@ -23,7 +23,7 @@ from ppo_jax.envs.probes import (
     TwoDigits,
 )
 from ppo_jax.envs.probes.bandits import OneStep
-from ppo_jax.envs.wrappers import MaskObservation
+from ppo_jax.envs.wrappers import FrameStack, MaskObservation
 from ppo_jax.host.metrics.catalogue import summarize
 from ppo_jax.ppo import episodes, population, rollout
 from ppo_jax.schedules import Progress
@@ -89,6 +89,11 @@ SOLVED = {
     "gru of two layers": (
         MaskObservation(RecallCue(delay=2), (0, 1)),
         acting(networks.Gru(size=16, layers=2)),
+        0.95,
+    ),
+    "frames": (
+        FrameStack(MaskObservation(RecallCue(delay=2), (0, 1)), 4),
+        MLP,
         0.95,
     ),
     "gates of the inputs": (RecallCue(delay=2), acting(networks.MinGru(size=16)), 0.95),

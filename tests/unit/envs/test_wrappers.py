@@ -174,6 +174,7 @@ def test_masks_need_flat_observations(env):
         envs.Wrapper(Levels()),
         envs.MaskObservation(Levels(), (0,)),
         envs.TimeLimit(Levels(), 9),
+        envs.FrameStack(Levels(), 2),
         Faulty(Levels(), rate=0.0),
         envs.MaskObservation(envs.TimeLimit(Levels(), 9), (0, 1)),
     ],
@@ -188,6 +189,66 @@ def test_a_time_limit_lets_episodes_follow_each_other(env, key):
         assert state.env.steps.ravel().tolist() == [1, 0] * 3
     if isinstance(env, Faulty):
         assert state.env.clock.ravel().tolist() == [*range(1, 7)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_frames_are_the_last_of_their_episode(key, size):
+    """Never those of the episode before; at an end they are those that led to it."""
+    cue = probes.RecallCue(delay=2)  # Some episodes have 4 steps.
+    alone, _ = record(cue, 24, key, num_envs=3)
+    stacked, _ = record(envs.FrameStack(cue, size), 24, key, num_envs=3)
+    first = jax.vmap(cue.reset)(jax.random.split(jax.random.split(key)[0], 3))[0]
+    done = alone.terminated | alone.truncated
+    for i in range(3):
+        frames = [np.asarray(first[i])] * size
+        for t in range(24):
+            frames = [*frames[1:], alone.final_obs[t, i]]
+            assert stacked.final_obs[t, i].tolist() == np.concatenate(frames).tolist()
+            if done[t, i]:
+                frames = [alone.obs[t, i]] * size
+            assert stacked.obs[t, i].tolist() == np.concatenate(frames).tolist()
+    assert done.sum() >= 12 and not done.all()
+    for name in ("reward", "terminated", "truncated"):
+        chex.assert_trees_all_equal(getattr(stacked, name), getattr(alone, name))
+
+
+@component
+class Counting(Env):
+    """Shows the time as a number, and as a grid of bytes."""
+
+    @property
+    def action_space(self):
+        return Discrete(2)
+
+    def reset(self, key):
+        return self._seen(jnp.float32(0)), jnp.float32(0)
+
+    def transition(self, key, state, action):
+        return outcome(self._seen(state + 1), 1.0), state + 1
+
+    def _seen(self, time):
+        grid = jnp.broadcast_to(jnp.stack([time, time + 100]), (2, 3, 2))
+        return {"time": time, "grid": grid.astype(jnp.uint8)}
+
+
+def test_frames_follow_each_other_along_the_last_axis(key):
+    """Features of a grid are those of its cell; bytes stay bytes."""
+    timestep, _ = record(envs.FrameStack(Counting(), 3), 2, key)
+    assert timestep.obs["time"][:, 0].tolist() == [[0, 0, 1], [0, 1, 2]]
+    grids = timestep.obs["grid"][:, 0]
+    assert grids.dtype == np.uint8 and grids.shape == (2, 2, 3, 6)
+    assert (grids[1] == [0, 100, 1, 101, 2, 102]).all()
+
+
+def test_stacked_environments_keep_the_protocol():
+    envs.check(envs.FrameStack(envs.TimeLimit("Pendulum-v1", 5), 2), steps=32)
+    env = envs.TimeLimit(envs.FrameStack(probes.MaskedBandit(), 2), 1)
+    envs.check(env, steps=32)
+
+
+def test_a_stack_has_a_frame():
+    with pytest.raises(ValueError, match=r"FrameStack\.size: expected at least 1"):
+        envs.FrameStack(probes.RecallCue(), 0)
 
 
 def test_a_wrapper_that_starts_episodes_itself_starts_them_all(key):
