@@ -72,11 +72,11 @@ How they interact:
 - `VGS.warmup_steps` counts optimiser steps, not updates; statistics of `VGS.beta`
   remember about 1 / (1 − β) of them.
 - `Value.clip_eps` needs a critic with a `clip`, and is in units of the return scale.
-- `KlStop.target` ends updates early, `KlPid.target` moves a penalty, `KlAdaptive.target`
-  the learning rate: the first should be the largest one.
-- The factor of `KlAdaptive` multiplies that of `schedule`, which is best `Constant()` then:
-  one that falls is worked against. A copy of a member takes the factor over, and its own
-  `learning_rate` is multiplied by it.
+- `KlStop.target` ends updates early, `KlPid.target` moves a penalty, and
+  `KlAdaptive.target` the learning rate: the first should be the largest one.
+- The factor of `KlAdaptive` multiplies that of `schedule`, which is best `Constant()`
+  then: one that falls is worked against. A copy of a member takes the factor over, and
+  its own `learning_rate` is multiplied by it.
 - `Adversary.ratio` is at most `max_percent` / 100; `Attack.eps` is in units of
   normalised observations, and `RobustKL.coef` weighs a mean over attacked rows, so that
   none of the three changes what another one means.

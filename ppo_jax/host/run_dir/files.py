@@ -46,11 +46,16 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Replaces a file's contents in one step; removes old unfinished parts.
 
     A link stays a link. A device or a pipe, such as `/dev/stdout`, is written directly.
+    Errors of a disk that is full name the path.
     """
-    if _is_special(path):
-        path.write_bytes(data)
-        return
-    path = path.resolve()
+    with naming(path):
+        if _is_special(path):
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
+
+
+def _replace(path: Path, data: bytes) -> None:
     part = _part(path)
     try:
         with part.open("wb") as file:
@@ -257,6 +262,17 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Names a path in an error of the system that names none, as of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _is_special(path: Path) -> bool:

@@ -106,8 +106,9 @@ def _locked(run_dir: Path) -> Iterator[None]:
                 "directory"
             )
         file.truncate(0)
-        file.write(f"{os.getpid()} {platform.node() or NAMELESS}")
-        file.flush()
+        with files.naming(run_dir / LOCK):
+            who = f"{os.getpid()} {platform.node() or NAMELESS}"
+            os.write(file.fileno(), who.encode())  # What is left is not tried again.
         with files.of_run(run_dir):
             files.complete(run_dir)
         yield

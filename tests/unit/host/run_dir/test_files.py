@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,19 @@ def test_a_place_for_no_run_is_not_taken_for_a_full_disk(tmp_path, name, kind):
         raise OSError(getattr(errno, name), name)
     said = f"{tmp_path}: no run can be kept there"
     assert str(raised.value).startswith(said) == (kind is ExperimentError)
+
+
+def test_a_full_disk_is_told_with_what_it_did_not_take(tmp_path, monkeypatch):
+    """Of a device that is written to, and of a part that is not whole."""
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    monkeypatch.setattr(files, "_part", lambda path: full)
+    for path in (Path("/dev/full"), tmp_path / "x.json"):
+        with pytest.raises(OSError, match="No space left on device") as raised:
+            files.write(path, "{}")
+        assert str(raised.value).endswith(f"'{path}'")
+    with pytest.raises(FileNotFoundError, match="'here'"), files.naming(tmp_path):
+        raise FileNotFoundError(errno.ENOENT, "none", "here")
 
 
 def test_a_link_stays_one(tmp_path):
