@@ -236,19 +236,34 @@ def _read(home: Path, agent: Policy, env: Trading) -> Book | None:
     if not path.exists():
         return None
     try:
-        stored = json.loads(path.read_text())
-        book = Book(**stored)
-        template = _template(agent, env)
-        shapes = zip(jax.tree.leaves(template), book.last, strict=True)
-        leaves = [jnp.asarray(np.asarray(x, leaf.dtype)) for leaf, x in shapes]
+        book = _whole(json.loads(path.read_text()))
+        if book.agent == _digest(agent):
+            return book._replace(last=_unpacked(book.last, agent, env))
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
-    if book.agent != _digest(agent):
-        raise UserError(
-            f"{path}: another agent decided there; go on with that one, or give "
-            "another folder"
-        )
-    return book._replace(last=jax.tree.unflatten(jax.tree.structure(template), leaves))
+    raise UserError(
+        f"{path}: another agent decided there; go on with that one, or give another "
+        "folder"
+    )
+
+
+def _whole(stored: Any) -> Book:
+    """Returns the book that is stored; raises an error if it is none."""
+    book = Book(**stored)
+    match book.bar, book.decisions:
+        case int(), [*_, {"time": str(), "equity": float() | None}]:
+            return book
+    raise ValueError("expected a bar, and the decisions up to it")
+
+
+def _unpacked(leaves: list[Any], agent: Policy, env: Trading) -> PyTree:
+    """Returns what `_keep` made a list of; raises a `ValueError` for other shapes."""
+    template, structure = jax.tree.flatten(_template(agent, env))
+    arrays = [
+        jnp.asarray(np.asarray(leaf, known.dtype).reshape(known.shape))
+        for known, leaf in zip(template, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, arrays)
 
 
 def _keep(home: Path, book: Book) -> None:

@@ -284,10 +284,28 @@ def test_one_asset_is_another_one_if_columns_name_both(tmp_path, trained, file):
 def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):
     follow(tmp_path, BARS, FIRST + 1)
     other = agent.replace(params=jax.tree.map(lambda x: x + 1, agent.params))
-    with pytest.raises(UserError, match="another agent decided there"):
-        follow(tmp_path, BARS, FIRST + 2, other)
+    forgetful = dataclasses.replace(other.architecture, memory=None)
+    for another in (other, other.replace(architecture=forgetful)):
+        with pytest.raises(UserError, match="another agent decided there"):
+            follow(tmp_path, BARS, FIRST + 2, another)
     with pytest.raises(UserError, match="the assets WALK0, WALK1, got A, WALK"):
         follow(tmp_path, BARS._replace(symbols=("A", "WALK0")), FIRST + 2)
-    (tmp_path / paper.KEPT).write_text("{")
-    with pytest.raises(UserError, match="cannot be read"):
-        follow(tmp_path, BARS, FIRST + 2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"bar": "100"},
+        {"decisions": []},
+        {"decisions": [1]},
+        {"last": None},
+        {"last": [0, 0, 1.0, [0.0], 1.0, [0.0], 0.0, 0.0, [[0.0] * 4], [True], [0.0]]},
+    ],
+    ids=["bar", "no decision", "no record", "no account", "one asset of two"],
+)
+def test_a_damaged_book_is_refused(grown, follow, tmp_path, damage):
+    kept = json.loads((grown[0] / paper.KEPT).read_text())
+    for text in ("{", json.dumps(kept | damage)):
+        (tmp_path / paper.KEPT).write_text(text)
+        with pytest.raises(UserError, match=r"paper\.json: cannot be read"):
+            follow(tmp_path, BARS, LAST + 1)
