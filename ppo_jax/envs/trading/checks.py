@@ -38,11 +38,11 @@ def examined(table: Table, asked: Iterable[Repair]) -> Table:
     """
     asked = set(asked)
     for check, mends, accepts in STAGES:
-        if asked.intersection(accepts):
-            continue
         for repair in mends:
             if repair in asked:
                 table = repair(table)
+        if asked.intersection(accepts):
+            continue
         try:
             check(table)
         except PriceError as error:

@@ -43,7 +43,8 @@ def test_a_file_is_mended_by_the_repair_that_is_offered(read, name):
 
 
 def test_a_file_that_is_whole_stays_as_it_is(read):
-    whole, mended = read(GOOD), read(GOOD, *REPAIRS)
+    asked = {*REPAIRS} - {repairs.adjust}  # There are no adjusted closes.
+    whole, mended = read(GOOD), read(GOOD, *asked)
     for one, other in zip(whole, mended, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -117,6 +118,18 @@ def test_adjusted_closes_scale_all_prices(read):
 def test_jumps_are_kept_where_they_are_accepted(read):
     bars = read(BROKEN["split"][0], repairs.accept_jumps)
     assert bars.close[58] / bars.close[57] < 0.55
+
+
+@pytest.mark.parametrize(
+    ("name", "mend", "accept"),
+    [
+        ("split", repairs.undo_splits, repairs.accept_jumps),
+        ("unadjusted", repairs.adjust, repairs.accept_unadjusted),
+    ],
+)
+def test_what_is_mended_stays_so_where_the_rest_is_accepted(read, name, mend, accept):
+    mended, both = read(BROKEN[name][0], mend), read(BROKEN[name][0], accept, mend)
+    np.testing.assert_array_equal(both.close, mended.close)
 
 
 def test_the_last_of_several_rows_counts(read):
