@@ -120,7 +120,8 @@ def coverage(agents: Agents) -> np.ndarray | None:
     seeds, folds, bars, _ = agents.predicted.shape
     if np.isnan(agents.gamma):
         return None
-    known = bars - int(np.sum(agents.gamma ** np.arange(bars) > FADED))
+    missing = agents.gamma ** np.arange(bars, 0, -1)  # From each bar on.
+    known = int(np.sum(missing <= FADED))
     if known < 1 or not np.isfinite(agents.predicted).all():
         return None
     growth = np.log1p(agents.account.returns).reshape(seeds, folds, bars)

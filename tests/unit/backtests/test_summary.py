@@ -116,13 +116,14 @@ def test_a_critic_that_is_right_covers_what_it_says(results):
 
 
 def test_only_what_is_known_counts(results):
-    """At γ = 0.8 the last 14 bars of a fold owe more than 5 %; here they are wrong."""
+    """At γ = 0.8 the last 13 bars of a fold owe more than 5 %; here they are wrong."""
     base = results.agents[0]
     said = np.full_like(base.predicted, 1.0)
-    said[:, :, -14:] = -1.0
+    said[:, :, -13:] = -1.0
     np.testing.assert_array_equal(summary.coverage(base._replace(predicted=said)), 1.0)
-    said[:, :, -15:] = -1.0
+    said[:, :, -14:] = -1.0
     assert summary.coverage(base._replace(predicted=said)).max() < 1.0
+    assert 0.8**14 < 0.05 < 0.8**13
 
 
 def test_where_nothing_is_known_nothing_is_said(results):
