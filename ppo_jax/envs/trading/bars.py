@@ -48,6 +48,17 @@ class Bars(NamedTuple):
         return DAYS if abs(found / DAYS - 1) < LIKE else found
 
 
+def in_arrays(bars: Bars) -> Bars:
+    """Returns the same bars as arrays of the types that `Bars` names."""
+    return Bars(
+        times=np.asarray(bars.times),
+        symbols=tuple(bars.symbols),
+        close=np.asarray(bars.close, np.float64),
+        open=None if bars.open is None else np.asarray(bars.open, np.float64),
+        tradable=np.asarray(bars.tradable, bool),
+    )
+
+
 def require_whole(bars: Bars, name: str) -> None:
     """Checks that all there should be of bars is there, and can be traded at.
 
@@ -58,6 +69,9 @@ def require_whole(bars: Bars, name: str) -> None:
     Raises:
         PriceError: If not; the message names the array, and the first bar and asset.
     """
+    if bars.times.dtype.kind != "M":
+        told = f"expected datetime64[ns], got {bars.times.dtype}"
+        raise PriceError(f"{name}: times: {told}")
     shape = len(bars.times), len(bars.symbols)
     prices = {"close": bars.close, "open": bars.fill}
     for field, array in {**prices, "tradable": bars.tradable}.items():

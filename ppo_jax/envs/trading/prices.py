@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ppo_jax.envs.trading.bars import DAYS, Bars, digest, require_whole
+from ppo_jax.envs.trading.bars import DAYS, Bars, digest, in_arrays, require_whole
 from ppo_jax.envs.trading.files import PriceError
 from ppo_jax.errors import missing
 
@@ -44,7 +44,7 @@ class Prices:
         Raises:
             PriceError: If `load` returns what is no market; the message says where.
         """
-        bars = self.load()
+        bars = in_arrays(self.load())
         require_whole(bars, type(self).__name__)
         return bars
 

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ppo_jax.envs.trading import PriceError, Prices, RandomWalk, Shuffled
+from ppo_jax.envs.trading import (
+    Features,
+    PriceError,
+    Prices,
+    RandomWalk,
+    Shuffled,
+)
+from ppo_jax.envs.trading.causality import require_causal
 
 
 def test_prices_of_the_same_content_are_equal():
@@ -96,6 +103,9 @@ WRONG = {
         lambda bars: {"times": put(bars.times, bars.times[6], 7)}
     ],
     "times: expected one after 2000-01-28": [lambda b: {"times": b.times[::-1]}],
+    "times: expected datetime64[ns], got int64": [
+        lambda bars: {"times": bars.times.astype(int)}
+    ],
     "close: expected (20, 1), as there are so many times and symbols, got (20, 2)": [
         lambda bars: {"symbols": ("A",)}
     ],
@@ -113,3 +123,17 @@ def test_prices_of_ones_own_are_those_of_a_market(said):
         assert str(told.value).startswith(f"Mine: {said}"), told.value
     assert Mine(lambda bars: {}).bars.close.shape == (20, 2)
     assert Mine(lambda bars: {"open": None}).bars.fill is not None
+
+
+def test_prices_of_ones_own_may_be_in_other_types():
+    """And are then the same prices, whose features are of the past as well."""
+
+    def others(bars):
+        flags, days = bars.tradable.astype(int), bars.times.astype("datetime64[D]")
+        plain = {"symbols": list(bars.symbols), "close": bars.close.tolist()}
+        return plain | {"tradable": flags, "times": days}
+
+    found = Mine(others)
+    assert found == RandomWalk(20, 2) and found.bars.tradable.dtype == bool
+    single = Mine(lambda bars: {"close": bars.close.astype(np.float32)}).bars
+    require_causal(Features((1, 2), 3, 3), single)
