@@ -50,7 +50,10 @@ def drop_incomplete(table: Table) -> Table:
 
 
 def forward_fill(table: Table) -> Table:
-    """Holds the last close where prices are missing; such bars are not traded."""
+    """Holds the last close where prices are missing; such bars are not traded.
+
+    It is that of the bar itself, where another of its prices is missing.
+    """
     rows, prices = table.rows, table.prices
     times = np.sort(rows["time"].unique())
     assets = rows.groupby("symbol", sort=False)
@@ -108,10 +111,11 @@ def _filled(rows: Frame, times: np.ndarray, prices: list[str]) -> Frame:
     """Returns the rows of an asset at all times from its first one on, filled."""
     whole = rows.set_index("time").reindex(times[times >= rows["time"].iloc[0]])
     missing = whole[prices].isna().any(axis=1)
-    held = whole.where(~missing).ffill()
+    known = whole["close"].notna()
+    held = whole.where(known).ffill()
     filled = {name: whole[name].where(~missing, held["close"]) for name in prices}
     if "adjusted" in whole:
-        filled["adjusted"] = whole["adjusted"].where(~missing, held["adjusted"])
+        filled["adjusted"] = whole["adjusted"].where(known, held["adjusted"])
     tradable = whole["tradable"].astype("boolean").fillna(False).astype(bool) & ~missing
     whole = whole.assign(tradable=tradable, **filled)
     constant = ["place", "zone", "symbol"]

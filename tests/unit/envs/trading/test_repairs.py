@@ -58,6 +58,18 @@ def test_a_missing_price_is_the_last_close_and_is_not_traded(read):
     )
 
 
+@pytest.mark.parametrize("day", [1, 5])
+def test_a_close_that_is_known_stays_where_another_price_is_missing(read, day):
+    """It is the last one there is, adjusted as it was."""
+    lines = [f"2020-01-{x:02},{98 + x},{100 + x},{50 + x / 2}" for x in range(1, 10)]
+    lines[day - 1] = lines[day - 1].replace(f",{98 + day},", ",,")
+    table = text(["date,open,close,adj close", *lines])
+    filled = read(table, repairs.forward_fill, repairs.adjust)
+    assert filled.close[:, 0].tolist() == [50 + x / 2 for x in range(1, 10)]
+    assert filled.open[day - 1] == filled.close[day - 1]
+    assert np.flatnonzero(~filled.tradable).tolist() == [day - 1]
+
+
 def test_an_asset_that_begins_late_has_no_price_to_be_filled_with(read):
     with pytest.raises(PriceError, match=r"2000-01-03 00:00:00, but B has none"):
         read(BROKEN["late"][0], repairs.forward_fill)
@@ -86,7 +98,7 @@ def test_the_newest_first_are_the_same_bars_as_the_oldest_first(read):
 def test_prices_that_are_not_positive_are_missing(read):
     mend = (repairs.blank_non_positive, repairs.forward_fill)
     filled = read(BROKEN["zero"][0], *mend)
-    assert filled.open[10] == filled.close[10] == filled.close[9]
+    assert filled.open[10] == filled.close[10] and not filled.tradable[10]
     with pytest.raises(PriceError, match="a price is missing"):
         read(BROKEN["zero"][0], repairs.blank_non_positive)
 
