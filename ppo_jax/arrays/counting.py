@@ -16,7 +16,7 @@ def add(count: Array, more: ArrayLike = 1) -> Array:
     >>> [int(add(jnp.int32(count), 5)) for count in (1, 2**31 - 3)]
     [6, 2147483647]
     """
-    return count + jnp.minimum(more, MOST - count)
+    return count + jnp.minimum(more, MOST - count).astype(count.dtype)
 
 
 def divisors(count: int, least: int = 1) -> list[int]:

@@ -114,7 +114,7 @@ class Actor(nn.Module):
 
     def _free(self, name: str, size: int) -> Array:
         try:
-            return self.param(name, nn.initializers.zeros, (size,))
+            return self.param(name, nn.initializers.zeros, (size,), jnp.float32)
         except NameInUseError:
             head = type(self.architecture.head).__name__
             message = (

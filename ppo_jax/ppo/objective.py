@@ -62,7 +62,7 @@ def objective(
     replay = functools.partial(forward, network, params)
     out = replay(batch) if look is None else look(replay)
     active = batch.weight > 0
-    total = jnp.zeros(())
+    total = jnp.zeros((), jnp.float32)
     shift = jax.lax.stop_gradient((out.log_ratio, batch.old_policy, out.policy))
     metrics, counts = apart(_shifted)(*shift, active)
     if out.attacked is not None:

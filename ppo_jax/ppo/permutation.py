@@ -35,7 +35,7 @@ def permutation(key: Key, count: int) -> Array:
     """
     rows = max(2, math.isqrt(count))
     columns = max(2, -(-count // rows))
-    keys = jax.random.bits(key, (_ROUNDS,)).reshape(-1, 2)
+    keys = jax.random.bits(key, (_ROUNDS,), jnp.uint32).reshape(-1, 2)
 
     def send(x):
         sent = _bijection(keys, rows, columns, x & ~_UNSENT)

@@ -59,7 +59,7 @@ class Game:
 
 def seeds(key: Key, count: int) -> Array:
     """Returns seeds of simulators, uint32 `[count]`; the key may be used for more."""
-    return jax.random.bits(jax.random.fold_in(key, SEEDS), (count,))
+    return jax.random.bits(jax.random.fold_in(key, SEEDS), (count,), jnp.uint32)
 
 
 def depart(
@@ -138,7 +138,7 @@ def arrive(
 def starts(key: Key, count: int) -> Array:
     """Returns seeds of simulators for episodes to play, uint32 `[count]`."""
     _, key_start = jax.random.split(key)
-    return jax.random.bits(key_start, (count,))
+    return jax.random.bits(key_start, (count,), jnp.uint32)
 
 
 def open_game(

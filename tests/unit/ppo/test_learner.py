@@ -23,7 +23,7 @@ from ppo_jax import (
 )
 from ppo_jax.component import as_arrays, component, program
 from ppo_jax.config import Config
-from ppo_jax.envs.probes import RecallCue, TimeLimitChain
+from ppo_jax.envs.probes import RecallCue, Target, TimeLimitChain
 from ppo_jax.errors import Misfit
 from ppo_jax.optimizers import VGS, AdaptiveUPGD
 from ppo_jax.ppo import learner, population, rollout
@@ -103,6 +103,18 @@ def test_a_run_may_be_donated_from_the_first_iteration():
     run = learner.init(as_arrays(small()), jax.random.key(0))
     kept = jax.jit(lambda run: jax.tree.map(jnp.copy, run), donate_argnums=0)(run)
     assert kept.counters.updates == 0
+
+
+def test_a_run_keeps_its_types_where_numbers_are_long_by_default():
+    """With `jax_enable_x64`: it goes on, and nothing that is learned is long."""
+    with jax.enable_x64(True):
+        config = program(small(env=Target()))
+        run = jax.eval_shape(learner.init, config, jax.random.key(0))
+        after, metrics = jax.eval_shape(learner.iteration, run, Progress.at(0.0))
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, run)
+    learned = jax.tree.leaves((run.learner.params, run.learner.opt_state))
+    assert {str(leaf.dtype) for leaf in learned} == {"float32", "int32"}
+    assert metrics["train/loss"].dtype == jnp.float32
 
 
 def test_same_seed_same_parameters():

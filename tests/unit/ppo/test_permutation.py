@@ -21,6 +21,13 @@ def test_an_order_has_every_index_once(count):
     chex.assert_trees_all_equal(np.sort(order, axis=1), expected)
 
 
+def test_an_order_is_the_same_where_numbers_are_long_by_default():
+    key = jax.random.key(2)
+    with jax.enable_x64(True):
+        order = permutation(key, 7)
+    chex.assert_trees_all_equal(order, permutation(key, 7), strict=True)
+
+
 @pytest.mark.parametrize(("count", "limit"), [(2, 10.8), (3, 20.5), (4, 49.7)])
 def test_every_order_of_few_is_as_likely(count, limit):
     """χ² of all orders but one, below what one in a thousand exceeds."""

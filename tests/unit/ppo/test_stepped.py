@@ -103,3 +103,11 @@ def test_episodes_of_before_are_forgotten_where_others_began(run):
     assert after.episode_return.tolist() == [5.0, 0.0]
     assert after.episode_length.tolist() == [2, 0]
     chex.assert_trees_all_equal(after.obs, obs)
+
+
+@pytest.mark.parametrize("drawn", [stepped.seeds, stepped.starts])
+def test_seeds_are_the_same_where_numbers_are_long_by_default(drawn):
+    key = jax.random.key(0)
+    with jax.enable_x64(True):
+        long = drawn(key, 3)
+    chex.assert_trees_all_equal(long, drawn(key, 3), strict=True)
