@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax.typing import ArrayLike
 
+from ppo_jax.arrays import counting
 from ppo_jax.arrays.tree import require_finite
 from ppo_jax.transforms.leaves import flat
 from ppo_jax.types import Array, Metrics, PyTree
@@ -26,7 +27,8 @@ class Moments:
     """Mean and variance of every component of an observation.
 
     The samples are counted as `blocks · BLOCK + rest`: a float32 would stop counting
-    single samples at 2²⁴, while this is exact for whole weights up to 2⁵³.
+    single samples at 2²⁴, while this is exact for whole weights up to 2⁵³, and stops
+    there.
     """
 
     mean: PyTree
@@ -136,7 +138,7 @@ def update(moments: Moments, batch: PyTree, weight: Array | None = None) -> Mome
     )
     rest = moments.rest + added
     full = jnp.floor(rest / BLOCK)
-    blocks = moments.blocks + full.astype(jnp.int32)
+    blocks = counting.add(moments.blocks, full.astype(jnp.int32))
     return Moments(mean=mean, var=var, blocks=blocks, rest=rest - full * BLOCK)
 
 

@@ -156,6 +156,8 @@ def average(x: Array, weight: Array, axis: tuple[int, ...] | None = None) -> Arr
 
 def deviation(x: Array, weight: Array) -> Array:
     """Returns the unbiased weighted deviation `[]`; NaN without weight."""
+    # Squares of shares neither overflow nor vanish.
+    weight = weight / jnp.maximum(weight.max(), TINY)
     total = jnp.maximum(weight.sum(), TINY)
     freedom = jnp.maximum(total - jnp.sum(weight**2) / total, TINY)
     return jnp.sqrt(jnp.sum(weight * (x - average(x, weight)) ** 2) / freedom)

@@ -169,6 +169,14 @@ def test_the_count_never_saturates():
     chex.assert_trees_all_close(full.mean, 3 * BLOCK / (BLOCK + 2), rtol=1e-6)
 
 
+def test_moments_follow_whatever_weighs_more_than_can_be_counted():
+    """Weights of 3·10¹², such as amounts of money: the count stops, and goes on."""
+    result, weight = init(jnp.zeros(())), jnp.full(1000, 3e12, jnp.float32)
+    for mean in (0.0, 0.0, 0.0, 0.0, 100.0):
+        result = updated(result, jnp.full(1000, mean, jnp.float32), weight)
+    chex.assert_trees_all_close(result.mean, 100 * 3 / (2**53 / 1e15 + 3), rtol=1e-3)
+
+
 def test_normalize_only_reads(variant):
     """PROP-3.3: frozen moments give frozen results, float32 and clipped."""
     frozen = updated(init(SPEC), batch(12, scale=5.0))

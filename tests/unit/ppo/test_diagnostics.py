@@ -210,6 +210,14 @@ def test_the_largest_log_ratio_of_an_update(monkeypatch):
     chex.assert_trees_all_close(said["train/ratio_var"], rest, rtol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_a_deviation_is_the_same_whatever_weights_are_counted_in(scale):
+    """By hand: the mean is 2, Σ w (x − 2)² = 6, and Σ w − Σ w² / Σ w = 2.5."""
+    x, weight = jnp.array([1.0, 2.0, 4.0, 9.0]), jnp.array([2.0, 1.0, 1.0, 0.0])
+    deviation = diagnostics.deviation(x, weight * scale)
+    chex.assert_trees_all_close(deviation, (6 / 2.5) ** 0.5, rtol=1e-6)
+
+
 def test_statistics_of_scaled_advantages():
     """R-E11: weighted; what has no weight may be anything."""
     advantage = jnp.array([[1.0, -4.0], [3.0, NAN]])
