@@ -36,12 +36,13 @@ def scale_by_kl(
     The factor k begins at 1. Given the divergence `kl` of the policy so far from the
     one that acted, before the update,
 
-        k ← max(k / step, floor)   if kl > target · band,
-        k ← min(k · step, cap)     if kl < target / band,
+        k ← k / step   if kl > target · band,
+        k ← k · step   if kl < target / band,
 
-    and the update is scaled by the new k. A divergence that is not finite changes
-    nothing. Put the transformation behind those that normalise updates. Before the
-    first step on a batch the divergence is 0, and the factor grows.
+    and the update is scaled by the new k, which is kept within its bounds. A divergence
+    that is not finite changes nothing. Put the transformation behind those that
+    normalise updates. Before the first step on a batch the divergence is 0, and the
+    factor grows.
 
     Args:
         target: Divergence > 0 in nats that the policy should move by.
@@ -86,8 +87,9 @@ def scale_by_kl(
             raise ValueError("update: expected `kl`, the divergence so far")
         far = jnp.isfinite(kl) & (kl > target * band)
         near = jnp.isfinite(kl) & (kl < target / band)
-        scale = jnp.where(far, jnp.maximum(state.scale / step, floor), state.scale)
-        scale = jnp.where(near, jnp.minimum(scale * step, cap), scale)
+        scale = jnp.where(far, state.scale / step, state.scale)
+        scale = jnp.where(near, scale * step, scale)
+        scale = jnp.clip(scale, floor, cap)  # Which may be others by now.
         scale = scale.astype(jnp.float32)
         scaled = jax.tree.map(lambda u: (u * scale).astype(u.dtype), updates)
         return scaled, ScaleByKlState(scale)

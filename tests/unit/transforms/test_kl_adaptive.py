@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ppo_jax.transforms.kl_adaptive import scale_by_kl
+from ppo_jax.transforms.kl_adaptive import ScaleByKlState, scale_by_kl
 
 DESIRED, FIRST = 2**-7, 1e-3
 
@@ -53,6 +53,17 @@ def test_rates_are_those_of_rl_games(kls):
 def test_an_unknown_divergence_moves_nothing():
     kls = jnp.array([0.001, jnp.nan, jnp.inf, -jnp.inf, 0.001])
     np.testing.assert_allclose(factors(kls), [1.5, 1.5, 1.5, 1.5, 2.25])
+
+
+@pytest.mark.parametrize(
+    ("before", "kl", "after"),
+    [(0.01, 1e-6, 0.5), (0.01, DESIRED, 0.5), (9.0, 5.0, 2.0), (9.0, DESIRED, 2.0)],
+)
+def test_a_factor_is_within_bounds_that_have_become_others(before, kl, after):
+    """A population has moved them, or a member has copied one with others."""
+    tx = scale_by_kl(DESIRED, floor=0.5, cap=2.0)
+    state = ScaleByKlState(jnp.float32(before))
+    assert tx.update(jnp.float32(1.0), state, kl=jnp.float32(kl))[0] == after
 
 
 def test_an_update_has_to_be_told_the_divergence():
