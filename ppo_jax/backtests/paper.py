@@ -1,12 +1,13 @@
 """Paper trading: an agent decides at every close as it comes, and nothing is bought.
 
 All state between two bars is one file, which is replaced in one step. A process that is
-killed before that step makes the same decision again; after it, the bar is done.
+killed before that step makes the same decisions again; after it, the bars are done.
 """
 
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ from ppo_jax.policy import Policy
 from ppo_jax.types import Key, PyTree
 
 KEPT = "paper.json"
+KEPT_EVERY = 5.0
+"""Seconds after which the book is kept while many bars are caught up with."""
 Decision = dict[str, Any]
 """Record of a bar: its time, the account, the wanted positions, and `late`, which is
 whether later bars were there already."""
@@ -126,7 +129,7 @@ def _is_nameless(prices: Prices) -> bool:
 
 
 def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
-    """Decides at every bar that is new, and keeps each decision as it is made.
+    """Decides at every bar that is new, and keeps the decisions.
 
     In a new folder, the first decision is at the last bar of the prices. The last one
     is that of a bankrupt account, which wants nothing.
@@ -147,10 +150,15 @@ def follow(agent: Policy, env: Trading, prices: Prices, home: Path) -> Book:
         book = _begun(agent, now, count - 1)
         _keep(home, book)
     _require_same_past(book, prices, home)
+    kept, since = book, time.monotonic()
     for bar in range(book.bar + 1, count):
         if is_bankrupt(book.decisions[-1]):
             break
         book = _next(agent, now, book, bar)
+        if time.monotonic() - since > KEPT_EVERY:
+            _keep(home, book)
+            kept, since = book, time.monotonic()
+    if book is not kept:
         _keep(home, book)
     return book
 

@@ -153,6 +153,23 @@ def test_bars_that_were_missed_are_caught_up_with(grown, follow, tmp_path):
     assert not any(said["late"] for said in grown[1][-1].decisions)
 
 
+def test_a_book_is_not_written_for_every_bar_that_is_caught_up_with(
+    follow, tmp_path, monkeypatch
+):
+    """A book of many bars is long: once is enough, where it does not take seconds."""
+    follow(tmp_path, BARS, FIRST + 1)
+    keep, kept = files.write_json, []
+
+    def write(path, value):
+        kept.append(value["bar"])
+        keep(path, value)
+
+    monkeypatch.setattr(files, "write_json", write)
+    for count in (LAST, LAST, LAST + 1):
+        follow(tmp_path, BARS, count)
+    assert kept == [LAST - 1, LAST]
+
+
 @pytest.mark.parametrize("written", [False, True])
 def test_killed_at_a_bar_it_decides_the_same(
     grown, follow, tmp_path, monkeypatch, written
@@ -170,6 +187,7 @@ def test_killed_at_a_bar_it_decides_the_same(
 
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_json", killed)
+        patch.setattr(paper, "KEPT_EVERY", 0.0)
         with pytest.raises(KeyboardInterrupt):
             follow(tmp_path, BARS, LAST + 1)
     kept = json.loads((tmp_path / paper.KEPT).read_text())
