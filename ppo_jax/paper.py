@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 from ppo_jax.arrays import devices
-from ppo_jax.backtests import paper
+from ppo_jax.backtests import growing, paper
 from ppo_jax.envs.trading import Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host.agents import runs
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         kind = type(env).__name__
         raise UserError(f"{options.run_dir}: expected a run in Trading, got {kind}")
     learner = jax.tree.map(lambda x: x[member], run.population.runs.learner)
-    prices = paper.prices_like(env, options.prices, options.repairs)
+    prices = growing.prices_like(env, options.prices, options.repairs)
     market = jax.tree.unflatten(
         jax.tree.structure(env), map(float, jax.tree.leaves(learner.config.env))
     )

@@ -337,13 +337,16 @@ LINES = {
     "train right.py --batch_size=4": ["_size'; the closest is '--num-minibatches'\n"],
     "train right.py --total-timesteps 1.5": [
         "--total-timesteps",
-        "'1.5' is no whole number",
+        "expected a whole number, got '1.5'",
     ],
     "train right.py --total-timesteps many": [
         "--total-timesteps",
-        "'many' is no whole number",
+        "expected a whole number, got 'many'",
     ],
-    "train right.py --num-envs many": ["--num-envs", "'many' is no whole number"],
+    "train right.py --num-envs many": [
+        "--num-envs",
+        "expected a whole number, got 'many'",
+    ],
     "train right.py --num-envs": ["Missing value for argument '--num-envs'"],
     "train right.py --gamma 2": ["(0, 1], got 2.0"],
     "train right.py --gamma nan": ["(0, 1], got nan"],

@@ -1,6 +1,5 @@
 """Fields of a config on the command line, after its file has been read."""
 
-import contextlib
 import dataclasses
 import sys
 import warnings
@@ -9,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from tyro import constructors
 
 from ppo_jax.component import children, descendants, former
-from ppo_jax.component.coercion import coerced
 from ppo_jax.component.paths import replace
 from ppo_jax.component.suggestion import unknown
 from ppo_jax.config import Config
@@ -20,7 +17,7 @@ from ppo_jax.envs import Env
 from ppo_jax.errors import own_lines
 from ppo_jax.host.process.command import warn
 from ppo_jax.host.run_dir.script import ExperimentError
-from ppo_jax.terms import Demonstrations
+from ppo_jax.host.run_dir.words import RULES
 
 FIELDS = """\
 These are the fields of the experiment; all else is in `python -m {command} --help`.
@@ -34,7 +31,6 @@ PARTS = "its fields can be given; which components there are is for the file to 
 REFUSED = """\
 All other options: python -m {command} --help
 """
-_RULES = constructors.ConstructorRegistry()
 
 
 def with_overrides(
@@ -67,7 +63,7 @@ def with_overrides(
                 args=overrides,
                 prog=f"python -m {command} {path}",
                 config=(tyro.conf.AvoidSubcommands,),
-                registry=_RULES,
+                registry=RULES,
                 return_unknown_args=True,
             )
             _require_none(others, overrides, config)
@@ -169,64 +165,3 @@ def _remade(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple((below | made).values())
     return dataclasses.replace(part, **made)
-
-
-@_RULES.struct_rule
-def _tuples(
-    info: constructors.StructTypeInfo,
-) -> constructors.StructConstructorSpec | None:
-    """Names items of tuples of components as their paths do."""
-    if not (isinstance(info.default, tuple) and children(info.default)):
-        return None
-    return constructors.StructConstructorSpec(
-        instantiate=lambda **items: tuple(items.values()),
-        fields=tuple(
-            constructors.StructFieldSpec(name, type(item), item)
-            for name, item in children(info.default).items()
-        ),
-    )
-
-
-@_RULES.primitive_rule
-def _integers(
-    info: constructors.PrimitiveTypeInfo,
-) -> constructors.PrimitiveConstructorSpec | None:
-    """Reads integers, also if written as numbers without a fraction, such as 1e6."""
-    if info.type is not int:
-        return None
-
-    def read(args: list[str]) -> int:
-        for number in (int, float):
-            with contextlib.suppress(ValueError):
-                value = coerced(int, number(args[0]))
-                if isinstance(value, int):
-                    return value
-        raise ValueError(f"{args[0]!r} is no whole number")
-
-    return constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=read,
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-@_RULES.primitive_rule
-def _arrays(
-    info: constructors.PrimitiveTypeInfo,
-) -> constructors.PrimitiveConstructorSpec | None:
-    """Refuses arrays on the command line: only the experiment's file can give them."""
-    if not (isinstance(info.type, type) and issubclass(info.type, Demonstrations)):
-        return None
-
-    def refuse(args: list[str]) -> Demonstrations:
-        raise ValueError(f"arrays are given in the experiment's file, not as {args}")
-
-    return constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="{fixed}",
-        instance_from_str=refuse,
-        is_instance=lambda value: isinstance(value, Demonstrations),
-        str_from_instance=lambda value: [repr(value)],
-    )

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,10 +10,10 @@ import pytest
 from traders import FEATURES, cautious, csv_of, loud, moved, tiny
 
 from ppo_jax import Policy, networks
-from ppo_jax.backtests import paper, playing
+from ppo_jax.backtests import growing, paper, playing
 from ppo_jax.backtests.folds import Span
 from ppo_jax.component import paths
-from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading, repairs
+from ppo_jax.envs.trading import Bars, PriceFile, RandomWalk, Trading
 from ppo_jax.errors import UserError
 from ppo_jax.host.run_dir import files
 from ppo_jax.paper import _told as told
@@ -52,7 +51,7 @@ def follow(config, agent):
 
     def decide(home, bars, count, who=agent):
         (home / "prices.csv").write_text(csv_of(bars, count))
-        prices = paper.prices_like(market, home / "prices.csv")
+        prices = growing.prices_like(market, home / "prices.csv")
         return paper.follow(who, market, prices, home)
 
     return decide
@@ -104,7 +103,7 @@ def test_who_is_bankrupt_decides_nothing_more(tmp_path):
     agent = Policy.of(jax.tree.map(lambda x: x[0], learners))
     for count in (29, 31, 60, 60):
         (tmp_path / "prices.csv").write_text(csv_of(bars, count))
-        found = paper.prices_like(env, tmp_path / "prices.csv")
+        found = growing.prices_like(env, tmp_path / "prices.csv")
         book = paper.follow(agent, env, found, tmp_path)
     assert [said["time"][:10] for said in book.decisions] == [
         f"2020-0{month}-{day:02}" for month, day in ((1, 29), (1, 30), (1, 31), (2, 1))
@@ -123,10 +122,10 @@ def test_what_is_forbidden_is_not_decided(tmp_path):
     learners = population.init(tiny(env=env), jax.random.split(jax.random.key(0), 1))
     learner = jax.tree.map(lambda x: x[0], loud(jax.device_get(learners.runs.learner)))
     (tmp_path / "prices.csv").write_text(csv_of(env.prices.bars, 60))
-    prices = paper.prices_like(env, tmp_path / "prices.csv")
+    prices = growing.prices_like(env, tmp_path / "prices.csv")
     paper.follow(Policy.of(learner), env, prices, tmp_path)
     (tmp_path / "prices.csv").write_text(csv_of(env.prices.bars, 70))
-    prices = paper.prices_like(env, tmp_path / "prices.csv")
+    prices = growing.prices_like(env, tmp_path / "prices.csv")
     book = paper.follow(Policy.of(learner), env, prices, tmp_path)
     wanted = np.array([said["wanted"] for said in book.decisions])
     assert len(wanted) == 11 and wanted.max() <= 0 and wanted.min() < -0.2
@@ -224,79 +223,6 @@ def test_a_past_that_has_changed_is_refused(follow, tmp_path, bar):
         follow(tmp_path, BARS, FIRST + 2)  # A file that became shorter.
     assert (tmp_path / paper.KEPT).read_text() == text
     assert follow(tmp_path, changed(FIRST + 4, 1.1), LAST + 1).bar == LAST
-
-
-@pytest.mark.parametrize("cut", [1, 3])
-def test_a_line_without_its_end_is_refused(config, tmp_path, cut):
-    """Digits may be missing; who trains at a file that lacks a newline may do so."""
-    path, text = tmp_path / "prices.csv", csv_of(BARS, FIRST + 1)
-    path.write_text(text[:-cut])
-    said = rf"prices\.csv, line {2 * FIRST + 3}: the last line has no end"
-    with pytest.raises(UserError, match=said):
-        paper.prices_like(config.env, path)
-    known = PriceFile(str(path))
-    path.write_text(text)
-    assert (paper.prices_like(config.env, path) == known) == (cut == 1)
-
-
-@pytest.mark.parametrize("left", ["", "{day},WALK1,,"], ids=["no row", "no price"])
-def test_half_of_a_bar_is_refused(config, tmp_path, left):
-    """Also where it could be filled, as the other half may be on its way."""
-    path = tmp_path / "prices.csv"
-    whole = csv_of(BARS, FIRST + 1)
-    day = whole.splitlines()[-1].split(",")[0]
-    rows = [*whole.splitlines()[:-1], *([left.format(day=day)] if left else [])]
-    path.write_text("\n".join(rows) + "\n")
-    filling = SimpleNamespace(bars=BARS, repairs=(repairs.forward_fill,))
-    env = SimpleNamespace(prices=filling)
-    with pytest.raises(UserError, match="the last bar has no close of WALK1, which"):
-        paper.prices_like(env, path)
-    path.write_text(whole)
-    assert len(paper.prices_like(env, path).bars.times) == FIRST + 1
-
-
-def test_what_was_adjusted_for_training_may_come_as_it_is(tmp_path):
-    """Adjusted closes change their past; with them beside the others, they count."""
-    path, plain = tmp_path / "prices.csv", csv_of(BARS, FIRST + 1)
-    env = SimpleNamespace(prices=SimpleNamespace(bars=BARS, repairs=(repairs.adjust,)))
-    path.write_text(plain)
-    found = paper.prices_like(env, path).bars
-    np.testing.assert_allclose(found.close, BARS.close[: FIRST + 1], rtol=1e-12)
-    header, *rows = plain.splitlines()
-    halved = [f"{row},{float(row.split(',')[-1]) / 2!r}" for row in rows]
-    path.write_text("\n".join([f"{header},adj close", *halved]) + "\n")
-    adjusted = paper.prices_like(env, path).bars
-    np.testing.assert_allclose(adjusted.close, found.close / 2, rtol=1e-12)
-
-
-def test_what_a_file_has_had_since_may_be_repaired(config, tmp_path):
-    """A jump to a half, which prices of the training did not have."""
-    halved = np.where(np.arange(LAST + 1)[:, None] < FIRST, 1.0, 0.5)
-    bars = BARS._replace(close=BARS.close * halved, open=BARS.open * halved)
-    path = tmp_path / "prices.csv"
-    path.write_text(csv_of(bars, FIRST + 1))
-    with pytest.raises(UserError, match=r"as at a split .* accept_jumps"):
-        paper.prices_like(config.env, path)
-    found = paper.prices_like(config.env, path, ["accept_jumps"]).bars
-    np.testing.assert_allclose(found.close[-1], bars.close[FIRST], rtol=1e-12)
-    with pytest.raises(UserError, match=r"^--repairs: no repair .* 'accept_jumps'$"):
-        paper.prices_like(config.env, path, ["accept_jump"])
-
-
-@pytest.mark.parametrize("trained", ["AAPL.csv", "prices.csv"])
-@pytest.mark.parametrize("file", ["MSFT.csv", "new.csv"])
-def test_one_asset_is_another_one_if_columns_name_both(tmp_path, trained, file):
-    """Not if either is called as its file, which may be so without a column."""
-    one = [x[:, :1] for x in (BARS.close, BARS.open, BARS.tradable)]
-    apple, microsoft = (Bars(BARS.times, (x,), *one) for x in ("AAPL", "MSFT"))
-    path = tmp_path / file
-    path.write_text(csv_of(microsoft, LAST + 1))
-    env = SimpleNamespace(prices=SimpleNamespace(bars=apple, path=trained))
-    if (trained, file) == ("prices.csv", "new.csv"):
-        with pytest.raises(UserError, match="expected the assets AAPL, got MSFT"):
-            paper.prices_like(env, path)
-    else:
-        assert paper.prices_like(env, path).bars.symbols == ("MSFT",)
 
 
 def test_another_agent_or_other_assets_are_refused(follow, agent, tmp_path):
