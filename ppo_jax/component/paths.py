@@ -9,7 +9,7 @@ import numpy as np
 
 from ppo_jax.component import children, descendants, numbers, require
 from ppo_jax.component.former import resolved
-from ppo_jax.component.suggestion import unknown
+from ppo_jax.component.suggestion import of_absent, unknown
 
 T = TypeVar("T")
 
@@ -33,7 +33,8 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
         prefix: The beginning of paths in messages.
 
     Raises:
-        KeyError: If a field does not exist; the message names the closest one.
+        KeyError: If a field does not exist; the message names the closest one, or the
+            absent part that it is of.
         ValueError: For an impossible number or combination.
         TypeError: For a value of another type.
 
@@ -44,6 +45,8 @@ def replace(tree: T, values: Mapping[str, Any], prefix: str = "") -> T:
     known, inner = children(tree), collections.defaultdict(dict)
     for path, value in values.items():
         head, _, rest = resolved(tree, path).partition(".")
+        if tree is None:
+            raise KeyError(of_absent(prefix + path, prefix[:-1]))
         if head not in known:
             there = [prefix + known for known in paths(tree)]
             raise KeyError(unknown("field", prefix + path, there))

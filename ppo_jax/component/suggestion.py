@@ -53,6 +53,15 @@ def unknown_field(name: str, fields: Mapping[str, Any]) -> str:
     return f"{message}; give {nested(fields, close)}"
 
 
+def of_absent(path: str, part: str) -> str:
+    """Returns the message that a path leads into a part that is absent.
+
+    >>> of_absent("optimizer.vgs.alpha", "optimizer.vgs")
+    'optimizer.vgs.alpha: optimizer.vgs is absent, give it a value first'
+    """
+    return f"{path}: {part} is absent, give it a value first"
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Returns the name or path that a name may be mistaken for, if there is one.
 

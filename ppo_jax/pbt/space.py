@@ -12,7 +12,7 @@ import jax
 
 from ppo_jax.component import children, descendants, numbers, replace_at, require
 from ppo_jax.component.former import resolved
-from ppo_jax.component.suggestion import unknown
+from ppo_jax.component.suggestion import of_absent, unknown
 from ppo_jax.pbt.ranges import Range
 from ppo_jax.types import Array, Key
 
@@ -68,6 +68,9 @@ class Space:
         for path in self.named_in(tree).paths:
             if path in known:
                 continue
+            part, _, _ = path.rpartition(".")
+            if part in fields and fields[part] is None:
+                raise KeyError(of_absent(path, part))
             if path not in fields:
                 raise KeyError(unknown("number", path, known))
             raise KeyError(f"{path} is {_unsearchable(path, fields[path])}")

@@ -47,6 +47,7 @@ def test_values_that_only_fit_together():
         ("optimiser.learning_rate", 1.0, KeyError, "'optimizer.learning_rate'"),
         ("optimizer.learnin_rate", 1.0, KeyError, "'optimizer.learning_rate'"),
         ("terms.surrogate.clip", 1.0, KeyError, "'terms.surrogate.clip_eps'"),
+        ("optimizer.vgs.alpha", 0.1, KeyError, "alpha: optimizer.vgs is absent, give"),
         ("gamma.x", 1.0, KeyError, "no field is called 'gamma.x'"),
         ("gamma", 2.0, ValueError, r"gamma: expected a number in \(0, 1\], got 2.0"),
         ("gamma", "high", TypeError, "Config.gamma: expected float"),

@@ -31,6 +31,7 @@ class Inner:
 class Outer:
     inner: Inner = Inner()
     coef: float = 0.5
+    other: Inner | None = None
 
 
 SPACE = Space.of({"inner.rate": LogUniform(0.01, 1.0), "coef": Uniform(0.0, 1.0)})
@@ -48,6 +49,12 @@ def test_a_space_names_numbers_by_path():
     structure = Space.of({"inner.size": Uniform(0.0, 1.0)})
     with pytest.raises(KeyError, match=r"inner\.size is structure, .* `ppo_jax.sweep`"):
         structure.require_in(Outer())
+    absent = Space.of({"other.rate": Uniform(0.0, 1.0)})
+    with pytest.raises(
+        KeyError, match=r"^'other\.rate: other is absent, give it a value"
+    ):
+        absent.require_in(Outer())
+    absent.require_in(Outer(other=Inner()))
 
 
 def test_samples_of_a_space_are_independent():
