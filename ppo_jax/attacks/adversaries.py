@@ -195,7 +195,7 @@ class Mixed(Adversary):
     """Attacked rows take the place of the true ones, with the same weight.
 
     All terms learn from the attacked rows, and metrics of log-ratios include them: a
-    `KlStop` needs a target that allows for that.
+    `KlStop` or `KlAdaptive` needs a target that allows for that.
     """
 
     def passes(self, replay: Replay, batch: Batch, perturbed: Perturbed) -> Passes:

@@ -37,8 +37,8 @@ class ResetPool(Stateful):
     fewer starts than they seem to, and starts of short episodes, which recur more
     often, count for more.
 
-    Wrappers go around the pool, `TimeLimit` directly: it takes its starts from the
-    pool, but with another wrapper between them it would fill a pool at every step.
+    Wrappers go around the pool. `TimeLimit` takes its starts from the pool, unless
+    between them is a wrapper without a `restart`, by which it fills a pool every step.
     Tell `check` that `taken` outlives episodes: `check(env, carried=("state.taken",))`.
 
     Raises:
