@@ -7,6 +7,7 @@ import logging
 import math
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -42,6 +43,8 @@ class Checkpointer:
     Raises:
         OSError: If one of them cannot be read now, though it may be whole.
     """
+
+    _beginning = threading.Lock()  # Orbax takes two saves that begin at once for one.
 
     def __init__(self, run_dir: Path, last: int = 2):
         self._fitness = _Fitness()
@@ -84,7 +87,8 @@ class Checkpointer:
         self._fitness[update] = score
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            self._manager.save(update, args=args)
+            with self._beginning:
+                self._manager.save(update, args=args)
         except Exception as error:
             raise self._unwritable(error) from error
 
@@ -134,8 +138,7 @@ class Checkpointer:
             best: Whether to prefer the fittest checkpoint.
             asked: Updates of the only checkpoint to read; None: any.
         """
-        blank = templates.blank(jax.eval_shape(make))
-        return self._restore(blank, make, best, asked)
+        return self._restore(templates.blank(jax.eval_shape(make)), make, best, asked)
 
     def _restore(
         self,
@@ -281,9 +284,8 @@ class Checkpointer:
             ) from error
 
     def _unwritable(self, error: Exception) -> OSError:
-        return OSError(
-            f"{self._path}: a checkpoint cannot be saved ({damage.cause(error)})"
-        )
+        cause = damage.cause(error)
+        return OSError(f"{self._path}: a checkpoint cannot be saved ({cause})")
 
 
 class _Fitness(dict[int, float | None], keep.PreservationPolicy):

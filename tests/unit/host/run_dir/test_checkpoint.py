@@ -5,10 +5,12 @@ import dataclasses
 import functools
 import gc
 import json
+import threading
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from ppo_jax import fit, networks, terms
@@ -174,3 +176,19 @@ def test_a_checkpoint_is_of_before_the_memory_is_given_away(tmp_path):
         wanted = jax.tree.map(lambda x, n=update: x - 7.0 * n, before)
         chex.assert_trees_all_close(params_of(restored), wanted, atol=1e-5, rtol=0)
     checkpoints.close()
+
+
+def test_runs_of_several_threads_are_saved_at_once(tmp_path):
+    def train(run_dir, updates=4):
+        with contextlib.closing(Checkpointer(run_dir)) as checkpoints:
+            for update in range(updates):
+                checkpoints.save(update, {"x": np.zeros(4)}, 0.0, {})
+        whole.append(run_dir)
+
+    whole, places = [], [tmp_path / str(number) for number in range(4)]
+    threads = [threading.Thread(target=train, args=(x,), daemon=True) for x in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert sorted(whole) == places
