@@ -273,6 +273,15 @@ def test_a_callback_hears_every_phase_and_may_stop_the_run(tmp_path, alone):
     assert fit(HALF, callback=lambda *_: True, quiet=True).ending == "finished"
 
 
+def test_a_callback_may_go_to_another_folder(tmp_path, monkeypatch, alone):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    found = fit(CONFIG, "run", lambda *_: os.chdir(tmp_path / "elsewhere"), quiet=True)
+    assert_same(found, alone)
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    assert_same(load(tmp_path / "run"), alone)
+
+
 def test_what_a_callback_raises_is_raised_once_the_run_is_saved(tmp_path, alone):
     """Whatever it is: an error of a disk is not taken for one of ours."""
     error = OSError("mine")

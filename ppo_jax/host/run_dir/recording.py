@@ -110,6 +110,7 @@ class Folder(Memory):
         self, run_dir: Path, resumes: bool = False, keep: Callable[[], None] = nothing
     ):
         self.run_dir, self.name = run_dir, os.path.basename(os.path.abspath(run_dir))
+        self._home = run_dir.absolute()  # A callback may go to another folder.
         self.resumes, self._keep = resumes, keep
 
     def __str__(self) -> str:
@@ -129,9 +130,9 @@ class Folder(Memory):
             yield
 
     def prepare(self) -> None:
-        self.run_dir.mkdir(parents=True, exist_ok=True)
-        self._prepared.callback(claims.note_saved, self.run_dir)  # Once it is whole.
-        self._checkpoints = self._prepared.enter_context(checkpoints(self.run_dir))
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._prepared.callback(claims.note_saved, self._home)  # Once it is whole.
+        self._checkpoints = self._prepared.enter_context(checkpoints(self._home))
 
     def restore(
         self, template: Population, make: Callable[[], Population]
@@ -148,7 +149,7 @@ class Folder(Memory):
         distributed.first_only(self._begin)
         if self.resumes:  # What was refused until now leaves the run as it was.
             self._replace_ending()
-        with distributed.folder(self.run_dir) as folder:
+        with distributed.folder(self._home) as folder:
             self.family = Lineage(folder, past.lineage)
             rows = Logger(folder, past.step, past.names, past.own, self._opened)
             with closing(rows) as self.rows:
@@ -158,16 +159,16 @@ class Folder(Memory):
 
     def save(self, update: int, population: PyTree, fitness: float, meta: dict) -> None:
         self.rows.settle()  # They reach as far as the checkpoint, whatever happens.
-        claims.note_saved(self.run_dir)
+        claims.note_saved(self._home)
         self._checkpoints.save(update, population, fitness, meta)
 
     def _replace_ending(self) -> None:
-        self.ending = self._recorded.enter_context(recorded(self.run_dir))
+        self.ending = self._recorded.enter_context(recorded(self._home))
 
     def _begin(self) -> None:
         """Keeps the experiment, and that nothing is saved yet, before the first row."""
         self._keep()
-        claims.note_unsaved(self.run_dir)
+        claims.note_unsaved(self._home)
 
 
 def checkpoints(run_dir: Path) -> "closing[Checkpointer]":

@@ -5,6 +5,7 @@ directory keeps the file as `experiment.py`, and those modules in `imported`, wh
 are found too.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -53,7 +54,8 @@ def run(path: Path) -> dict[str, Any]:
     names["__file__"] = str(path)
     try:
         text = path.read_bytes()
-        exec(compile(text, str(path), "exec", dont_inherit=True), names)
+        with contextlib.chdir(os.curdir):  # A file may go elsewhere to read its data.
+            exec(compile(text, str(path), "exec", dont_inherit=True), names)
     except (Exception, SystemExit) as error:
         message = f"{path}: {brief(error)}{_choices(error)}{own_lines(error)}"
         raise ExperimentError(message) from error

@@ -1,6 +1,7 @@
 """A user's file: run with the modules beside it, and kept with them."""
 
 import importlib
+import os
 import pickle
 import sys
 
@@ -40,6 +41,13 @@ def test_modules_beside_it_are_found_whatever_the_folder_is(tmp_path, place):
     path = written(tmp_path, mine="from walking_parts import x\n")
     written(tmp_path / place, walking_parts="x = 3\n")
     assert script.run(path)["x"] == 3
+
+
+def test_a_file_that_goes_to_its_folder_leaves_the_process_where_it_is(tmp_path):
+    """So the directory of a run is the one that was given."""
+    goes = "import os\nos.chdir(os.path.dirname(__file__))\nx = os.getcwd()\n"
+    path, here = written(tmp_path, mine=goes), os.getcwd()
+    assert script.run(path)["x"] == str(tmp_path) and os.getcwd() == here
 
 
 def test_a_module_of_the_same_name_is_that_of_each_file(tmp_path):
