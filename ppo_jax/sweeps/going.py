@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from ppo_jax.arrays import devices
@@ -52,6 +53,7 @@ def run(
     if options.resume:
         experiment.require_same(options.run_dir, config)
         settings.require_same(options.run_dir, options.values, planned.values)
+        _warn_of_changes(options.run_dir, path)
     else:
         cohorts.require_known(planned.groups)
     options.values = planned.values
@@ -77,6 +79,15 @@ def _advised(config: Config) -> Iterator[None]:
     for text in dict.fromkeys(str(each.message) for each in found):
         if text not in known:
             warn(text)
+
+
+def _warn_of_changes(run_dir: Path, path: Path) -> None:
+    """Warns if the code of an experiment has changed since its runs were begun."""
+    if names := storing.changed_code(run_dir, script.texts(path)):
+        warn(
+            f"{run_dir}: goes on with another {', '.join(names)} than it was begun "
+            f"with; {run_dir / script.KEPT} goes on as it was"
+        )
 
 
 def require_as_asked(

@@ -64,7 +64,7 @@ def store_again(
             files.replace(run_dir, {CONFIG: _described(config)})
         return
     before, update = _code(run_dir), claims.newest(run_dir)
-    names = sorted(x for x in before | texts if before.get(x) != texts.get(x))
+    names = changed_code(run_dir, texts)
     if not names or update is None:
         return store(run_dir, texts, overrides, config)
     place, former = f"{FORMER}/{update}", before | _options(run_dir)
@@ -75,6 +75,17 @@ def store_again(
         f"resuming with another {', '.join(names)}; what it was trained with is kept "
         f"in {run_dir / place}"
     )
+
+
+def changed_code(run_dir: Path, texts: Texts) -> list[str]:
+    """Returns which files of an experiment's code are not as a run directory has them.
+
+    Args:
+        run_dir: The directory.
+        texts: The experiment's file and its modules, by path.
+    """
+    before = _code(run_dir)
+    return sorted(x for x in before | texts if before.get(x) != texts.get(x))
 
 
 def _code(run_dir: Path) -> Texts:
