@@ -212,8 +212,16 @@ def typed(name: str, *words: Any) -> str:
 
     >>> typed("evaluate", Path("runs/my run"), "--best")
     "python -m ppo_jax.evaluate 'runs/my run' --best"
+    >>> typed("evaluate", Path("-x"))
+    'python -m ppo_jax.evaluate ./-x'
     """
-    return f"python -m ppo_jax.{name} {shlex.join(map(str, words))}"
+    return f"python -m ppo_jax.{name} {shlex.join(map(_word, words))}"
+
+
+def _word(word: Any) -> str:
+    """Returns a word of a command line; a path is never taken for an option."""
+    is_option = isinstance(word, Path) and str(word).startswith("-")
+    return f"./{word}" if is_option else str(word)
 
 
 def told(error: Exception) -> tuple[int, str] | None:

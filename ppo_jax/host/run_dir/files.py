@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ OF_PLACES = {
 """Errors of paths at which nothing can be written, however often it is tried."""
 REPLACING = ".replacing.json"
 """Name of a file with those that are being replaced together."""
-PATTERNS = "*?[\\"
-"""Characters of patterns, for which orbax takes the whole path of a checkpoint."""
+UNFIT = re.compile(r"[*?\[\\\udc80-\udcff]")
+"""Characters of patterns, for which orbax takes the whole path of a checkpoint, and
+bytes that are no UTF-8, which it cannot write."""
 
 
 def write(path: Path, text: str) -> None:
@@ -193,10 +195,10 @@ def require_plain(run_dir: Path) -> None:
     ppo_jax.host.run_dir.script.ExperimentError: /runs/[a]: its path has '[', with \
 which checkpoints may not be found again; choose another path
     """
-    found = next((x for x in run_dir.absolute().as_posix() if x in PATTERNS), None)
+    found = UNFIT.search(run_dir.absolute().as_posix())
     if found is not None:
         raise ExperimentError(
-            f"{run_dir}: its path has '{found}', with which checkpoints may not be "
+            f"{run_dir}: its path has '{found[0]}', with which checkpoints may not be "
             "found again; choose another path"
         )
 

@@ -94,7 +94,9 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
         pytest.fail("a run in a file")
 
 
-@pytest.mark.parametrize("name", ["lr=[0.1]", "a\\b", "a?b", "a*b", "old [1]/run"])
+@pytest.mark.parametrize(
+    "name", ["lr=[0.1]", "a\\b", "a?b", "a*b", "old [1]/run", "\udcff"]
+)
 def test_a_place_where_checkpoints_would_be_lost_is_refused(tmp_path, name):
     """Before anything is made there; what is no training may be kept there."""
     said = "its path has '.', with which checkpoints may not be found again; choose"
