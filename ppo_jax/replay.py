@@ -13,6 +13,7 @@ Example:
 
 import argparse
 import dataclasses
+import functools
 import json
 import math
 import sys
@@ -62,10 +63,10 @@ def main(argv: list[str] | None = None) -> int:
     keep = claims.require_begun
     if not options.resume:
         claims.require_new(run_dir)
-        keep = _asked(options.run_dir, options.member, overrides)
+        keep, overrides = _asked(options.run_dir, options.member, overrides), []
     with presence.alone(run_dir):
         keep(run_dir)
-        return _train(run_dir, options, f"go on with: {again}")
+        return _train(run_dir, options, overrides, f"go on with: {again}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
 def _require_as_asked(options: Any, overrides: list[str]) -> None:
     """Raises an `ExperimentError` if what goes on is asked for something else."""
     member = [] if options.member is None else ["--member"]
-    if given := [*member, *overrides]:
+    others = functools.reduce(without, experiment.FREE, overrides)
+    if given := [*member, *others]:
         raise experiment.ExperimentError(
             "--resume: a replay goes on as it was asked for; give "
             f"{' '.join(given)} to another one, with a new --to"
@@ -129,9 +131,9 @@ def _require_free(schedule: Schedule, given: Config, asked: Config) -> None:
             )
 
 
-def _train(run_dir: Path, options: Any, hint: str) -> int:
-    """Trains the agent on the schedule of its directory."""
-    overrides = experiment.stored_overrides(run_dir)
+def _train(run_dir: Path, options: Any, more: list[str], hint: str) -> int:
+    """Trains the agent on the schedule of its directory, with more options."""
+    overrides = experiment.stored_overrides(run_dir) + more
     config = experiment.load(run_dir / script.KEPT, overrides, "ppo_jax.replay")
     schedule = experiment.stored(run_dir, SCHEDULE, list)
 
@@ -140,7 +142,8 @@ def _train(run_dir: Path, options: Any, hint: str) -> int:
 
     steer = Steer(follow, math.gcd(*(update for update, _ in schedule)))
     shown = verbosity(options)
-    record, console = Folder(run_dir, options.resume), Console(shown)
+    keep = functools.partial(storing.store_options, run_dir, overrides, config)
+    record, console = Folder(run_dir, options.resume, keep), Console(shown)
     ended = training.train(config, record, console, hint, steer=steer)
     return conclude(ended.ending, hint, config, run_dir, shown)
 

@@ -16,9 +16,6 @@ from ppo_jax.sweeps import batches, cohorts, plan, running
 from ppo_jax.sweeps.cohorts import Member
 from ppo_jax.sweeps.plan import Plan
 
-FREE = ("stop_at", "max_seconds", "stall_seconds", "devices_per_member", "sinks")
-"""Fields that may be others when a sweep is found again: how far and where it runs."""
-
 
 def fit_all(
     configs: Iterable[Config],
@@ -140,7 +137,7 @@ def _require_same(place: Path, planned: Plan) -> None:
             raise experiment.ExperimentError(
                 f"{place}: its {name} are others than those of these experiments"
             )
-    experiment.require_same(place, planned.members[0].alone, FREE)
+    experiment.require_same(place, planned.members[0].alone, experiment.FREE)
 
 
 def _together(group: list[Member], console: Console) -> dict[Member, Trained]:

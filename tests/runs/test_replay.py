@@ -117,6 +117,23 @@ def test_a_replay_goes_on(source, replayed, tmp_path):
     assert_same(replayed[0], broken)
 
 
+def test_a_replay_that_was_stopped_goes_on_with_another_bound(
+    source, replayed, tmp_path
+):
+    """It is kept: so long may it take, however often it goes on."""
+    known = ("replay", source, "--to", tmp_path / "bounded")
+    stopped = called(*known, "--max-seconds", 1e-3)
+    assert stopped.returncode == 0 and "which is max_seconds" in stopped.stdout
+    assert len(rows(known[-1])) < len(rows(replayed[0]))
+    for bound in (("--max_seconds=600", "--stop-at", "None"), ()):
+        done = called(*known, "--resume", *bound)
+        assert done.returncode == 0, done.stderr
+        assert_same(replayed[0], known[-1])
+        fields = json.loads((known[-1] / "config.json").read_text())
+        assert fields["max_seconds"]["value"] == "600.0"
+        assert (known[-1] / "schedule.json").exists()
+
+
 def test_a_replay_goes_on_with_its_schedule_or_not_at_all(replayed, tmp_path):
     """Not as `train` would go on, without; but another run may take its place."""
     broken = shutil.copytree(replayed[0], tmp_path / "broken")

@@ -27,6 +27,8 @@ from ppo_jax.host.run_dir.overrides import with_overrides
 from ppo_jax.host.run_dir.script import ExperimentError
 
 OVERRIDES, CONFIG = "overrides.json", "config.json"
+FREE = ("stop_at", "max_seconds", "stall_seconds", "devices_per_member", "sinks")
+"""Fields that may be others whenever training goes on: how far and where it runs."""
 UNSAVED = "unsaved.txt"
 """Name of a file that exists until the state that a run begins with is saved."""
 

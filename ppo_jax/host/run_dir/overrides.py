@@ -93,11 +93,14 @@ def without(overrides: list[str], field: str) -> list[str]:
     ['--gamma', '0.5']
     >>> without(["--env", "CartPole-v1", "--environment", "x"], "env")
     ['--environment', 'x']
+    >>> without(["--max-seconds=60"], "max_seconds")
+    []
     """
     kept, keep = [], True
     for word in overrides:
         if word.startswith("--"):
-            keep = word.partition("=")[0].partition(".")[0] != f"--{field}"
+            option = word.partition("=")[0].partition(".")[0]
+            keep = option.replace("-", "_") != f"__{field}"
         kept += [word] if keep else []
     return kept
 

@@ -29,11 +29,20 @@ def store(run_dir: Path, texts: Texts, overrides: list[str], config: Config) -> 
         ExperimentError: If the directory cannot be written.
         OSError: If the disk does not take it.
     """
-    options = (json.dumps(overrides) + "\n").encode()
     others = dict.fromkeys((UNSAVED, SCHEDULE, *batched.OF_BATCHES, *_code(run_dir)))
-    kept = texts | {OVERRIDES: options, CONFIG: _described(config)}
     with files.of_run(run_dir):
-        files.replace(run_dir, others | kept)
+        files.replace(run_dir, others | texts | _told(overrides, config))
+
+
+def store_options(run_dir: Path, overrides: list[str], config: Config) -> None:
+    """Writes the options with which a run goes on, and leaves its other files.
+
+    Raises:
+        ExperimentError: If they cannot be written.
+        OSError: If the disk does not take them.
+    """
+    with files.of_run(run_dir):
+        files.replace(run_dir, _told(overrides, config))
 
 
 def store_again(
@@ -86,6 +95,12 @@ def changed_code(run_dir: Path, texts: Texts) -> list[str]:
     """
     before = _code(run_dir)
     return sorted(x for x in before | texts if before.get(x) != texts.get(x))
+
+
+def _told(overrides: list[str], config: Config) -> Texts:
+    """Returns the files that tell the options and the fields of an experiment."""
+    options = (json.dumps(overrides) + "\n").encode()
+    return {OVERRIDES: options, CONFIG: _described(config)}
 
 
 def _code(run_dir: Path) -> Texts:
