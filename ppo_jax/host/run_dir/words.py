@@ -2,7 +2,7 @@
 
 import contextlib
 import typing
-from types import NoneType
+from types import NoneType, UnionType
 
 from tyro import constructors
 
@@ -35,12 +35,12 @@ def _numbers(
     info: constructors.PrimitiveTypeInfo,
 ) -> constructors.PrimitiveConstructorSpec | None:
     """Reads numbers, and None where there may be none."""
-    kinds = {*typing.get_args(info.type)} or {info.type}
-    optional = NoneType in kinds
-    kinds -= {NoneType}
-    if kinds not in ({int}, {float}):
+    union = typing.get_origin(info.type) in (typing.Union, UnionType)
+    given = typing.get_args(info.type) if union else (info.type,)
+    optional = NoneType in given
+    kind, *others = [each for each in given if each is not NoneType] or [None]
+    if others or kind not in (int, float):
         return None
-    (kind,) = kinds
     expected = ("a whole number" if kind is int else "a number") + " or None" * optional
 
     def read(args: list[str]) -> int | float | None:

@@ -1,10 +1,13 @@
 """What words of the command line are taken for, and what is said of others."""
 
+import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ppo_jax.component import component
 from ppo_jax.config import Config
 from ppo_jax.envs.probes import IdenticalRewards
 from ppo_jax.host.run_dir.overrides import with_overrides
@@ -40,6 +43,23 @@ def test_numbers_are_of_the_field_s_type(words, field, value):
     for name in field.split("."):
         found = getattr(found, name)
     assert found == value and repr(found) == repr(value)
+
+
+@component
+class Odd(IdenticalRewards):
+    """An environment with fields that words of the command line do not give."""
+
+    shape: tuple[int, int] = (2, 3)
+    pair: tuple[float] = (0.5,)
+    draw: Callable[[int], float] = float
+    either: int | str = "x"
+
+
+def test_fields_of_other_types_are_read_as_before():
+    config = dataclasses.replace(CONFIG, env=Odd())
+    words = ["--env.shape", "4", "5", "--env.pair", ".25", "--env.either", "7"]
+    found = with_overrides(config, Path("mine.py"), words, "ppo_jax.train").env
+    assert found == Odd(shape=(4, 5), pair=(0.25,), either=7)
 
 
 @pytest.mark.parametrize(
