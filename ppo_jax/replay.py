@@ -63,10 +63,11 @@ def main(argv: list[str] | None = None) -> int:
     keep = claims.require_begun
     if not options.resume:
         claims.require_new(run_dir)
-        keep, overrides = _asked(options.run_dir, options.member, overrides), []
+        keep = _asked(options.run_dir, options.member, overrides)
     with presence.alone(run_dir):
         keep(run_dir)
-        return _train(run_dir, options, overrides, f"go on with: {again}")
+        more = overrides if options.resume else []
+        return _train(run_dir, options, more, f"go on with: {again}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -54,10 +54,10 @@ def write_bytes(path: Path, data: bytes) -> None:
         if _is_special(path):
             path.write_bytes(data)
         else:
-            _replace(path.resolve(), data)
+            _replace_whole(path.resolve(), data)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace_whole(path: Path, data: bytes) -> None:
     part = _part(path)
     try:
         with part.open("wb") as file:
@@ -167,6 +167,17 @@ def require_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Names a path in an error of the system that names none, as of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextlib.contextmanager
 def of_run(run_dir: Path) -> Iterator[None]:
     """Names the directory of a run in which no file can be written.
 
@@ -264,17 +275,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Names a path in an error of the system that names none, as of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 def _is_special(path: Path) -> bool:
